@@ -1,0 +1,1 @@
+"""From an expression to a loaded kernel; knows nothing of tuning, files or databases."""

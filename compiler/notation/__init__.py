@@ -1,0 +1,1 @@
+"""Index notation: nodes, parser, printer, meaning."""

@@ -1,0 +1,186 @@
+"""Index notation: the expressions that a user writes, as small frozen values.
+
+Sums and products are n-ary and keep the written order. A difference is a sum with a negated operand. Spans do not take
+part in equality, so equal expressions compare equal wherever they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ..source import Span
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A subscript ``constant + sum of coefficient * index``; ``terms`` keeps the written order, no index twice."""
+
+    terms: tuple[tuple[str, int], ...]
+    constant: int = 0
+
+    @property
+    def is_index(self) -> bool:
+        """Whether the subscript is one plain index."""
+        return self.constant == 0 and len(self.terms) == 1 and self.terms[0][1] == 1
+
+    @property
+    def index(self) -> str:
+        """The plain index; only for subscripts where ``is_index`` holds."""
+        assert self.is_index, f"{self} is not a plain index"
+        return self.terms[0][0]
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.terms)
+
+    def __str__(self) -> str:
+        text = ""
+        for name, coefficient in self.terms:
+            sign = "-" if coefficient < 0 else "+"
+            size = abs(coefficient)
+            body = name if size == 1 else f"{size}*{name}"
+            text += (f" {sign} " if text else ("-" if sign == "-" else "")) + body
+        if self.constant or not text:
+            sign = "-" if self.constant < 0 else "+"
+            text += f" {sign} {abs(self.constant)}" if text else str(self.constant)
+        return text
+
+
+def index_subscript(name: str) -> Affine:
+    """Return the subscript that is the index ``name`` alone."""
+    return Affine(((name, 1),))
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An expression; every node may keep its place in the source text."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return ()
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        """Return the same node over other children."""
+        assert not children
+        return self
+
+
+@dataclass(frozen=True)
+class Literal(Expr):
+    """A numeric constant; int stays int (it does not widen the result's dtype)."""
+
+    value: int | float
+
+
+@dataclass(frozen=True)
+class Access(Expr):
+    """A tensor read or written at subscripts: ``B(i, 2*j + 1)``.
+
+    ``protocols`` is empty in index notation; in scheduled concrete notation it may name one protocol per mode:
+    "step" or "locate" for reads, "append" or "insert" for writes.
+    """
+
+    tensor: str
+    subscripts: tuple[Affine, ...] = ()
+    protocols: tuple[str, ...] = ()
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """Distinct indices in order of first appearance."""
+        return tuple(dict.fromkeys(name for subscript in self.subscripts for name in subscript.indices))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every subscript is one plain index."""
+        return all(subscript.is_index for subscript in self.subscripts)
+
+
+@dataclass(frozen=True)
+class Neg(Expr):
+    operand: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return Neg(*children, span=self.span)
+
+
+@dataclass(frozen=True)
+class Add(Expr):
+    """A sum of two or more operands (semiring: the add of the pair)."""
+
+    operands: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.operands
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return Add(children, span=self.span)
+
+
+@dataclass(frozen=True)
+class Mul(Expr):
+    """A product of two or more operands (semiring: the multiply of the pair)."""
+
+    operands: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.operands
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return Mul(children, span=self.span)
+
+
+@dataclass(frozen=True)
+class Div(Expr):
+    numerator: Expr
+    denominator: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.numerator, self.denominator)
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return Div(*children, span=self.span)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A whole statement of index notation, ``target = value`` or ``target += value``, with its source text."""
+
+    target: Access
+    operator: str  # "=" or "+="
+    value: Expr
+    text: str = field(default="", compare=False, repr=False)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield ``expr`` and everything below it, parents first, left to right."""
+    yield expr
+    for child in expr.children:
+        yield from walk(child)
+
+
+def accesses(expr: Expr) -> tuple[Access, ...]:
+    """Return the accesses of an expression in written order, repeats included."""
+    return tuple(node for node in walk(expr) if isinstance(node, Access))
+
+
+def indices(expr: Expr) -> tuple[str, ...]:
+    """Return the distinct indices of an expression in order of first appearance."""
+    return tuple(dict.fromkeys(name for access in accesses(expr) for name in access.indices))
+
+
+def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """Rebuild ``expr`` bottom-up; ``rule`` gives a replacement for a node, or None to keep it."""
+    children = tuple(transform(child, rule) for child in expr.children)
+    rebuilt = expr if all(a is b for a, b in zip(children, expr.children, strict=True)) else expr.rebuild(children)
+    replacement = rule(rebuilt)
+    return rebuilt if replacement is None else replacement

@@ -1,0 +1,225 @@
+"""Text to index notation: ``A(i,j) = B(i,k) * C(k,j) + 2 * D(2*i + 1, j)``.
+
+A precedence parser written by hand, so that every error names a column and points at it. Unary minus binds tighter
+than ``*`` and ``/``, which bind tighter than ``+`` and ``-``; brackets may be round or square.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ..errors import ExpressionError
+from ..source import Span, pointing
+from .nodes import Access, Add, Affine, Assignment, Div, Expr, Literal, Mul, Neg
+
+_TOKEN = re.compile(
+    r"(?P<space>\s+)|(?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<symbol>\+=|[-+*/=(),\[\]])"
+)
+_CLOSING = {"(": ")", "[": "]"}
+_DEPTH_LIMIT = 200  # of nested parentheses; far below Python's recursion limit
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str  # "number", "name", "symbol" or "end"
+    text: str
+    span: Span
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens, place = [], 0
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if match is None:
+            span = Span(place, place + 1)
+            raise ExpressionError(pointing(f"unexpected character {text[place]!r}", text, span))
+        if match.lastgroup != "space":
+            tokens.append(_Token(str(match.lastgroup), match.group(), Span(match.start(), match.end())))
+        place = match.end()
+    tokens.append(_Token("end", "the end", Span(len(text), len(text) + 1)))
+    return tokens
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = _tokens(text)
+        self.place = 0
+        self.depth = 0
+
+    @property
+    def token(self) -> _Token:
+        return self.tokens[self.place]
+
+    def fail(self, message: str, span: Span | None = None) -> NoReturn:
+        raise ExpressionError(pointing(message, self.text, span or self.token.span))
+
+    def take(self) -> _Token:
+        token = self.token
+        self.place += token.kind != "end"
+        return token
+
+    def at(self, *symbols: str) -> bool:
+        return self.token.kind == "symbol" and self.token.text in symbols
+
+    def expect(self, symbol: str, after: str) -> _Token:
+        if not self.at(symbol):
+            self.fail(f"expected {symbol!r} {after}, found {self.token.text!r}")
+        return self.take()
+
+    def span_from(self, start: Span) -> Span:
+        return Span(start.start, self.tokens[self.place - 1].span.end)
+
+    def assignment(self) -> Assignment:
+        if self.token.kind == "end":
+            self.fail("the expression is empty; write for example y(i) = A(i,j) * x(j)")
+        target = self.target()
+        if not self.at("=", "+="):
+            self.fail(f"expected '=' or '+=' after the result, found {self.token.text!r}")
+        operator = self.take().text
+        value = self.sum()
+        if self.at("=", "+="):
+            self.fail("only one '=' is allowed")
+        if self.token.kind != "end":
+            self.fail(f"expected an operator or the end, found {self.token.text!r}")
+        return Assignment(target, operator, value, self.text)
+
+    def target(self) -> Access:
+        if self.token.kind != "name":
+            self.fail(f"the left side must be a tensor such as A(i,j), found {self.token.text!r}")
+        return self.access()
+
+    def sum(self) -> Expr:
+        start = self.token.span
+        operands = [self.product()]
+        while self.at("+", "-"):
+            sign = self.take()
+            operand = self.product()
+            operands.append(operand if sign.text == "+" else Neg(operand, span=self.span_from(sign.span)))
+        return operands[0] if len(operands) == 1 else Add(tuple(operands), span=self.span_from(start))
+
+    def product(self) -> Expr:
+        start = self.token.span
+        factors = [self.factor()]
+        while self.at("*", "/"):
+            if self.take().text == "*":
+                factors.append(self.factor())
+            else:
+                numerator = self._join(factors, start)
+                factors = [Div(numerator, self.factor(), span=self.span_from(start))]
+        return self._join(factors, start)
+
+    def _join(self, factors: list[Expr], start: Span) -> Expr:
+        return factors[0] if len(factors) == 1 else Mul(tuple(factors), span=self.span_from(start))
+
+    def factor(self) -> Expr:
+        signs: list[Span] = []
+        while self.at("-", "+"):
+            sign = self.take()
+            if sign.text == "-":
+                signs.append(sign.span)
+        value = self.atom()
+        for span in reversed(signs):
+            value = Neg(value, span=self.span_from(span))
+        return value
+
+    def atom(self) -> Expr:
+        token = self.token
+        if token.kind == "number":
+            return self.number()
+        if token.kind == "name":
+            return self.access()
+        if self.at("(", "["):
+            if self.depth >= _DEPTH_LIMIT:
+                self.fail(f"parentheses are nested deeper than {_DEPTH_LIMIT}")
+            self.depth += 1
+            opening = self.take().text
+            value = self.sum()
+            self.expect(_CLOSING[opening], "to close the parenthesis")
+            self.depth -= 1
+            return value
+        return self.fail(f"expected a tensor, a number or '(', found {token.text!r}")
+
+    def number(self) -> Literal:
+        token = self.take()
+        if re.fullmatch(r"\d+", token.text):
+            return Literal(int(token.text), span=token.span)
+        return Literal(float(token.text), span=token.span)
+
+    def access(self) -> Access:
+        name = self.take()
+        if not self.at("(", "["):
+            return Access(name.text, (), span=name.span)
+        closing = _CLOSING[self.take().text]
+        subscripts: list[Affine] = []
+        while not self.at(closing):
+            subscripts.append(self.subscript())
+            if not self.at(","):
+                break
+            self.take()
+            if self.at(closing):
+                self.fail("expected an index after ','")
+        self.expect(closing, f"to close the subscripts of {name.text}")
+        return Access(name.text, tuple(subscripts), span=self.span_from(name.span))
+
+    def subscript(self) -> Affine:
+        start = self.token.span
+        terms: dict[str, int] = {}
+        constant = 0
+        sign = self._sign() if self.at("+", "-") else 1
+        while True:
+            name, size = self._subscript_term()
+            if name is None:
+                constant += sign * size
+            else:
+                terms[name] = terms.get(name, 0) + sign * size
+            if not self.at("+", "-"):
+                break
+            sign = self._sign()
+        kept = tuple((name, coefficient) for name, coefficient in terms.items() if coefficient)
+        if terms and not kept:
+            self.fail("the indices of this subscript cancel", self.span_from(start))
+        return Affine(kept, constant)
+
+    def _sign(self) -> int:
+        return 1 if self.take().text == "+" else -1
+
+    def _subscript_term(self) -> tuple[str | None, int]:
+        """Read ``i``, ``3``, ``2*i`` or ``i*2`` and return (index or None, size)."""
+        name, size = None, 1
+        while True:
+            token = self.token
+            if token.kind == "name" and name is None:
+                name = self.take().text
+            elif token.kind == "number" and token.text.isdigit():
+                size *= int(self.take().text)
+            elif token.kind == "name":
+                self.fail("a subscript must be affine: an index times an index is not")
+            else:
+                self.fail(f"expected an index or an integer in the subscript, found {token.text!r}")
+            if not self.at("*"):
+                return name, size
+            self.take()
+
+
+def parse(text: str) -> Assignment:
+    """Parse a statement of index notation.
+
+    Raises:
+        ExpressionError: ``text`` is not a string or not index notation; the message names the column.
+    """
+    if not isinstance(text, str):
+        raise ExpressionError(f"the expression must be a string such as 'y(i) = A(i,j) * x(j)', not {type(text).__name__}")
+    return _Parser(text).assignment()
+
+
+def parse_expression(text: str) -> Expr:
+    """Parse a right-hand side alone, such as ``B(i,k) * C(k,j)``. Raises ``ExpressionError`` as ``parse`` does."""
+    parser = _Parser(text)
+    value = parser.sum()
+    if parser.token.kind != "end":
+        parser.fail(f"expected an operator or the end, found {parser.token.text!r}")
+    return value

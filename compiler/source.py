@@ -1,0 +1,32 @@
+"""Places in a source text, and messages that point at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """Half-open range of characters ``[start, end)`` of a source text, counted from 0."""
+
+    start: int
+    end: int
+
+
+def pointing(message: str, text: str, span: Span | None) -> str:
+    """Return ``message`` with the column in its first line, and the source with a caret below.
+
+    Columns are counted from 1. Without a span the message alone is returned. Only the source line that holds the span
+    is shown.
+    """
+    if span is None:
+        return message
+    line_start = text.rfind("\n", 0, span.start) + 1
+    line_end = text.find("\n", span.start)
+    line = text[line_start : line_end if line_end >= 0 else len(text)]
+    column = span.start - line_start
+    width = max(1, min(span.end - span.start, len(line) - column))
+    first, *rest = message.split("\n")
+    where = f" (column {column + 1})" if line_start == 0 else f" (line {text.count(chr(10), 0, span.start) + 1}, column {column + 1})"
+    shown = line.replace("\t", " ")
+    return "\n".join([first + where, f"    {shown}", "    " + " " * column + "^" * width, *rest])
