@@ -1,0 +1,1 @@
+"""Concrete index notation: loop nests with workspaces."""

@@ -1,0 +1,189 @@
+"""Concrete index notation: statements that say in which loops, through which workspaces, a tensor is computed.
+
+``Forall`` repeats a statement for every value of an index, ``Where`` fills workspaces in a producer before a consumer reads
+them, ``Block`` runs statements one after another, ``Assign`` stores or accumulates one component (Kjolstad et al., "Tensor
+algebra compilation with workspaces"; Ahrens et al., section 3, for protocols and blocks). Expressions are those of index
+notation. Nothing here is mutated; passes build new statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ..notation.nodes import Access, Expr, accesses
+
+
+@dataclass(frozen=True)
+class LoopTag:
+    """How one loop is carried out; what is None keeps its default.
+
+    Attributes:
+        unit: cpu_thread, cpu_vector, gpu_block, gpu_warp, gpu_thread.
+        race: no_races, ignore_races, atomics, temporary, parallel_reduction.
+        chunking: OpenMP's static, dynamic or guided; ``chunk`` its chunk in iterations.
+        unroll: unroll factor.
+        merge: two_finger, gallop, locate or bitmap: how sparse operands meet in this loop.
+        prefetch: (operand, iterations ahead) pairs.
+    """
+
+    unit: str | None = None
+    race: str | None = None
+    chunking: str | None = None
+    chunk: int | None = None
+    unroll: int | None = None
+    merge: str | None = None
+    prefetch: tuple[tuple[str, int], ...] = ()
+
+
+PLAIN = LoopTag()
+
+
+@dataclass(frozen=True)
+class Stmt:
+    @property
+    def children(self) -> tuple[Stmt, ...]:
+        return ()
+
+    def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
+        assert not children
+        return self
+
+
+@dataclass(frozen=True)
+class Assign(Stmt):
+    """``target = value`` (operator "=") or ``target += value`` (operator "+=": the add of the semiring)."""
+
+    target: Access
+    operator: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Forall(Stmt):
+    index: str
+    body: Stmt
+    tag: LoopTag = PLAIN
+
+    @property
+    def children(self) -> tuple[Stmt, ...]:
+        return (self.body,)
+
+    def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
+        return replace(self, body=children[0])
+
+
+@dataclass(frozen=True)
+class Where(Stmt):
+    """``consumer where producer``: the workspaces that the producer writes live for this statement and start at zero."""
+
+    consumer: Stmt
+    producer: Stmt
+
+    @property
+    def children(self) -> tuple[Stmt, ...]:
+        return (self.consumer, self.producer)
+
+    def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
+        return Where(*children)
+
+
+@dataclass(frozen=True)
+class Block(Stmt):
+    """Statements in order. As the producer of a ``Where`` they may fill several workspaces, or one after another."""
+
+    statements: tuple[Stmt, ...]
+
+    @property
+    def children(self) -> tuple[Stmt, ...]:
+        return self.statements
+
+    def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
+        return Block(children)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A scoped tensor. ``indices`` name the loops (original or derived) that its modes range over.
+
+    ``kind``: scalar, registers, dense, list (dense with a coordinate list), bitmap, hashed, positions; None: chosen by
+    the compiler from sizes and use.
+    """
+
+    name: str
+    indices: tuple[str, ...]
+    kind: str | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A scheduled program: the statement and everything decided beside it.
+
+    Attributes:
+        statement: the loop nest.
+        workspaces: every workspace that the statement writes.
+        relations: provenance of derived indices, in the order in which they were made (``concrete.provenance``).
+        conversions: (operand, format text) to convert before the kernel runs; the operand is a tensor name, or the text
+            of one access where a tensor is read several times.
+        assembly: (result, "append" | "insert" | "workspace").
+        build: (compiler or None, flags or None).
+        add, multiply: the operators of the semiring ("+", "*").
+    """
+
+    statement: Stmt
+    workspaces: tuple[Workspace, ...] = ()
+    relations: tuple[object, ...] = ()
+    conversions: tuple[tuple[str, str], ...] = ()
+    assembly: tuple[tuple[str, str], ...] = ()
+    build: tuple[str | None, str | None] = (None, None)
+    add: str = "+"
+    multiply: str = "*"
+    text: str = field(default="", compare=False)
+
+
+def walk(statement: Stmt) -> Iterator[Stmt]:
+    """Yield a statement and everything below it, parents first."""
+    yield statement
+    for child in statement.children:
+        yield from walk(child)
+
+
+def assignments(statement: Stmt) -> tuple[Assign, ...]:
+    """Return the assignments below a statement, in order."""
+    return tuple(node for node in walk(statement) if isinstance(node, Assign))
+
+
+def targets(statement: Stmt) -> tuple[str, ...]:
+    """Return the names of the tensors that a statement writes, each once."""
+    return tuple(dict.fromkeys(assign.target.tensor for assign in assignments(statement)))
+
+
+def reads(statement: Stmt) -> tuple[Access, ...]:
+    """Return the accesses that a statement reads, repeats included."""
+    return tuple(access for assign in assignments(statement) for access in accesses(assign.value))
+
+
+def loops(statement: Stmt) -> tuple[str, ...]:
+    """Return the indices of the foralls below a statement, in order of first appearance."""
+    return tuple(dict.fromkeys(node.index for node in walk(statement) if isinstance(node, Forall)))
+
+
+def used_indices(statement: Stmt) -> frozenset[str]:
+    """Return the indices that the accesses below a statement use."""
+    found = {name for assign in assignments(statement) for name in assign.target.indices}
+    return frozenset(found.union(*(access.indices for access in reads(statement)), ()))
+
+
+def transform(statement: Stmt, rule: Callable[[Stmt], Stmt | None]) -> Stmt:
+    """Rebuild a statement bottom-up; ``rule`` gives a replacement for a node, or None to keep it."""
+    children = tuple(transform(child, rule) for child in statement.children)
+    rebuilt = statement if all(a is b for a, b in zip(children, statement.children, strict=True)) else statement.rebuild(children)
+    replacement = rule(rebuilt)
+    return rebuilt if replacement is None else replacement
+
+
+def nest(indices: tuple[str, ...], body: Stmt) -> Stmt:
+    """Return ``body`` inside foralls over ``indices``, the first outermost."""
+    for index in reversed(indices):
+        body = Forall(index, body)
+    return body

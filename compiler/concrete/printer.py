@@ -1,0 +1,45 @@
+"""Concrete index notation as text, on one line or as an indented loop nest."""
+
+from __future__ import annotations
+
+from ..notation.printer import show
+from .nodes import Assign, Block, Forall, LoopTag, Stmt, Where
+
+
+def show_statement(statement: Stmt) -> str:
+    """Return one line, such as ``forall(i) ((forall(k) A(i,k) = w(k)) where (forall(j) forall(k) w(k) += B(i,j) * C(j,k)))``."""
+    match statement:
+        case Assign(target, operator, value):
+            return f"{show(target)} {operator} {show(value)}"
+        case Forall(index, body, _):
+            return f"forall({index}) {show_statement(body)}"
+        case Where(consumer, producer):
+            return f"({show_statement(consumer)} where {show_statement(producer)})"
+        case Block(statements):
+            return "{" + "; ".join(show_statement(part) for part in statements) + "}"
+        case _:
+            raise TypeError(f"no printer for {type(statement).__name__}")
+
+
+def loop_nest(statement: Stmt, depth: int = 0) -> str:
+    """Return an indented listing, one line a loop or assignment; ``where`` lists the producer first, as it runs."""
+    pad = "  " * depth
+    match statement:
+        case Assign():
+            return f"{pad}{show_statement(statement)}"
+        case Forall(index, body, tag):
+            return f"{pad}for {index}{_tag(tag)}:\n{loop_nest(body, depth + 1)}"
+        case Where(consumer, producer):
+            return f"{pad}produce:\n{loop_nest(producer, depth + 1)}\n{pad}consume:\n{loop_nest(consumer, depth + 1)}"
+        case Block(statements):
+            return "\n".join(loop_nest(part, depth) for part in statements)
+        case _:
+            raise TypeError(f"no printer for {type(statement).__name__}")
+
+
+def _tag(tag: LoopTag) -> str:
+    words = [word for word in (tag.unit, tag.race, tag.chunking, tag.merge) if word]
+    words += [f"chunk {tag.chunk}"] if tag.chunk else []
+    words += [f"unroll {tag.unroll}"] if tag.unroll else []
+    words += [f"prefetch {operand} {distance} ahead" for operand, distance in tag.prefetch]
+    return f"  [{', '.join(words)}]" if words else ""
