@@ -1,0 +1,335 @@
+"""The loop IR: what a kernel does, statement by statement, before it is printed as C or CUDA.
+
+Typed scalars and flat arrays, loops with a tag, searches and sorts as calls of named intrinsics. Names are the final names
+of the generated code. Everything is immutable; ``children`` and ``rebuild`` let passes treat nodes generically.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal as OneOf
+
+
+@dataclass(frozen=True)
+class Type:
+    """A scalar type, by the letter of its kind and its width in bits: i8 ... i64, u8 ... u64, f32, f64, bool.
+
+    ``map`` is the opaque type of a hash map from 64-bit keys to ordinals (see ``loops.intrinsics``).
+    """
+
+    name: str
+
+    @property
+    def is_float(self) -> bool:
+        return self.name.startswith("f")
+
+
+I32, I64, F32, F64, BOOL, MAP = (Type(name) for name in ("i32", "i64", "f32", "f64", "bool", "map"))
+
+
+class Node:
+    """Base of expressions and statements; children are the fields that are nodes or tuples of nodes."""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for entry in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, entry.name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(item for item in value if isinstance(item, Node))
+        return tuple(found)
+
+    def rebuild(self, children: tuple[Node, ...]) -> Node:
+        """Return the same node over other children, given in the order of ``children``."""
+        rest = list(children)
+        changes: dict[str, object] = {}
+        for entry in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, entry.name)
+            if isinstance(value, Node):
+                changes[entry.name] = rest.pop(0)
+            elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
+                changes[entry.name] = tuple(rest.pop(0) if isinstance(item, Node) else item for item in value)
+        assert not rest
+        return replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass
+
+
+# Expressions
+
+
+class Expr(Node):
+    type: Type
+
+
+@dataclass(frozen=True)
+class Var(Expr):
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """A constant of the node's type; floats may be inf, -inf or nan."""
+
+    value: int | float | bool
+    type: Type
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """``left op right``: + - * / % min max and or == != < <= > >=; integer / truncates; comparisons are bool."""
+
+    op: str
+    left: Expr
+    right: Expr
+    type: Type
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    """``-operand`` or ``not operand``."""
+
+    op: str
+    operand: Expr
+    type: Type
+
+
+@dataclass(frozen=True)
+class Load(Expr):
+    """``array[index]``."""
+
+    array: str
+    index: Expr
+    type: Type
+
+
+@dataclass(frozen=True)
+class Select(Expr):
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+    type: Type
+
+
+@dataclass(frozen=True)
+class Cast(Expr):
+    operand: Expr
+    type: Type
+
+
+@dataclass(frozen=True)
+class ArrayRef(Expr):
+    """A whole array (or map) as an argument of an intrinsic."""
+
+    array: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """A pure or updating intrinsic that returns a value: searches, map look-ups, the thread's number."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: Type
+
+
+# Statements
+
+
+class Stmt(Node):
+    pass
+
+
+@dataclass(frozen=True)
+class Block(Stmt):
+    statements: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True)
+class Comment(Stmt):
+    text: str
+
+
+@dataclass(frozen=True)
+class Declare(Stmt):
+    """A local scalar with its first value."""
+
+    variable: Var
+    value: Expr
+
+
+@dataclass(frozen=True)
+class SetVar(Stmt):
+    """``variable = value``, or ``variable op= value`` where ``op`` is + * min max or and ..."""
+
+    variable: Var
+    value: Expr
+    op: str = ""
+
+
+@dataclass(frozen=True)
+class Store(Stmt):
+    """``array[index] = value``, or ``array[index] op= value``; atomic where threads may meet."""
+
+    array: str
+    index: Expr
+    value: Expr
+    op: str = ""
+    atomic: bool = False
+
+
+@dataclass(frozen=True)
+class If(Stmt):
+    condition: Expr
+    then: Stmt
+    otherwise: Stmt | None = None
+
+
+@dataclass(frozen=True)
+class While(Stmt):
+    condition: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Iterations are dealt out to the threads of the kernel's ``threads`` argument (OpenMP worksharing)."""
+
+    chunking: str | None = None  # static, dynamic, guided
+    chunk: int | None = None
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Iterations go to vector lanes. Scalars declared outside and updated by an associative op inside are reductions."""
+
+    width: int | None = None  # lanes; None: the machine's
+
+
+@dataclass(frozen=True)
+class Unroll:
+    factor: int
+
+
+@dataclass(frozen=True)
+class For(Stmt):
+    """``for variable in low .. high``, half open, step 1.
+
+    ``private`` runs once in every thread before its share of a parallel loop (declarations and allocations of what is
+    private to the thread), ``finish`` after it (merging, freeing). Both are empty for other tags.
+    """
+
+    variable: Var
+    low: Expr
+    high: Expr
+    body: Stmt
+    tag: Parallel | Vector | Unroll | None = None
+    private: tuple[Stmt, ...] = ()
+    finish: tuple[Stmt, ...] = ()
+
+
+Storage = OneOf["heap", "registers"]
+
+
+@dataclass(frozen=True)
+class Allocate(Stmt):
+    """An array of ``length`` elements.
+
+    heap: 64-byte aligned memory, released by ``Free``; when there is none the kernel releases what it holds and returns
+    status 1. registers: ``length`` is a constant; a small local array whose elements live in (vector) registers where
+    all its uses allow.
+    """
+
+    array: str
+    type: Type
+    length: Expr
+    storage: Storage = "heap"
+    zero: bool = False
+
+
+@dataclass(frozen=True)
+class Free(Stmt):
+    array: str
+
+
+@dataclass(frozen=True)
+class Grow(Stmt):
+    """Make room for at least ``needed`` elements in a heap array, geometrically; ``capacity`` is its i64 variable."""
+
+    array: str
+    type: Type
+    capacity: Var
+    needed: Expr
+
+
+@dataclass(frozen=True)
+class Fill(Stmt):
+    """``array[low .. high] = value``."""
+
+    array: str
+    low: Expr
+    high: Expr
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Run(Stmt):
+    """An intrinsic called for its effect: sort, scan, map reset."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Prefetch(Stmt):
+    """Ask for the cache line of ``array[index]``; ``index`` may lie past the end."""
+
+    array: str
+    index: Expr
+
+
+@dataclass(frozen=True)
+class Publish(Stmt):
+    """Hand an assembled heap array of ``length`` elements to the caller through an output parameter."""
+
+    parameter: str
+    array: str
+    length: Expr
+
+
+# Kernels
+
+
+@dataclass(frozen=True)
+class ArrayParameter:
+    """An array that the caller hands in (or, ``assembled``, receives).
+
+    ``source`` says which: (tensor, "values") or (tensor, "pos" | "crd", level). ``operand`` tells apart several
+    converted copies of one tensor: it is the key under which the caller keeps the operand.
+    """
+
+    name: str
+    type: Type
+    source: tuple[str, str] | tuple[str, str, int]
+    writable: bool = False
+    assembled: bool = False
+
+
+@dataclass(frozen=True)
+class SizeParameter:
+    """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level."""
+
+    name: str
+    source: tuple[str, str] | tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel: ``int32_t name(void **arrays, int64_t *sizes, int64_t threads)`` in C, parameters in slot order."""
+
+    name: str
+    arrays: tuple[ArrayParameter, ...]
+    sizes: tuple[SizeParameter, ...]
+    body: Block
