@@ -80,7 +80,7 @@ class Format:
         if sorted(modes) != list(range(len(kinds))):
             raise FormatError(f"order {modes} is not a permutation of the modes 0 to {len(kinds) - 1} of a format of {len(kinds)} levels")
         if kinds and kinds[0] is LevelKind.SINGLETON:
-            raise FormatError("a singleton level cannot stand first: it stores one coordinate a position of the level above; use compressed")
+            raise FormatError("a singleton level cannot stand first: it has one coordinate a position of the level above; use compressed")
         object.__setattr__(self, "levels", kinds)
         object.__setattr__(self, "order", modes)
 
