@@ -14,7 +14,8 @@ from typing import Literal as OneOf
 class Type:
     """A scalar type, by the letter of its kind and its width in bits: i8 ... i64, u8 ... u64, f32, f64, bool.
 
-    ``map`` is the opaque type of a hash map from 64-bit keys to ordinals (see ``loops.intrinsics``).
+    ``map`` is the opaque type of a hash map from 64-bit keys to ordinals (see ``loops.intrinsics``). A vector of scalars
+    has its lanes behind an x, ``f64x8``; only the pass ``loops.vectorize`` makes them.
     """
 
     name: str
@@ -22,6 +23,25 @@ class Type:
     @property
     def is_float(self) -> bool:
         return self.name.startswith("f")
+
+    @property
+    def lanes(self) -> int:
+        """How many scalars a value holds: 1, or the lanes of a vector."""
+        return int(self.name.partition("x")[2] or 1)
+
+    @property
+    def element(self) -> Type:
+        """The scalar type of one lane."""
+        return Type(self.name.partition("x")[0])
+
+    def vector(self, lanes: int) -> Type:
+        """The vector of ``lanes`` scalars of this type; the scalar type itself for one lane."""
+        return Type(f"{self.element.name}x{lanes}") if lanes > 1 else self.element
+
+    @property
+    def bytes(self) -> int:
+        """The size of a value in memory."""
+        return self.lanes * (1 if self.element.name == "bool" else int(self.element.name[1:]) // 8)
 
 
 I32, I64, F32, F64, BOOL, MAP = (Type(name) for name in ("i32", "i64", "f32", "f64", "bool", "map"))
@@ -215,7 +235,7 @@ class Unroll:
 
 @dataclass(frozen=True)
 class For(Stmt):
-    """``for variable in low .. high``, half open, step 1.
+    """``for variable in low .. high``, half open; the step is 1 except in what ``loops.vectorize`` makes.
 
     ``private`` runs once in every thread before its share of a parallel loop (declarations and allocations of what is
     private to the thread), ``finish`` after it (merging, freeing). Both are empty for other tags.
@@ -228,6 +248,7 @@ class For(Stmt):
     tag: Parallel | Vector | Unroll | None = None
     private: tuple[Stmt, ...] = ()
     finish: tuple[Stmt, ...] = ()
+    step: int = 1
 
 
 Storage = OneOf["heap", "registers"]
@@ -284,10 +305,14 @@ class Run(Stmt):
 
 @dataclass(frozen=True)
 class Prefetch(Stmt):
-    """Ask for the cache line of ``array[index]``; ``index`` may lie past the end."""
+    """Ask for the cache lines of ``array[index .. index + count]``, which may lie past the end.
+
+    The loads inside ``index`` must be in range; the kernel makes them (an interpreter reads 0 where they are not).
+    """
 
     array: str
     index: Expr
+    count: int = 1
 
 
 @dataclass(frozen=True)
