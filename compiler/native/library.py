@@ -1,0 +1,88 @@
+"""Loading shared objects with cffi: one foreign function interface a set of declarations, handles kept for good."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import BuildError
+from .cache import cached_object
+from .toolchain import default_flags, find_compiler
+
+CSRC = Path(__file__).resolve().parents[2] / "csrc"
+"""The C headers and helpers that ship with the package."""
+
+OPENMP_FLAG = "-fopenmp"
+
+_OPENMP_PROBE = "#include <omp.h>\nint st_probe(void) { return omp_get_max_threads(); }\n"
+
+
+def load_source(
+    source: str,
+    declarations: str,
+    compiler: str | None = None,
+    flags: tuple[str, ...] | None = None,
+    openmp: bool = False,
+    timeout: float = 120.0,
+) -> Any:
+    """Compile a C source (or take it from the cache) and load it.
+
+    Args:
+        source: the translation unit; ``#include "st_*.h"`` finds the headers of csrc/.
+        declarations: the functions that are called, as cffi's cdef wants them.
+        compiler: a compiler's name; None for the default one.
+        flags: flags that stand in for the default ones.
+        openmp: ask for OpenMP, if the compiler has it.
+
+    Returns:
+        The cffi library; its functions are attributes. The object stays loaded as long as the process lives.
+
+    Raises:
+        BuildError: no compiler, a failing one, or an object that cannot be loaded.
+    """
+    chosen = find_compiler(compiler)
+    wanted = default_flags() if flags is None else flags
+    if openmp and openmp_works(chosen.identity, compiler):
+        wanted = (*wanted, OPENMP_FLAG)
+    return load_object(cached_object(source, chosen, wanted, CSRC, timeout), declarations)
+
+
+def load_helper(name: str, declarations: str, openmp: bool = False) -> Any:
+    """Compile and load one of the C files of csrc/, such as ``st_pack.c``; raises BuildError as ``load_source``."""
+    return load_source((CSRC / name).read_text(), declarations, openmp=openmp)
+
+
+@cache
+def load_object(path: Path, declarations: str) -> Any:
+    """Load a shared object.
+
+    Raises:
+        BuildError: the system's loader refuses it.
+    """
+    try:
+        return foreign_interface(declarations).dlopen(str(path))
+    except OSError as error:
+        advice = "remove the file, or check that the compiler fits this Python"
+        raise BuildError(f"the compiled object {path} cannot be loaded: {error}; {advice}") from None
+
+
+@cache
+def foreign_interface(declarations: str) -> Any:
+    """Return the cffi interface of some declarations, one for all libraries that share them."""
+    import cffi
+
+    interface = cffi.FFI()
+    interface.cdef(declarations)
+    return interface
+
+
+@cache
+def openmp_works(identity: str, compiler: str | None) -> bool:
+    """Return whether a compiler (of this identity) can compile and link OpenMP; clang often lacks its library."""
+    try:
+        path = cached_object(_OPENMP_PROBE, find_compiler(compiler), ("-O1", OPENMP_FLAG), CSRC)
+        load_object(path, "int st_probe(void);")
+    except BuildError:
+        return False
+    return True

@@ -1,0 +1,120 @@
+"""The machine at hand: what decides which code is best here, and what a measurement belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_CPU_FOLDER = Path("/sys/devices/system/cpu")
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+@dataclass(frozen=True)
+class CacheLevel:
+    """One data (or unified) cache as a core sees it, with how many cores share it."""
+
+    level: int
+    bytes: int
+    line_bytes: int
+    shared_by: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What tells one machine from another.
+
+    Attributes:
+        system: operating system and instruction set, such as ``Linux x86_64``.
+        model: the processor's name as the system gives it.
+        cores: logical cores that the machine has; ``available_cores`` says how many this process may use.
+        caches: data caches, innermost first; empty where the system does not say.
+        vector_bytes: width of the widest vector registers (16, 32 or 64).
+        features: digest of the processor's feature flags: code for one need not run on another.
+    """
+
+    system: str
+    model: str
+    cores: int
+    caches: tuple[CacheLevel, ...]
+    vector_bytes: int
+    features: str
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that is equal for machines on which the same kernels run equally fast, as far as one can see."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+
+    @property
+    def last_level_cache(self) -> int:
+        """Bytes of the outermost cache; 8 MiB where the system does not say."""
+        return max((cache.bytes for cache in self.caches), default=8 * 2**20)
+
+
+@cache
+def this_machine() -> Machine:
+    """Return the machine that this process runs on."""
+    model, flags = _processor()
+    return Machine(
+        system=f"{platform.system()} {platform.machine()}",
+        model=model,
+        cores=os.cpu_count() or 1,
+        caches=_caches(),
+        vector_bytes=_vector_bytes(flags),
+        features=hashlib.sha256(" ".join(sorted(flags)).encode()).hexdigest()[:16],
+    )
+
+
+def available_cores() -> int:
+    """Return how many logical cores this process may run on (affinity masks and containers' cpusets counted)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1
+
+
+def _processor() -> tuple[str, frozenset[str]]:
+    """Return the name and the feature flags of the first core."""
+    fields: dict[str, str] = {}
+    try:
+        for line in Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines():
+            key, _, value = line.partition(":")
+            fields[key.strip().lower()] = value.strip()
+    except OSError:
+        return platform.processor() or platform.machine(), frozenset()
+    part = " ".join(fields[key] for key in ("cpu implementer", "cpu part") if key in fields)
+    flags = fields.get("flags") or fields.get("features") or ""
+    return fields.get("model name") or part or platform.machine(), frozenset(flags.split())
+
+
+def _vector_bytes(flags: frozenset[str]) -> int:
+    if "avx512f" in flags:
+        return 64
+    return 32 if "avx2" in flags else 16
+
+
+def _caches() -> tuple[CacheLevel, ...]:
+    found = []
+    for folder in sorted(_CPU_FOLDER.glob("cpu0/cache/index*")):
+        try:
+            if (folder / "type").read_text().strip() == "Instruction":
+                continue
+            size = (folder / "size").read_text().strip()
+            shared = _count_cores((folder / "shared_cpu_list").read_text().strip())
+            line = int((folder / "coherency_line_size").read_text())
+            level = int((folder / "level").read_text())
+        except (OSError, ValueError):  # virtual machines leave some of these files out
+            continue
+        found.append(CacheLevel(level, int(size.rstrip("KMG")) * _UNITS.get(size[-1], 1), line, shared))
+    return tuple(sorted(found, key=lambda cache: cache.level))
+
+
+def _count_cores(cores: str) -> int:
+    """Count a list of cores as the kernel writes it: ``0-3,8``."""
+    total = 0
+    for part in cores.split(","):
+        first, _, last = part.partition("-")
+        total += int(last or first) - int(first) + 1
+    return total
