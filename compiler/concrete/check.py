@@ -1,0 +1,92 @@
+"""Whether an assignment of index notation makes sense, before any data is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import ExpressionError, FormatError
+from ..format import Format, parse_format
+from ..notation.nodes import Access, Assignment, Expr, Neg, accesses, walk
+from ..source import Span, pointing
+
+
+def check_assignment(assignment: Assignment) -> None:
+    """Refuse what has no meaning.
+
+    Raises:
+        ExpressionError: an index stands twice on the left, the result is read without ``+=``, one name is used with
+            different numbers of modes, or a subscript is not a plain index.
+    """
+    target = assignment.target
+    _check_target(assignment)
+    orders: dict[str, Access] = {}
+    for access in (target, *accesses(assignment.value)):
+        first = orders.setdefault(access.tensor, access)
+        if len(first.subscripts) != len(access.subscripts):
+            _fail(
+                f"{access.tensor} has {len(access.subscripts)} subscripts here and {len(first.subscripts)} elsewhere",
+                assignment, access.span,
+            )
+        if not access.is_plain:
+            _fail(f"affine subscripts such as {access.subscripts[_first_affine(access)]} are not supported yet", assignment, access.span)
+        if access is not target and access.tensor == target.tensor:
+            _fail(f"{target.tensor} is the result and cannot be read; use '+=' to start from its given value", assignment, access.span)
+    names = set(orders)
+    for access in orders.values():
+        clash = names.intersection(access.indices)
+        if clash:
+            _fail(f"{sorted(clash)[0]} is both a tensor and an index", assignment, access.span)
+
+
+def _check_target(assignment: Assignment) -> None:
+    seen: set[str] = set()
+    for subscript in assignment.target.subscripts:
+        if not subscript.is_index:
+            _fail(f"the left side needs plain indices, not {subscript}", assignment, assignment.target.span)
+        if subscript.index in seen:
+            _fail(f"index {subscript.index} stands twice on the left side", assignment, assignment.target.span)
+        seen.add(subscript.index)
+
+
+def _first_affine(access: Access) -> int:
+    return next(place for place, subscript in enumerate(access.subscripts) if not subscript.is_index)
+
+
+def _fail(message: str, assignment: Assignment, span: Span | None) -> None:
+    raise ExpressionError(pointing(message, assignment.text, span))
+
+
+def tensor_names(assignment: Assignment) -> tuple[str, ...]:
+    """Return the operands' names in written order; the result's own name comes last where it is accumulated into."""
+    names = [access.tensor for access in accesses(assignment.value)]
+    if assignment.operator == "+=":
+        names.append(assignment.target.tensor)
+    return tuple(dict.fromkeys(names))
+
+
+def check_semiring(value: Expr, add: str, assignment: Assignment) -> None:
+    """Refuse negation under an add that has no inverse."""
+    if add == "+":
+        return
+    for node in walk(value):
+        if isinstance(node, Neg):
+            raise ExpressionError(pointing(f"'-' has no meaning where the sum is {add}", assignment.text, node.span))
+
+
+def formats_of(assignment: Assignment, formats: Mapping[str, Format | str | None]) -> dict[str, Format]:
+    """Return the format of every tensor of an assignment; what is not named is dense.
+
+    Raises:
+        FormatError: a format is unknown, does not fit its tensor, or names a tensor that the expression does not have.
+    """
+    orders = {access.tensor: len(access.subscripts) for access in (assignment.target, *accesses(assignment.value))}
+    for name in formats:
+        if name not in orders:
+            raise FormatError(f"format given for {name}, which the expression does not have; its tensors are {', '.join(orders)}")
+    found = {}
+    for name, order in orders.items():
+        try:
+            found[name] = parse_format(formats.get(name), order)
+        except FormatError as error:
+            raise FormatError(f"{name}: {error}") from None
+    return found

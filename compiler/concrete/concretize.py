@@ -1,0 +1,227 @@
+"""Index notation to concrete index notation: the default program of an expression.
+
+One term becomes a loop nest around one assignment. Terms with different reductions, sums of many sparse operands, and
+sparse results that a reduction loop would scatter into go through workspaces (Kjolstad et al., "Tensor algebra
+compilation with workspaces").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from ..format import Format, LevelKind
+from ..notation.nodes import Access, Add, Assignment, Div, Expr, Mul, Neg, accesses, index_subscript, indices
+from ..notation.printer import show
+from ..notation.terms import Term, terms
+from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
+from .ordering import LoopOrder, default_order
+from .sharing import shared_operand
+
+LATTICE_BOUND = 16  # iteration lattice points per loop; above it a sum goes through a workspace
+
+
+@dataclass(frozen=True)
+class Concretized:
+    """The default program and what its names stand for.
+
+    Attributes:
+        program: the statement with its workspaces and conversions.
+        formats: format of every tensor name in the statement, the result's included (as requested).
+        sources: the user's name of every operand in the statement; they differ for ``+=``, where the given value of the
+            result is read under another name.
+    """
+
+    program: Program
+    formats: dict[str, Format]
+    sources: dict[str, str]
+
+
+def concretize(assignment: Assignment, formats: Mapping[str, Format], add: str = "+", multiply: str = "*") -> Concretized:
+    """Return the default program of a checked assignment.
+
+    Args:
+        assignment: the expression.
+        formats: a format for every tensor.
+        add, multiply: operators of the semiring.
+    """
+    names = _Names(assignment)
+    known = dict(formats)
+    sources = {access.tensor: access.tensor for access in accesses(assignment.value)}
+    value = assignment.value
+    if assignment.operator == "+=":
+        initial = names.fresh(f"{assignment.target.tensor}_initial")
+        known[initial] = formats[assignment.target.tensor]
+        sources[initial] = assignment.target.tensor
+        value = Add((Access(initial, assignment.target.subscripts), value))
+    builder = _Builder(assignment.target, value, known, names)
+    statement = builder.statement()
+    conversions = tuple((show(access), str(form)) for access, form in builder.conversions.items())
+    program = Program(statement, tuple(builder.workspaces), conversions=conversions, add=add, multiply=multiply)
+    return Concretized(program, known, sources)
+
+
+class _Names:
+    def __init__(self, assignment: Assignment) -> None:
+        found = (assignment.target, *accesses(assignment.value))
+        self.taken = {access.tensor for access in found} | {name for access in found for name in access.indices}
+
+    def fresh(self, wish: str) -> str:
+        name, count = wish, 1
+        while name in self.taken:
+            count += 1
+            name = f"{wish}{count}"
+        self.taken.add(name)
+        return name
+
+
+class _Builder:
+    """Builds the statement of one assignment and notes the workspaces and conversions it needs."""
+
+    def __init__(self, target: Access, value: Expr, formats: dict[str, Format], names: _Names) -> None:
+        self.target = target
+        self.formats = formats
+        self.names = names
+        self.result = formats[target.tensor]
+        self.left = tuple(target.subscripts[mode].index for mode in self.result.order)
+        self.parts = tuple(_bounded(terms(value, frozenset(self.left)), formats))
+        self.conversions: dict[Access, Format] = {}
+        self.workspaces: list[Workspace] = []
+
+    def statement(self) -> Stmt:
+        orders = [self.order(part) for part in self.parts]
+        if len(self.parts) == 1:
+            return self.single(self.parts[0], orders[0].loops)
+        return self.several(orders)
+
+    def order(self, term: Term) -> LoopOrder:
+        found = accesses(term.value)
+        known = dict(self.formats)
+        for access in found:
+            if _unreadable(access, known[access.tensor], term):
+                known[access.tensor] = self.conversions[access] = _sorted_levels(known[access.tensor])
+        order = default_order(found, known, self.left, (*self.left, *indices(term.value)))
+        self.conversions.update(order.conversions)
+        return order
+
+    def single(self, term: Term, loops: tuple[str, ...]) -> Stmt:
+        operator = "+=" if term.reduced else "="
+        scattered = self.scattered(term, loops)
+        if not scattered:
+            return nest(loops, Assign(self.target, operator, term.value))
+        prefix = loops[: min(loops.index(name) for name in term.reduced)]
+        inner = tuple(name for name in loops if name not in prefix)
+        workspace = self.workspace(tuple(name for name in self.left if name not in prefix))
+        consumer = nest(workspace.indices, Assign(self.target, "=", self.read(workspace)))
+        return nest(prefix, Where(consumer, nest(inner, Assign(self.read(workspace), "+=", term.value))))
+
+    def scattered(self, term: Term, loops: tuple[str, ...]) -> bool:
+        """Whether a reduction loop stands outside a loop over a level that the result cannot insert into."""
+        if self.result.is_dense or not term.reduced:
+            return False
+        if shared_operand(self.target, self.result, term.value, self.formats) is not None:
+            return False
+        last = max(level for level, kind in enumerate(self.result.levels) if kind is not LevelKind.DENSE)
+        first_reduction = min(loops.index(name) for name in term.reduced)
+        return any(loops.index(name) > first_reduction for name in self.left[: last + 1])
+
+    def several(self, orders: list[LoopOrder]) -> Stmt:
+        prefix = self.common_prefix(orders)
+        inner = [tuple(name for name in order.loops if name not in prefix) for order in orders]
+        rest = tuple(name for name in self.left if name not in prefix)
+        if rest and self.result.is_dense:
+            nests = [nest(loops, Assign(self.target, "+=", part.value)) for loops, part in zip(inner, self.parts, strict=True)]
+            return nest(prefix, Block(tuple(nests)))
+        workspace = self.workspace(rest)
+        producers = [nest(loops, Assign(self.read(workspace), "+=", part.value)) for loops, part in zip(inner, self.parts, strict=True)]
+        consumer = nest(rest, Assign(self.target, "=", self.read(workspace)))
+        return nest(prefix, Where(consumer, Block(tuple(producers))))
+
+    def common_prefix(self, orders: list[LoopOrder]) -> tuple[str, ...]:
+        prefix = []
+        for place, name in enumerate(self.left):
+            if any(order.loops[place] != name for order in orders):
+                break
+            prefix.append(name)
+        return tuple(prefix)
+
+    def workspace(self, over: tuple[str, ...]) -> Workspace:
+        workspace = Workspace(self.names.fresh("w" if over else "t"), over)
+        self.workspaces.append(workspace)
+        return workspace
+
+    def read(self, workspace: Workspace) -> Access:
+        return Access(workspace.name, tuple(index_subscript(name) for name in workspace.indices))
+
+
+def _unreadable(access: Access, form: Format, term: Term) -> bool:
+    """Whether an operand has hashed levels that nothing else drives: they can be located, not merged."""
+    hashed = {access.subscripts[mode].index for mode, kind in zip(form.order, form.levels, strict=True) if kind is LevelKind.HASHED}
+    if not hashed:
+        return False
+    if not isinstance(term.value, Mul) or not all(isinstance(factor, Access) for factor in term.value.operands):
+        return True
+    others = {name for factor in accesses(term.value) if factor.tensor != access.tensor for name in factor.indices}
+    return not hashed <= others
+
+
+def _sorted_levels(form: Format) -> Format:
+    return Format(tuple(LevelKind.COMPRESSED if kind is not LevelKind.DENSE else kind for kind in form.levels), form.order)
+
+
+def _bounded(parts: tuple[Term, ...], formats: Mapping[str, Format]) -> Iterator[Term]:
+    """Split sums whose iteration lattices would grow past the bound."""
+    for part in parts:
+        if _points(part.value, formats) <= LATTICE_BOUND:
+            yield part
+            continue
+        gathered: list[Expr] = []
+        for piece in _distributed(part.value):
+            if gathered and _points(Add((*gathered, piece)), formats) > LATTICE_BOUND:
+                yield Term(part.reduced, _sum(gathered))
+                gathered = []
+            gathered.append(piece)
+        yield Term(part.reduced, _sum(gathered))
+
+
+def _sum(parts: list[Expr]) -> Expr:
+    return parts[0] if len(parts) == 1 else Add(tuple(parts))
+
+
+def _points(value: Expr, formats: Mapping[str, Format]) -> int:
+    """Return the size of the iteration lattice of an expression in which all sparse operands meet in one loop."""
+    match value:
+        case Access(tensor):
+            return 1 if not formats[tensor].is_dense else 0
+        case Add(operands):
+            count = 1
+            for operand in operands:
+                count *= _points(operand, formats) + 1
+            return count - 1
+        case Mul(operands):
+            count = 1
+            for operand in operands:
+                count *= max(1, _points(operand, formats))
+            return count
+        case Neg(operand):
+            return _points(operand, formats)
+        case Div(numerator, denominator):
+            return _points(numerator, formats) + _points(denominator, formats)
+        case _:
+            return 0
+
+
+def _distributed(value: Expr) -> list[Expr]:
+    """Return addends whose sum is the expression, products distributed over sums."""
+    match value:
+        case Add(operands):
+            return [piece for operand in operands for piece in _distributed(operand)]
+        case Neg(operand):
+            return [Neg(piece) for piece in _distributed(operand)]
+        case Div(numerator, denominator):
+            return [Div(piece, denominator) for piece in _distributed(numerator)]
+        case Mul(operands):
+            return [Mul(factors) for factors in product(*(_distributed(operand) for operand in operands))]
+        case _:
+            return [value]

@@ -1,0 +1,83 @@
+"""Results that have exactly the pattern of an operand, and so can use its index arrays as their own.
+
+SDDMM, TTV, TTM and scalings of a sparse tensor belong here (Senanayake et al., section 4, name them as the special case
+in which a sparse result can be written in any order, also in parallel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..format import Format, LevelKind
+from ..notation.nodes import Access, Div, Expr, Literal, Mul, Neg, accesses
+
+
+def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping[str, Format]) -> Access | None:
+    """Return the operand whose leading levels are those of a sparse result, or None.
+
+    The result's levels are the operand's first levels over the same indices, then dense levels over indices that the
+    operand does not have. Every other factor is dense, so no coordinate is lost; what the operand stores below the
+    shared levels is summed.
+    """
+    if result.is_dense:
+        return None
+    sparse = [access for access in _factors(value) or () if not formats[access.tensor].is_dense]
+    if len(sparse) != 1:
+        return None
+    operand = sparse[0]
+    form = formats[operand.tensor]
+    shared = shared_levels(target, result, operand, form)
+    if shared == 0 or len(set(operand.indices)) != len(operand.subscripts):
+        return None
+    rest = result.levels[shared:]
+    if any(kind is not LevelKind.DENSE for kind in rest):
+        return None
+    if any(target.subscripts[mode].index in operand.indices for mode in result.order[shared:]):
+        return None
+    return operand if _complete_fibres(form, shared) else None
+
+
+def shared_levels(target: Access, result: Format, operand: Access, form: Format) -> int:
+    """Return how many leading levels of result and operand have the same kind and the same index."""
+    count = 0
+    for own, other in zip(range(len(result)), range(len(form)), strict=False):
+        same_index = target.subscripts[result.order[own]] == operand.subscripts[form.order[other]]
+        if not same_index or result.levels[own] is not form.levels[other]:
+            break
+        count += 1
+    return count
+
+
+def _factors(value: Expr) -> tuple[Access, ...] | None:
+    """Return the accesses of a pure product (numerators only may be sparse), or None for anything with a sum."""
+    match value:
+        case Access():
+            return (value,)
+        case Literal():
+            return ()
+        case Neg(operand):
+            return _factors(operand)
+        case Mul(operands):
+            found: list[Access] = []
+            for operand in operands:
+                inner = _factors(operand)
+                if inner is None:
+                    return None
+                found.extend(inner)
+            return tuple(found)
+        case Div(numerator, denominator):
+            above = _factors(numerator)
+            return None if above is None else above + accesses(denominator)
+        case _:
+            return None
+
+
+def _complete_fibres(form: Format, shared: int) -> bool:
+    """Whether every position of the last shared level has something below it, and is a stored entry of the result."""
+    last = form.levels[shared - 1]
+    if not form.unique(shared - 1) or last is LevelKind.HASHED:
+        return False
+    if shared == len(form):
+        return True
+    below = form.levels[shared]
+    return below is LevelKind.DENSE or last is not LevelKind.DENSE

@@ -1,0 +1,75 @@
+"""The meaning of Einstein's summation, term by term: which sums an expression takes, and over which part of it.
+
+An index that is not on the left is summed in every term that has it, and in no other (DESIGN 4.5). Products are
+distributed over sums only where the terms of a sum differ in what they are summed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from .nodes import Access, Add, Div, Expr, Literal, Mul, Neg, indices
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of the right-hand side that is summed as a whole over ``reduced`` (in order of first appearance)."""
+
+    reduced: tuple[str, ...]
+    value: Expr
+
+
+def terms(value: Expr, free: frozenset[str]) -> tuple[Term, ...]:
+    """Split an expression into terms with different reductions; terms with equal reductions stay one expression.
+
+    Args:
+        value: the right-hand side.
+        free: the indices on the left.
+    """
+    grouped: dict[frozenset[str], list[Expr]] = {}
+    for part in _uniform_parts(value, free):
+        grouped.setdefault(frozenset(indices(part)) - free, []).append(part)
+    result = []
+    for parts in grouped.values():
+        whole = parts[0] if len(parts) == 1 else Add(tuple(parts))
+        result.append(Term(tuple(name for name in indices(whole) if name not in free), whole))
+    return tuple(result)
+
+
+def _uniform_parts(value: Expr, free: frozenset[str]) -> list[Expr]:
+    if len(_reductions(value, free)) == 1:
+        return [value]
+    match value:
+        case Add(operands):
+            return [part for operand in operands for part in _uniform_parts(operand, free)]
+        case Neg(operand):
+            return [Neg(part) for part in _uniform_parts(operand, free)]
+        case Div(numerator, denominator):
+            return [Div(part, denominator) for part in _uniform_parts(numerator, free)]
+        case Mul(operands):
+            choices = [_uniform_parts(operand, free) for operand in operands]
+            return [Mul(combination) for combination in product(*choices)]
+        case _:
+            raise TypeError(f"{type(value).__name__} has one reduction only")
+
+
+def _reductions(value: Expr, free: frozenset[str]) -> frozenset[frozenset[str]]:
+    """Return the set of summed indices of every term that full distribution would give."""
+    match value:
+        case Literal():
+            return frozenset({frozenset()})
+        case Access():
+            return frozenset({frozenset(value.indices) - free})
+        case Neg(operand):
+            return _reductions(operand, free)
+        case Add(operands):
+            return frozenset().union(*(_reductions(operand, free) for operand in operands))
+        case Mul(operands):
+            choices = [_reductions(operand, free) for operand in operands]
+            return frozenset(frozenset().union(*combination) for combination in product(*choices))
+        case Div(numerator, denominator):
+            below = frozenset(indices(denominator)) - free
+            return frozenset(above | below for above in _reductions(numerator, free))
+        case _:
+            raise TypeError(f"no reductions of {type(value).__name__}")
