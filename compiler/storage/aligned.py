@@ -1,0 +1,74 @@
+"""Our own allocations: aligned to cache lines, refused with a clear line when they cannot fit into this machine."""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..errors import DataError
+
+ALIGNMENT = 64
+"""Bytes: a cache line, and the widest vector register there is."""
+
+INDEX_LIMIT = 2**31 - 1
+"""Largest extent or number of positions that is stored with 32 bits; a test may lower it to see int64 chosen."""
+
+
+def index_dtype(largest: int) -> np.dtype[Any]:
+    """Return int32 where ``largest`` (an extent, or a number of positions) fits, else int64."""
+    return np.dtype(np.int32 if largest <= INDEX_LIMIT else np.int64)
+
+
+def aligned_empty(count: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return an uninitialised flat array whose data begins at a multiple of 64 bytes.
+
+    NumPy asks the system for huge pages in large allocations by itself, which aligned views inherit.
+
+    Raises:
+        DataError: the array is larger than the memory of this machine.
+    """
+    kind = np.dtype(dtype)
+    size = int(count) * kind.itemsize
+    if size > _physical_memory():
+        raise DataError(
+            f"an array of {count} {kind} ({size / 2**30:.1f} GiB) does not fit into memory; choose a format with fewer dense levels"
+        )
+    try:
+        raw = np.empty(size + ALIGNMENT, np.uint8)
+    except MemoryError:
+        raise DataError(
+            f"no memory for an array of {count} {kind} ({size / 2**30:.1f} GiB); choose a format with fewer dense levels"
+        ) from None
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(kind)
+
+
+def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
+    """Return an aligned array filled with one value."""
+    array = aligned_empty(count, dtype)
+    array.fill(value)  # pyright: ignore[reportArgumentType] any scalar of the dtype
+    return array
+
+
+def aligned_copy(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """Return an aligned, flat, C-ordered copy of an array."""
+    copy = aligned_empty(array.size, dtype or array.dtype)
+    copy.reshape(array.shape)[...] = array
+    return copy
+
+
+def dense_size(shape: tuple[int, ...]) -> int:
+    """Return the number of coordinates of a shape, exactly."""
+    return math.prod(shape)
+
+
+@cache
+def _physical_memory() -> int:
+    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
+        return 2**46
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

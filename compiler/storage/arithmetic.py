@@ -1,0 +1,169 @@
+"""Array manners of tensors: products with arrays, sums over modes, slices. Each takes time linear in stored entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError, ShapeError
+from ..format import Format
+from .aligned import dense_size
+from .construct import from_entries, tensor
+from .entries import Entries, sort_entries
+from .foreign import dense_array, read
+from .pack import pack
+from .tensor import Tensor
+from .unpack import unpack
+
+
+def matmul(left: Tensor, right: Any) -> Any:
+    """Return ``left @ right`` with NumPy's meaning for one or two dimensions on the right.
+
+    An array on the right gives an ndarray of shape ``left.shape[:-1] + right.shape[1:]``; a sparse matrix on the
+    right of a sparse matrix gives a Tensor in CSR.
+
+    Raises:
+        ShapeError: the extents do not match.
+        DataError: the fill value is not 0.
+    """
+    sparse = right if isinstance(right, Tensor) else read(right)
+    dense = dense_array(right) if sparse is None else sparse.to_numpy() if sparse.order == 1 else None
+    shape: tuple[int, ...] = dense.shape if dense is not None else sparse.shape if sparse is not None else ()
+    if left.order == 0 or len(shape) not in (1, 2) or left.shape[-1] != shape[0]:
+        raise _mismatch(left.shape, shape)
+    if dense is not None:
+        return np.asarray(_as_matrix(left) @ dense).reshape(left.shape[:-1] + shape[1:])
+    if left.order != 2 or sparse is None:
+        raise ShapeError(f"matmul of two sparse tensors takes matrices, not shapes {left.shape} and {shape}; use sparsetune.einsum")
+    return tensor(_as_matrix(left).dot(_as_matrix(sparse)), "csr")
+
+
+def rmatmul(right: Tensor, left: Any) -> Any:
+    """Return ``left @ right`` for an array of one or two dimensions and a sparse vector or matrix.
+
+    Raises:
+        ShapeError: the extents do not match.
+    """
+    array = dense_array(left)
+    if right.order not in (1, 2) or array.ndim not in (1, 2) or array.shape[-1] != right.shape[0]:
+        raise _mismatch(array.shape, right.shape)
+    if right.order == 1:
+        return array @ right.to_numpy()
+    return np.ascontiguousarray(matmul(right.T, array.T if array.ndim == 2 else array).T)
+
+
+def _mismatch(left: tuple[int, ...], right: tuple[int, ...]) -> ShapeError:
+    return ShapeError(f"matmul: shapes {left} and {right} do not match; the last extent on the left is the first on the right")
+
+
+def _as_matrix(tensor: Tensor) -> Any:
+    """Return the tensor as a SciPy matrix whose rows run over all modes but the last."""
+    import scipy.sparse
+
+    if tensor.order == 2:
+        return tensor.to_scipy()
+    if tensor.fill_value != 0:
+        raise DataError(f"matmul needs a fill value of 0, this tensor's is {tensor.fill_value}; use sparsetune.evaluate with a semiring")
+    entries = unpack(tensor, drop_padding=True)
+    rows = np.zeros(len(entries), np.int64)
+    for extent, column in zip(tensor.shape[:-1], entries.coordinates[:-1], strict=True):
+        rows = rows * extent + column
+    shape = (dense_size(tensor.shape[:-1]), tensor.shape[-1])
+    return scipy.sparse.coo_array((entries.values, (rows, entries.coordinates[-1])), shape=shape).tocsr()
+
+
+def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
+    """Return the sum over some modes: a scalar over all, an ndarray where one mode is left, else a Tensor (csr, csf).
+
+    The dtype is that of ``numpy.sum``.
+
+    Raises:
+        ShapeError: a mode is not the tensor's.
+        DataError: the fill value is not 0.
+    """
+    if tensor.fill_value != 0:
+        raise DataError(f"sum needs a fill value of 0, this tensor's is {tensor.fill_value}; use sparsetune.evaluate with a semiring")
+    total = np.sum(tensor.values[:0]).dtype
+    if axis is None:
+        return unpack(tensor).values.sum()
+    axes = {_checked_axis(one, tensor.order) for one in (axis if isinstance(axis, tuple) else (axis,))}
+    kept = tuple(mode for mode in range(tensor.order) if mode not in axes)
+    entries = unpack(tensor)
+    columns = tuple(entries.coordinates[mode] for mode in kept)
+    shape = tuple(tensor.shape[mode] for mode in kept)
+    values = entries.values.astype(total, copy=False)
+    if not kept:
+        return values.sum()
+    if len(kept) > 1:
+        return from_entries(shape, columns, values)
+    summed = sort_entries(Entries(shape, columns, values), (0,))
+    dense: NDArray[Any] = np.zeros(shape, total)
+    dense[summed.coordinates[0]] = summed.values
+    return dense
+
+
+def _checked_axis(axis: Any, order: int) -> int:
+    if not isinstance(axis, (int, np.integer)) or not -order <= axis < order:
+        raise ShapeError(f"axis {axis!r} is no mode of a tensor of order {order}")
+    return int(axis) % order
+
+
+def take_slice(tensor: Tensor, key: Any) -> Any:
+    """Return ``tensor[key]`` for integers, slices and an Ellipsis.
+
+    A tensor whose modes are all kept stays in its format; where integers drop modes, dense tensors stay dense and the
+    others become csr or csf with the remaining modes in the order of storage.
+
+    Raises:
+        ShapeError: too many or other subscripts, or an integer out of range.
+    """
+    subscripts = _full_key(key if isinstance(key, tuple) else (key,), tensor.order)
+    ranges = [_as_range(subscript, extent, mode) for mode, (subscript, extent) in enumerate(zip(subscripts, tensor.shape, strict=True))]
+    kept = tuple(mode for mode, subscript in enumerate(subscripts) if isinstance(subscript, slice))
+    shape = tuple(len(ranges[mode]) for mode in kept)
+    storage_order = tuple(kept.index(mode) for mode in tensor.format.order if mode in kept)
+    entries = unpack(tensor, drop_padding=True)
+    inside = np.ones(len(entries), np.bool_)
+    for column, span in zip(entries.coordinates, ranges, strict=True):
+        inside &= _within(column, span)
+    columns = tuple((entries.coordinates[mode][inside] - ranges[mode].start) // ranges[mode].step for mode in kept)
+    values = entries.values[inside]
+    if not kept:
+        return values[0] if len(values) else tensor.dtype.type(tensor.fill_value)
+    packed_as = tensor.format if len(kept) == tensor.order else _sliced_format(tensor.format, storage_order)
+    return pack(Entries(shape, columns, values), packed_as, tensor.fill_value)
+
+
+def _sliced_format(whole: Format, storage_order: tuple[int, ...]) -> Format:
+    if whole.is_dense:
+        return Format(("dense",) * len(storage_order), storage_order)
+    return Format("dense, compressed" if len(storage_order) == 2 else ("compressed",) * len(storage_order), storage_order)
+
+
+def _full_key(key: tuple[Any, ...], order: int) -> list[Any]:
+    ellipses = sum(part is Ellipsis for part in key)
+    if ellipses > 1 or len(key) - ellipses > order:
+        raise ShapeError(f"{len(key)} subscripts for a tensor of order {order}")
+    place = next((index for index, part in enumerate(key) if part is Ellipsis), len(key))
+    missing = order - (len(key) - ellipses)
+    return [*key[:place], *[slice(None)] * missing, *key[place + 1 :]]
+
+
+def _as_range(subscript: Any, extent: int, mode: int) -> range:
+    if isinstance(subscript, slice):
+        return range(*subscript.indices(extent))
+    if isinstance(subscript, (int, np.integer)) and not isinstance(subscript, (bool, np.bool_)):
+        if not -extent <= subscript < extent:
+            raise ShapeError(f"index {subscript} is out of range for mode {mode} of extent {extent}")
+        start = int(subscript) % extent
+        return range(start, start + 1)
+    raise ShapeError(f"subscript {subscript!r} of mode {mode} is neither an integer nor a range such as 2:5")
+
+
+def _within(column: NDArray[Any], span: range) -> NDArray[np.bool_]:
+    if not len(span):
+        return np.zeros(len(column), np.bool_)
+    inside = (column >= min(span)) & (column <= max(span))
+    return inside if abs(span.step) == 1 else inside & ((column - span.start) % span.step == 0)

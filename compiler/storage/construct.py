@@ -1,0 +1,178 @@
+"""``tensor(data)``: arrays of any library become a stored tensor, without a copy where the layout allows."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..errors import DataError, ShapeError
+from ..format import Format, csf_format, dense_format, parse_format
+from . import foreign
+from .aligned import index_dtype
+from .dtypes import cast_values, checked_dtype, checked_fill, equals_fill
+from .entries import Entries
+from .pack import pack
+from .tensor import LevelArrays, Tensor
+
+
+def tensor(
+    data: Any,
+    format: Format | str | None = None,
+    shape: tuple[int, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    fill_value: Any = None,
+) -> Tensor:
+    """Return a stored tensor.
+
+    Args:
+        data: ndarray or number; SciPy sparse array or matrix; PyData sparse, torch or CuPy array; Tensor; or a pair
+            (coordinates of shape (order, nnz), values). Duplicates are summed, explicit zeros of sparse data are kept,
+            fill values of dense data are left out of sparse formats. Never changed.
+        format: a format or its name; None: dense for dense data; csr, csc as SciPy has it, csr for other matrices,
+            csf for other orders.
+        shape: extents; needed where coordinates do not tell.
+        dtype: None keeps the values' own.
+        fill_value: what is not stored stands for; None: the data's own, or 0.
+
+    C-contiguous ndarrays (in the mode order of a dense format) and canonical SciPy CSR and CSC arrays are not copied:
+    the tensor shares their memory.
+
+    Raises:
+        DataError: the data hold no tensor: coordinates out of range, unsupported values, a type not known.
+        ShapeError: the data have another shape.
+        FormatError: the format does not fit.
+    """
+    wanted = None if dtype is None else checked_dtype(dtype)
+    if isinstance(data, (str, os.PathLike)):
+        raise DataError(f"{os.fspath(data)!r} is a path: read it with sparsetune.tensor(path) or sparsetune.datasets.load(path)")
+    if isinstance(data, tuple):
+        return _from_pair(data, format, shape, wanted, fill_value)
+    extents = None if shape is None else checked_shape(shape)
+    if isinstance(data, Tensor):
+        result = data
+    elif (found := foreign.read(data)) is not None:
+        result = found
+    else:
+        return _from_dense(foreign.dense_array(data), format, extents, wanted, fill_value)
+    if extents is not None and extents != result.shape:
+        raise ShapeError(f"the data have shape {result.shape}, not the shape {extents} that was asked for")
+    if wanted is not None:
+        result = result.astype(wanted)
+    if fill_value is not None:
+        fill = checked_fill(fill_value, result.dtype)
+        result = Tensor(result.shape, result.format, result.levels, result.values, fill)
+    return result if format is None else result.convert(format)
+
+
+def from_entries(
+    shape: tuple[int, ...],
+    coordinates: NDArray[Any] | tuple[NDArray[Any], ...],
+    values: NDArray[Any],
+    format: Format | str | None = None,
+    fill_value: Any = 0,
+) -> Tensor:
+    """Pack checked coordinate columns (one a mode, or the rows of an array) and values; csr or csf where no format is named."""
+    columns = tuple(column.astype(index_dtype(extent), copy=False) for column, extent in zip(coordinates, shape, strict=True))
+    chosen = default_sparse_format(len(shape)) if format is None else parse_format(format, len(shape))
+    return pack(Entries(shape, columns, values), chosen, fill_value)
+
+
+def default_sparse_format(order: int) -> Format:
+    """Return csr for matrices and csf for other orders."""
+    return parse_format("csr", 2) if order == 2 else csf_format(order)
+
+
+def checked_shape(shape: Any) -> tuple[int, ...]:
+    """Return a shape as a tuple of ints.
+
+    Raises:
+        ShapeError: it is not made of non-negative integers.
+    """
+    try:
+        extents = tuple(int(extent) for extent in (shape if np.iterable(shape) else (shape,)))
+        whole = all(extent == given for extent, given in zip(extents, shape if np.iterable(shape) else (shape,), strict=True))
+    except (TypeError, ValueError):
+        raise ShapeError(f"a shape is a tuple of integers, not {shape!r}") from None
+    if not whole or any(extent < 0 for extent in extents):
+        raise ShapeError(f"extents of a shape are whole numbers from 0 on, not {shape!r}")
+    if any(extent >= 2**62 for extent in extents):
+        raise ShapeError(f"extents of a shape are below 2**62, not {shape!r}")
+    return extents
+
+
+def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, dtype: np.dtype[Any] | None, fill_value: Any) -> Tensor:
+    if len(data) != 2:
+        raise DataError(f"a tuple of {len(data)} is no tensor: give (coordinates of shape (order, nnz), values)")
+    values = foreign.dense_array(data[1])
+    if isinstance(data[0], Tensor) or values.ndim > 1:
+        raise DataError("give (coordinates of shape (order, nnz), values): the values come second and have one dimension")
+    coordinates = _coordinate_array(data[0], values)
+    extents = checked_shape(shape) if shape is not None else _shape_of(coordinates)
+    if len(extents) != len(coordinates):
+        raise ShapeError(
+            f"shape {extents} has {len(extents)} modes, but the coordinates have {len(coordinates)} rows; they are of shape (order, nnz)"
+        )
+    check_range(coordinates, extents)
+    kind = checked_dtype(values.dtype)
+    values = cast_values(values, dtype or kind)
+    fill = checked_fill(0 if fill_value is None else fill_value, values.dtype)
+    return from_entries(extents, coordinates, values, format, fill)
+
+
+def _coordinate_array(given: Any, values: NDArray[Any]) -> NDArray[Any]:
+    try:
+        coordinates = np.asarray(given)
+    except ValueError:
+        raise DataError("coordinates are rows of equal length, one row a mode: an array of shape (order, nnz)") from None
+    if coordinates.size == 0 and coordinates.dtype.kind != "u":
+        coordinates = coordinates.astype(np.int64)
+    if coordinates.ndim == 1 and len(values) != 0 and len(coordinates) == len(values):
+        coordinates = coordinates[None, :]
+    if coordinates.ndim != 2 or coordinates.dtype.kind not in "iu":
+        raise DataError(f"coordinates are an integer array of shape (order, nnz), not {coordinates.dtype} of shape {coordinates.shape}")
+    if values.ndim != 1 or coordinates.shape[1] != len(values):
+        raise DataError(
+            f"{coordinates.shape[1]} coordinates and {values.size} values: coordinates are of shape (order, nnz), one value each"
+        )
+    return coordinates
+
+
+def _shape_of(coordinates: NDArray[Any]) -> tuple[int, ...]:
+    if coordinates.shape[1] == 0 and len(coordinates):
+        raise ShapeError("there are no coordinates to tell the shape from; give shape=")
+    return tuple(int(row.max()) + 1 for row in coordinates)
+
+
+def check_range(coordinates: NDArray[Any] | tuple[NDArray[Any], ...], shape: tuple[int, ...]) -> None:
+    """Check every coordinate against the shape.
+
+    Raises:
+        DataError: naming the first entry and mode that is out of range.
+    """
+    for mode, (row, extent) in enumerate(zip(coordinates, shape, strict=True)):
+        if len(row) and (int(row.min()) < 0 or int(row.max()) >= extent):
+            place = int(np.flatnonzero((row < 0) | (row >= extent))[0])
+            raise DataError(
+                f"coordinate {int(row[place])} of entry {place} in mode {mode} is out of range: the extent is {extent} (counted from 0)"
+            )
+
+
+def _from_dense(
+    array: NDArray[Any], format: Format | str | None, shape: tuple[int, ...] | None, dtype: np.dtype[Any] | None, fill: Any
+) -> Tensor:
+    if shape is not None and shape != array.shape:
+        raise ShapeError(f"the data have shape {array.shape}, not the shape {shape} that was asked for")
+    kind = checked_dtype(array.dtype)
+    chosen = dense_format(array.ndim) if format is None else parse_format(format, array.ndim)
+    fill = checked_fill(0 if fill is None else fill, dtype or kind)
+    if chosen.is_dense:
+        stored = cast_values(array.transpose(chosen.order), dtype or kind)
+        return Tensor(array.shape, chosen, (LevelArrays(),) * array.ndim, stored.reshape(-1), fill)
+    ordered = cast_values(array.transpose(chosen.order), dtype or kind)
+    present = np.nonzero(~equals_fill(ordered, fill))
+    by_mode = tuple(present[level] for level in np.argsort(chosen.order))
+    entries = Entries(array.shape, by_mode, ordered[present], chosen.order)
+    return pack(entries, chosen, fill)

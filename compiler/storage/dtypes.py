@@ -1,0 +1,78 @@
+"""Which element types a tensor may have, and casts that lose nothing without saying so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..errors import DataError
+from .aligned import aligned_empty
+
+SUPPORTED = frozenset(
+    np.dtype(kind)
+    for kind in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float32", "float64", "complex64", "complex128"),
+    )
+)
+_ADVICE = {
+    "float16": "convert with .astype('float32')",
+    "longdouble": "convert with .astype('float64')",
+    "clongdouble": "convert with .astype('complex128')",
+    "object": "give numbers of one type, for example with .astype('float64')",
+}
+
+
+def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return a dtype in native byte order.
+
+    Raises:
+        DataError: tensors of this dtype are not supported; the message names what to do.
+    """
+    try:
+        kind = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise DataError(f"{dtype!r} is no dtype; use float64, float32, an integer type or bool") from None
+    if kind not in SUPPORTED:
+        advice = _ADVICE.get(kind.name) or _ADVICE.get({"g": "longdouble", "G": "clongdouble"}.get(kind.char, ""))
+        raise DataError(f"values of type {kind} are not supported; {advice or 'use float64, float32, an integer type or bool'}")
+    return kind
+
+
+def cast_values(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values as a contiguous array of a supported dtype, without a copy where they are one already.
+
+    Raises:
+        DataError: complex values do not become real ones on their own.
+    """
+    if values.dtype == dtype and values.flags.c_contiguous and values.flags.aligned:
+        return values
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        raise DataError(f"cannot cast {values.dtype} to {dtype} without losing the imaginary part; take .real of the values first")
+    cast = aligned_empty(values.size, dtype).reshape(values.shape)
+    cast[...] = values
+    return cast
+
+
+def checked_fill(fill_value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a fill value, as a Python scalar, that the dtype can hold.
+
+    Raises:
+        DataError: it cannot, as int64 cannot hold infinity.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            held = np.asarray(fill_value).astype(dtype).item()
+            same = bool(held == fill_value or (held != held and fill_value != fill_value))
+    except (TypeError, ValueError, OverflowError):
+        held, same = None, False
+    if not same:
+        raise DataError(f"fill value {fill_value!r} cannot be stored as {dtype}; use a float dtype, or another fill value")
+    return held
+
+
+def equals_fill(values: NDArray[Any], fill_value: Any) -> NDArray[np.bool_]:
+    """Return where values equal the fill value; NaN equals a fill value of NaN."""
+    return np.isnan(values) if fill_value != fill_value else values == fill_value

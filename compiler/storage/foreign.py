@@ -1,0 +1,136 @@
+"""Arrays of other libraries, told by the name of their module: nothing is imported that the caller has not imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError
+from ..format import Format, parse_format
+from .aligned import index_dtype
+from .dtypes import cast_values, checked_dtype, checked_fill
+from .entries import Entries
+from .pack import pack
+from .tensor import LevelArrays, Tensor
+
+
+def read(data: Any) -> Tensor | None:
+    """Return a sparse array of SciPy, PyData sparse, torch or CuPy as a tensor; None where the data are nothing of the kind.
+
+    Raises:
+        DataError: the array's own structure is broken, or its values are not supported.
+    """
+    library = type(data).__module__.partition(".")[0]
+    if library == "scipy" and hasattr(data, "format") and hasattr(data, "tocoo"):
+        return _from_scipy(data)
+    if library == "cupyx" and hasattr(data, "get"):
+        return _from_scipy(data.get())
+    if library == "sparse" and hasattr(data, "fill_value"):
+        return _from_pydata(data)
+    if library == "torch" and "sparse" in str(getattr(data, "layout", "")):
+        return _from_torch(data)
+    return None
+
+
+def dense_array(data: Any) -> NDArray[Any]:
+    """Return dense data of any library as an ndarray, without a copy where it offers its memory.
+
+    Raises:
+        DataError: the data are no array of numbers.
+    """
+    library = type(data).__module__.partition(".")[0]
+    if library == "cupy" and hasattr(data, "get"):
+        data = data.get()
+    elif library == "torch" and hasattr(data, "detach"):
+        data = data.detach().cpu().numpy()
+    if isinstance(data, np.ma.MaskedArray):
+        raise DataError("a masked array is no tensor; use .filled(0), or coordinates and values of what is not masked")
+    if isinstance(data, (Tensor, str, bytes, dict, set)) or callable(data) or data is None:
+        raise DataError(f"cannot make a tensor of {_named(data)}; give an ndarray, a sparse array or (coordinates, values)")
+    try:
+        array = np.asarray(data)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"cannot make a tensor of {_named(data)}: {str(error).splitlines()[0]}") from None
+    if array.dtype == object and not isinstance(data, np.ndarray):
+        raise DataError(f"cannot make a tensor of {_named(data)}; give an ndarray, a sparse array or (coordinates, values)")
+    return array
+
+
+def _from_scipy(array: Any) -> Tensor:
+    checked_dtype(array.dtype)
+    if array.ndim == 2 and array.format in ("csr", "csc"):
+        return _from_compressed(array.shape, parse_format(array.format, 2), array.indptr, array.indices, array.data)
+    if array.ndim == 2 and array.format != "coo":
+        return _from_scipy(array.tocsr())
+    coo = array.tocoo()
+    # the attribute .coords is there from SciPy 1.13 on, and the only one beyond two dimensions
+    return _from_columns(array.shape, getattr(coo, "coords", None) or (coo.row, coo.col), coo.data)
+
+
+def _from_pydata(array: Any) -> Tensor:
+    coo = array if hasattr(array, "coords") else array.tocoo() if hasattr(array, "tocoo") else array.to_coo()
+    values = np.asarray(coo.data)
+    return _from_columns(coo.shape, tuple(np.asarray(coo.coords)), values, checked_fill(coo.fill_value, checked_dtype(values.dtype)))
+
+
+def _from_torch(array: Any) -> Tensor:
+    array, shape, layout = array.detach(), tuple(int(extent) for extent in array.shape), str(array.layout)
+    if len(shape) == 2 and layout in ("torch.sparse_csr", "torch.sparse_csc"):
+        row_major = layout.endswith("csr")
+        pos, crd = (array.crow_indices(), array.col_indices()) if row_major else (array.ccol_indices(), array.row_indices())
+        return _from_compressed(
+            shape, parse_format("csr" if row_major else "csc", 2), *(_host(part) for part in (pos, crd, array.values()))
+        )
+    coo = (array if layout == "torch.sparse_coo" else array.to_sparse_coo()).coalesce()
+    values = _host(coo.values())
+    if values.ndim != 1:
+        raise DataError("a torch tensor with dense dimensions below sparse ones is not supported; use .to_dense().to_sparse_coo()")
+    return _from_columns(shape, tuple(_host(coo.indices())), values)
+
+
+def _host(part: Any) -> NDArray[Any]:
+    return np.asarray(part.cpu().numpy())
+
+
+def _from_compressed(shape: Any, format: Format, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any]) -> Tensor:
+    """Take the three arrays of CSR or CSC as they are where they are canonical, else sort them and sum duplicates."""
+    shape = tuple(int(extent) for extent in shape)
+    rows, columns = (shape[mode] for mode in format.order)
+    _check_segments(pos, rows, len(crd), len(values))
+    crd, values = crd[: int(pos[-1])], cast_values(values[: int(pos[-1])], checked_dtype(values.dtype))
+    if len(crd) and (int(crd.min()) < 0 or int(crd.max()) >= columns):
+        raise DataError(f"the sparse array is broken: its indices go from {crd.min()} to {crd.max()}, but the extent is {columns}")
+    pos, crd = (array if array.dtype in (np.int32, np.int64) else array.astype(np.int64) for array in (pos, crd))
+    if not _strictly_increasing_in_segments(pos, crd):
+        outer = np.repeat(np.arange(rows, dtype=index_dtype(rows)), np.diff(pos))
+        by_mode = (outer, crd) if format.order == (0, 1) else (crd, outer)
+        return pack(Entries(shape, by_mode, values), format)
+    return Tensor(shape, format, (LevelArrays(), LevelArrays(np.ascontiguousarray(pos), np.ascontiguousarray(crd))), values)
+
+
+def _check_segments(pos: NDArray[Any], rows: int, stored: int, values: int) -> None:
+    if len(pos) != rows + 1 or int(pos[0]) != 0 or (np.diff(pos) < 0).any() or int(pos[-1]) > min(stored, values):
+        raise DataError(
+            f"the sparse array is broken: its {len(pos)} positions do not delimit {rows} segments of {stored} indices and {values} values"
+        )
+
+
+def _strictly_increasing_in_segments(pos: NDArray[Any], crd: NDArray[Any]) -> bool:
+    """Return whether every descent of the coordinates falls on the beginning of a segment."""
+    descents = crd[1:] <= crd[:-1]
+    begins = np.unique(pos[(pos > 0) & (pos < len(crd))]) - 1
+    return int(np.count_nonzero(descents)) == int(np.count_nonzero(descents[begins]))
+
+
+def _from_columns(shape: Any, columns: tuple[NDArray[Any], ...], values: NDArray[Any], fill_value: Any = 0) -> Tensor:
+    from .construct import check_range, from_entries
+
+    shape = tuple(int(extent) for extent in shape)
+    check_range(columns, shape)
+    return from_entries(shape, columns, cast_values(np.asarray(values), checked_dtype(values.dtype)), None, fill_value)
+
+
+def _named(data: Any) -> str:
+    return f"{type(data).__module__}.{type(data).__qualname__}"

@@ -1,0 +1,202 @@
+"""The stored tensor: a tree of level arrays over one flat array of values (Chou et al., "Format abstraction", section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..errors import ShapeError
+from ..format import Format, parse_format
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+
+@dataclass(frozen=True, eq=False)
+class LevelArrays:
+    """What one level stores. Both arrays are flat and contiguous, int32 or int64, each of its own width.
+
+    - dense: neither.
+    - compressed: ``pos`` (parents + 1) and ``crd`` (one coordinate a position).
+    - singleton: ``crd`` (one coordinate a parent).
+    - hashed: ``pos`` (parents + 1) delimits each parent's open-addressing table in ``crd``: none or a power of two of
+      slots, at least two, never all taken, -1 in free ones; ``csrc/st_hash.h`` says how a coordinate is found.
+    """
+
+    pos: NDArray[Any] | None = None
+    crd: NDArray[Any] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (self.pos, self.crd) if array is not None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tensor:
+    """A tensor in some format; a value that is never changed in place by this library.
+
+    Args:
+        shape: extents by mode.
+        format: level kinds and the mode that each level stores.
+        levels: the arrays of each level, outermost first.
+        values: one value for every position of the last level (one for order 0), in the tensor's dtype.
+        fill_value: what coordinates that are not stored stand for: 0, or the identity of a semiring's addition.
+
+    Invariant: a compressed level holds no position whose subtree stores nothing, unless a dense level lies between;
+    coordinates of one fibre are sorted and unique (not those of a compressed level above a singleton, which repeat).
+    The arrays may belong to the caller: what the caller writes into them later is seen here.
+    """
+
+    shape: tuple[int, ...]
+    format: Format
+    levels: tuple[LevelArrays, ...]
+    values: NDArray[Any]
+    fill_value: Any = 0
+
+    __array_ufunc__ = None
+
+    @property
+    def order(self) -> int:
+        return len(self.shape)
+
+    ndim = order
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @cached_property
+    def nnz(self) -> int:
+        """Number of stored entries, explicit zeros and the padding of dense levels included, free hash slots not."""
+        from .unpack import count_entries
+
+        return count_entries(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all the arrays."""
+        return self.values.nbytes + sum(level.nbytes for level in self.levels)
+
+    def __repr__(self) -> str:
+        fill = "" if self.fill_value == 0 else f", fill_value={self.fill_value}"
+        size = readable_bytes(self.nbytes)
+        return f"Tensor(shape={self.shape}, format='{self.format}', dtype={self.dtype}, nnz={self.nnz}, memory={size}{fill})"
+
+    def to_numpy(self) -> NDArray[Any]:
+        """Return the whole tensor as an ndarray of its shape; coordinates that are not stored hold the fill value."""
+        from .unpack import to_dense
+
+        return to_dense(self)
+
+    todense = to_numpy
+
+    def to_coordinates(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Return (coordinates of shape (order, nnz), values) of the stored entries, lexicographic in mode order."""
+        from .unpack import to_coordinates
+
+        return to_coordinates(self)
+
+    def to_scipy(self) -> scipy.sparse.sparray:
+        """Return a SciPy sparse array: csr and csc for those formats (sharing the arrays), else an n-D coo_array.
+
+        Raises:
+            DataError: the fill value is not 0, or the tensor is a scalar, which SciPy cannot say.
+        """
+        from .interchange import to_scipy
+
+        return to_scipy(self)
+
+    def convert(self, format: Format | str) -> Tensor:
+        """Return the same entries in another format; the tensor itself if it is in that format.
+
+        What dense levels pad with the fill value is left out where the new format can leave it out; explicit zeros of
+        the other levels stay.
+
+        Raises:
+            FormatError: the format is unknown, has another order, or cannot hold these entries.
+        """
+        from .convert import convert
+
+        return convert(self, parse_format(format, self.order))
+
+    def astype(self, dtype: DTypeLike) -> Tensor:
+        """Return the tensor with its values cast; the level arrays are shared.
+
+        Raises:
+            DataError: the dtype is not supported, or cannot hold the fill value or imaginary parts.
+        """
+        from .dtypes import cast_values, checked_dtype, checked_fill
+
+        kind = checked_dtype(dtype)
+        if kind == self.dtype:
+            return self
+        return Tensor(self.shape, self.format, self.levels, cast_values(self.values, kind), checked_fill(self.fill_value, kind))
+
+    def transpose(self, modes: Iterable[int] | None = None) -> Tensor:
+        """Return the tensor whose mode m is mode ``modes[m]`` of this one (reversed by default); all arrays are shared."""
+        chosen = tuple(reversed(range(self.order))) if modes is None else tuple(int(mode) for mode in modes)
+        if sorted(chosen) != list(range(self.order)):
+            raise ShapeError(f"transpose takes each of the modes 0 to {self.order - 1} once, not {chosen}")
+        relabelled = tuple(chosen.index(mode) for mode in self.format.order)
+        shape = tuple(self.shape[mode] for mode in chosen)
+        return Tensor(shape, Format(self.format.levels, relabelled), self.levels, self.values, self.fill_value)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 the name that every array library gives it
+        return self.transpose()
+
+    def sum(self, axis: int | tuple[int, ...] | None = None) -> Any:
+        """Return the sum over modes: a scalar over all of them, an ndarray where one mode is left, else a sparse Tensor."""
+        from .arithmetic import sum_modes
+
+        return sum_modes(self, axis)
+
+    def __matmul__(self, other: Any) -> Any:
+        from .arithmetic import matmul
+
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        from .arithmetic import rmatmul
+
+        return rmatmul(self, other)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a slice: an integer drops a mode, a range keeps it; a scalar when every mode is given an integer."""
+        from .arithmetic import take_slice
+
+        return take_slice(self, key)
+
+    def __array__(self, *_args: object, **_keywords: object) -> NDArray[Any]:
+        raise TypeError("a sparse Tensor does not become an ndarray on its own; call .to_numpy() if it fits into memory")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a Tensor of order 0 has no length; use .values[0]")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        raise TypeError("a Tensor is not iterated; use .to_coordinates(), or slice it: T[3]")
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth of a Tensor is not defined; look at .nnz, or at .values for a scalar")
+
+
+def level_extent(tensor: Tensor, level: int) -> int:
+    """Return the extent of the mode that a level stores."""
+    return tensor.shape[tensor.format.order[level]]
+
+
+def readable_bytes(count: int) -> str:
+    """Return a size with a unit, such as ``21.5 KiB``."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
