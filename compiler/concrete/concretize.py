@@ -141,10 +141,24 @@ class _Builder:
     def common_prefix(self, orders: list[LoopOrder]) -> tuple[str, ...]:
         prefix = []
         for place, name in enumerate(self.left):
-            if any(order.loops[place] != name for order in orders):
+            if any(order.loops[place] != name for order in orders) or (self.split and self.stepped(name)):
                 break
             prefix.append(name)
         return tuple(prefix)
+
+    @property
+    def split(self) -> bool:
+        """Whether a sum was split because its lattice is too large: its operands must not meet in one loop."""
+        return len({frozenset(part.reduced) for part in self.parts}) < len(self.parts)
+
+    def stepped(self, index: str) -> bool:
+        """Whether an operand stores the coordinates of an index."""
+        return any(
+            kind is not LevelKind.DENSE and access.subscripts[mode].index == index
+            for part in self.parts
+            for access in accesses(part.value)
+            for mode, kind in zip(self.formats[access.tensor].order, self.formats[access.tensor].levels, strict=True)
+        )
 
     def workspace(self, over: tuple[str, ...]) -> Workspace:
         workspace = Workspace(self.names.fresh("w" if over else "t"), over)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..format import Format, LevelKind
 from ..notation.nodes import Access
@@ -46,13 +47,14 @@ def default_order(accesses: Sequence[Access], formats: Mapping[str, Format], lef
         if not is_sparse(form):
             continue
         order = storage_order(access, form)
-        pairs = list(zip(order, order[1:], strict=False))
+        pairs = list(pairwise(order))
         if any(_reaches(after, later, earlier) for earlier, later in pairs):
             contradicting.append(access)
             continue
         for earlier, later in pairs:
             after.setdefault(earlier, set()).add(later)
-    sparse_first = [name for access in accesses if is_sparse(formats[access.tensor]) for name in storage_order(access, formats[access.tensor])]
+    sparse = [(access, formats[access.tensor]) for access in accesses if is_sparse(formats[access.tensor])]
+    sparse_first = [name for access, form in sparse for name in storage_order(access, form)]
     loops = _topological(after, tuple(dict.fromkeys([*sparse_first, *left, *rest])))
     conversions = tuple((access, suited(access, formats[access.tensor], loops)) for access in contradicting)
     return LoopOrder(loops, conversions)

@@ -103,7 +103,7 @@ class _Parser:
 
     def product(self) -> Expr:
         start = self.token.span
-        factors = [self.factor()]
+        factors: list[Expr] = [self.factor()]
         while self.at("*", "/"):
             if self.take().text == "*":
                 factors.append(self.factor())
