@@ -1,0 +1,56 @@
+"""The operations over which coordinate recovery and derived bounds are written.
+
+Integers implement them in ``concrete.evaluate``, loop-IR expressions in lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from ..notation.nodes import Access
+
+Value = TypeVar("Value")
+
+
+class Arithmetic(Protocol[Value]):
+    """What recovery and bounds need of the values that they are computed with; division rounds down, all are non-negative."""
+
+    def constant(self, value: int, /) -> Value: ...
+    def add(self, left: Value, right: Value, /) -> Value: ...
+    def sub(self, left: Value, right: Value, /) -> Value: ...
+    def mul(self, left: Value, right: Value, /) -> Value: ...
+    def floordiv(self, left: Value, right: Value, /) -> Value: ...
+    def ceildiv(self, left: Value, right: Value, /) -> Value: ...
+    def mod(self, left: Value, right: Value, /) -> Value: ...
+    def minimum(self, left: Value, right: Value, /) -> Value: ...
+    def maximum(self, left: Value, right: Value, /) -> Value: ...
+
+    def select_le(self, left: Value, right: Value, then: Value, otherwise: Value, /) -> Value:
+        """Return ``then`` where ``left <= right``, else ``otherwise`` (which is not evaluated otherwise)."""
+        ...
+
+    def extent(self, index: str, /) -> Value:
+        """Return the extent of an original index."""
+        ...
+
+    def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], Value], /) -> tuple[Value, Value]:
+        """Return the range of positions of the level of the last of ``indices``.
+
+        ``indices`` name consecutive levels of the access; ``value`` gives the coordinates of the levels above the first.
+        """
+        ...
+
+    def coordinate(self, access: Access, index: str, position: Value, last: str, /) -> Value:
+        """Return the coordinate of ``index`` on the path that ends at ``position`` of the level of ``last``."""
+        ...
+
+    def search(self, access: Access, index: str, coordinate: Value, value: Callable[[str], Value], /) -> Value:
+        """Return the first position of the level of ``index`` that holds ``coordinate`` or a later one.
+
+        ``value`` gives the coordinates of the levels above. Where there is none, the end of the segment.
+        """
+        ...
+
+
+Bounds = tuple[Value, Value]

@@ -1,0 +1,236 @@
+"""Provenance of derived indices: how loop variables and original coordinates follow from one another.
+
+Scheduling replaces loops over original indices by loops over derived ones; what was done is kept as ``concrete.relations``.
+``Provenance`` answers questions on the graph of all of them; ``Recovery`` computes values and ranges of variables from those
+of the loops that are open (Senanayake et al., sections 3.2 and 5.1 to 5.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from ..notation.nodes import Access
+from .arithmetic import Arithmetic, Bounds, Value
+from .relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
+
+__all__ = ["Bound", "Collapse", "Coord", "Pos", "Provenance", "Recovery", "Relation", "Rename", "Split", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a variable is computed: by which relation, as its parent or as its child."""
+
+    relation: Relation
+    as_parent: bool
+
+
+class Provenance:
+    """The graph of all relations of a program. Variables that no relation made are original indices."""
+
+    def __init__(self, relations: Iterable[Relation] = ()) -> None:
+        self.relations = tuple(relations)
+        self._made_by: dict[str, Relation] = {child: relation for relation in self.relations for child in relation.children}
+        self._replaced_by: dict[str, list[Relation]] = {}
+        for relation in self.relations:
+            for parent in relation.parents:
+                self._replaced_by.setdefault(parent, []).append(relation)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.relations))
+
+    def is_derived(self, variable: str) -> bool:
+        return variable in self._made_by
+
+    def made_by(self, variable: str) -> Relation:
+        """Return the relation that made a derived variable."""
+        return self._made_by[variable]
+
+    def relations_from(self, variable: str) -> tuple[Relation, ...]:
+        """Return the relations that replaced a variable; several where branches of the program treat it differently."""
+        return tuple(self._replaced_by.get(variable, ()))
+
+    def parents(self, variable: str) -> tuple[str, ...]:
+        return self._made_by[variable].parents if variable in self._made_by else ()
+
+    def children(self, variable: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(child for relation in self.relations_from(variable) for child in relation.children))
+
+    def originals(self, variable: str) -> tuple[str, ...]:
+        """Return the original indices that a variable comes from, outermost first; itself where it is original."""
+        if variable not in self._made_by:
+            return (variable,)
+        return tuple(dict.fromkeys(index for parent in self.parents(variable) for index in self.originals(parent)))
+
+    def ancestors(self, variable: str) -> tuple[str, ...]:
+        """Return a variable and everything it comes from."""
+        found = (variable, *(above for parent in self.parents(variable) for above in self.ancestors(parent)))
+        return tuple(dict.fromkeys(found))
+
+    def descendants(self, variable: str) -> tuple[str, ...]:
+        """Return a variable and everything that was made from it."""
+        found = (variable, *(below for child in self.children(variable) for below in self.descendants(child)))
+        return tuple(dict.fromkeys(found))
+
+    def leaves(self, index: str) -> tuple[str, ...]:
+        """Return the variables derived from an index that nothing replaced; itself where there is none."""
+        children = self.children(index)
+        return tuple(dict.fromkeys(leaf for child in children for leaf in self.leaves(child))) if children else (index,)
+
+    def space(self, variable: str) -> str:
+        """Return "position" for variables that count stored entries, else "coordinate"."""
+        match self._made_by.get(variable):
+            case None | Coord():
+                return "coordinate"
+            case Pos():
+                return "position"
+            case Collapse(_, inner, _):
+                return self.space(inner)
+            case relation:
+                return self.space(relation.parents[0])
+
+    def position_relation(self, variable: str) -> Pos:
+        """Return the relation that brought a variable into position space; only where ``space`` is "position"."""
+        relation = self._made_by[variable]
+        if isinstance(relation, Pos):
+            return relation
+        return self.position_relation(relation.inner if isinstance(relation, Collapse) else relation.parents[0])
+
+    def position_access(self, variable: str) -> Access:
+        """Return the access whose positions a variable counts; only where ``space`` is "position"."""
+        return self.position_relation(variable).access
+
+    def derivation(self, known: Iterable[str]) -> dict[str, Step]:
+        """Return how every variable that follows from ``known`` is computed, in an order in which that can be done.
+
+        Parents from children come first, so that originals are read from stored coordinates where there are some.
+        """
+        reached, steps = set(known), dict[str, Step]()
+        while True:
+            found = self._next_step(reached)
+            if found is None:
+                return steps
+            variable, step = found
+            steps[variable] = step
+            reached.add(variable)
+
+    def _next_step(self, reached: set[str]) -> tuple[str, Step] | None:
+        for relation in reversed(self.relations):
+            for parent in relation.determines(self):
+                if parent not in reached and reached.issuperset(relation.sources_of_parent(parent, self)):
+                    return parent, Step(relation, True)
+        for relation in self.relations:
+            for child in relation.children:
+                if child not in reached and reached.issuperset(relation.sources_of_child(child, self)):
+                    return child, Step(relation, False)
+        return None
+
+    def known_after(self, loops: Sequence[str]) -> dict[str, int]:
+        """Return, for every variable that loops determine, the place in ``loops`` of the first at which it is known."""
+        found: dict[str, int] = {}
+        for place in range(len(loops)):
+            known = loops[: place + 1]
+            for variable in (*known, *self.derivation(known)):
+                found.setdefault(variable, place)
+        return found
+
+    def guards(self, loops: Sequence[str], extents: Mapping[str, int] | None = None) -> dict[str, tuple[str, ...]]:
+        """Return, per loop, the variables that become known there and must be tested against the end of their range."""
+        recovered = {variable for variable, step in self.derivation(loops).items() if step.as_parent}
+        tested: dict[str, tuple[str, ...]] = {}
+        for variable, place in self.known_after(loops).items():
+            if variable in recovered and self.possibly_out_of_bounds(variable, extents):
+                tested[loops[place]] = (*tested.get(loops[place], ()), variable)
+        return tested
+
+    def possibly_out_of_bounds(self, variable: str, extents: Mapping[str, int] | None = None) -> bool:
+        """Return whether a variable, recovered from the loops that replaced it, may leave its range (section 5.3)."""
+        return any(relation.overruns(variable, self, extents or {}) for relation in self.relations_from(variable))
+
+    def divisible(self, variable: str, factor: int, extents: Mapping[str, int] | None = None) -> bool:
+        """Return whether the length of a variable's range is known to be a multiple of ``factor``."""
+        length = self.constant_extent(variable, extents or {})
+        if length is not None:
+            return length % factor == 0
+        match self._made_by.get(variable):
+            case Bound(parent, _, amount, "divisible"):
+                return amount % factor == 0 or self.divisible(parent, factor, extents)
+            case Rename(parent, _):
+                return self.divisible(parent, factor, extents)
+            case _:
+                return False
+
+    def constant_extent(self, variable: str, extents: Mapping[str, int] | None = None) -> int | None:
+        """Return the length of a variable's range where bounds, factors or known extents make it a constant."""
+        relation = self._made_by.get(variable)
+        return (extents or {}).get(variable) if relation is None else relation.child_extent(variable, self, extents or {})
+
+    def constant_low(self, variable: str) -> int | None:
+        """Return the first value of a variable's range where it is a constant."""
+        match self._made_by.get(variable):
+            case None | Split():
+                return 0
+            case Bound(_, _, amount, "min_exact"):
+                return amount
+            case Bound(parent, _, _, kind) if kind != "min_constraint":
+                return self.constant_low(parent)
+            case Rename(parent, _):
+                return self.constant_low(parent)
+            case Collapse(_, _, fused) if self.space(fused) == "coordinate":
+                return 0
+            case _:
+                return None
+
+
+class Recovery(Generic[Value]):
+    """Values and ranges of all variables that follow from the values of some (the loops that are open)."""
+
+    def __init__(self, graph: Provenance, arithmetic: Arithmetic[Value], known: Mapping[str, Value]) -> None:
+        self.graph = graph
+        self.arithmetic = arithmetic
+        self.known = dict(known)
+        self._steps = graph.derivation(self.known)
+        self._values = dict(known)
+
+    def knows(self, variable: str) -> bool:
+        return variable in self.known or variable in self._steps
+
+    def value(self, variable: str) -> Value:
+        """Return the value of a variable.
+
+        Raises:
+            KeyError: it does not follow from the known ones.
+        """
+        if variable not in self._values:
+            step = self._steps[variable]
+            recover = step.relation.recover_parent if step.as_parent else step.relation.recover_child
+            self._values[variable] = recover(variable, self)
+        return self._values[variable]
+
+    def bounds(self, variable: str) -> Bounds[Value]:
+        """Return the range ``[low, high)`` of a variable; KeyError where it depends on coordinates that are not known."""
+        if self.graph.is_derived(variable):
+            return self.graph.made_by(variable).child_bounds(variable, self)
+        return self.arithmetic.constant(0), self.arithmetic.extent(variable)
+
+    def length(self, variable: str) -> Value:
+        """Return ``high - low`` of a variable's range."""
+        low, high = self.bounds(variable)
+        return high if self.graph.constant_low(variable) == 0 else self.arithmetic.sub(high, low)
+
+    def given(self, more: Mapping[str, Value]) -> Recovery[Value]:
+        """Return the recovery where some variables have other values; what was made from them is forgotten."""
+        forgotten = {below for variable in more for below in self.graph.descendants(variable)}
+        kept = {name: value for name, value in self.known.items() if name not in forgotten}
+        return Recovery(self.graph, self.arithmetic, {**kept, **more})
+
+    def compose(self, variable: str, coordinate: Callable[[str], Value]) -> Value:
+        """Return the value of a coordinate variable from the coordinates of its originals."""
+        originals = self.graph.originals(variable)
+        if originals == (variable,):
+            return coordinate(variable)
+        related = {*self.graph.ancestors(variable), *self.graph.descendants(variable)}
+        siblings = {name: value for name, value in self.known.items() if name not in related}
+        found = {index: coordinate(index) for index in originals}
+        return Recovery(self.graph, self.arithmetic, {**siblings, **found}).value(variable)

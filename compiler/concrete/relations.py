@@ -1,0 +1,376 @@
+"""Relations between loop variables: what each transformation did to the indices, in one place each.
+
+Every relation answers the same questions (Senanayake et al., "A Sparse Iteration Space Transformation Framework", sections 3.2 and
+5.1 to 5.3): which variables it relates, how a parent is recovered from its children and a child from its parents (Figure 18),
+which range a child has given those of its parents (Figure 19), and whether a parent may run out of its range (5.3).
+
+Conventions. A variable has a range ``[low, high)``. The pieces of a split count from 0 within their parent's range, so
+``parent = low(parent) + outer * factor + inner``; a collapsed coordinate counts from 0 through the Cartesian product. A
+position variable holds absolute positions of the deepest collapsed level of its access; where ``collapse`` joins a coordinate
+with a position, the result is a position. A coordinate that ``coord`` makes counts as the variable that ``pos`` replaced.
+
+The rules are written over an ``Arithmetic`` (``concrete.arithmetic``): they run on integers (tests, ``concrete.evaluate``) and build
+expressions (lowering).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..notation.nodes import Access
+from ..notation.printer import show
+from .arithmetic import Bounds, Value
+
+if TYPE_CHECKING:
+    from .provenance import Provenance, Recovery
+
+
+@dataclass(frozen=True)
+class Relation(ABC):
+    """One transformation; the parents are what it replaced, the children what it made."""
+
+    @property
+    @abstractmethod
+    def parents(self) -> tuple[str, ...]: ...
+
+    @property
+    @abstractmethod
+    def children(self) -> tuple[str, ...]: ...
+
+    def determines(self, graph: Provenance) -> tuple[str, ...]:
+        """Return what the children determine: the parents, and further variables that follow from them at once."""
+        return self.parents
+
+    def sources_of_parent(self, parent: str, graph: Provenance) -> tuple[str, ...]:
+        """Return the variables from which one of ``determines`` is recovered."""
+        return self.children
+
+    def sources_of_child(self, child: str, graph: Provenance) -> tuple[str, ...]:
+        """Return the variables from which a child is recovered: the parents and the children before it."""
+        return (*self.parents, *self.children[: self.children.index(child)])
+
+    @abstractmethod
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        """Return one of ``determines``, given the values of its sources (``recover_original`` of Figure 18)."""
+
+    @abstractmethod
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        """Return a child, given the values of parents and of the other children (``recover_derived`` of Figure 18)."""
+
+    @abstractmethod
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        """Return the range of a child, given the ranges of the parents (Figure 19)."""
+
+    def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
+        """Return the length of a child's range where it is a constant."""
+        return None
+
+    def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        """Return whether a parent, recovered from its children, may lie outside its range."""
+        return any(graph.possibly_out_of_bounds(child, extents) for child in self.children)
+
+
+@dataclass(frozen=True)
+class Split(Relation):
+    """``parent`` in tiles: ``factor`` iterations of ``inner`` a tile, or ``factor`` tiles (``constant_inner`` False)."""
+
+    parent: str
+    outer: str
+    inner: str
+    factor: int
+    constant_inner: bool = True
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
+    def tile(self, recovery: Recovery[Value]) -> Value:
+        """Return the number of iterations of a tile."""
+        arith = recovery.arithmetic
+        factor = arith.constant(self.factor)
+        return factor if self.constant_inner else arith.ceildiv(recovery.length(self.parent), factor)
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        arith = recovery.arithmetic
+        start = arith.add(recovery.bounds(self.parent)[0], arith.mul(recovery.value(self.outer), self.tile(recovery)))
+        return arith.add(start, recovery.value(self.inner))
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        arith = recovery.arithmetic
+        offset = arith.sub(recovery.value(self.parent), recovery.bounds(self.parent)[0])
+        if child == self.outer:
+            return arith.floordiv(offset, self.tile(recovery))
+        return arith.sub(offset, arith.mul(recovery.value(self.outer), self.tile(recovery)))
+
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        arith = recovery.arithmetic
+        zero, factor = arith.constant(0), arith.constant(self.factor)
+        if (child == self.inner) == self.constant_inner:
+            return zero, factor
+        return zero, arith.ceildiv(recovery.length(self.parent), factor)
+
+    def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
+        if (child == self.inner) == self.constant_inner:
+            return self.factor
+        whole = graph.constant_extent(self.parent, extents)
+        return None if whole is None else -(-whole // self.factor)
+
+    def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        return super().overruns(parent, graph, extents) or not graph.divisible(self.parent, self.factor, extents)
+
+    def __str__(self) -> str:
+        return f"{self.parent} = {self.outer} x {self.inner} ({self.factor} {'a tile' if self.constant_inner else 'tiles'})"
+
+
+@dataclass(frozen=True)
+class Collapse(Relation):
+    """Two directly nested loops as one, ``fused`` running through their product in the same order."""
+
+    outer: str
+    inner: str
+    fused: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.fused,)
+
+    def determines(self, graph: Provenance) -> tuple[str, ...]:
+        stored = graph.originals(self.fused) if graph.space(self.fused) == "position" else ()
+        return (*stored, *(parent for parent in self.parents if parent not in stored))
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        arith, graph, fused = recovery.arithmetic, recovery.graph, recovery.value(self.fused)
+        if graph.space(self.fused) == "position":
+            if parent == self.inner:
+                return fused
+            access, last = graph.position_access(self.inner), graph.originals(self.inner)[-1]
+            return recovery.compose(parent, lambda index: arith.coordinate(access, index, fused, last))
+        length = recovery.length(self.inner)
+        part = arith.floordiv(fused, length) if parent == self.outer else arith.mod(fused, length)
+        return arith.add(recovery.bounds(parent)[0], part)
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        arith, graph, inner = recovery.arithmetic, recovery.graph, recovery.value(self.inner)
+        if graph.space(self.fused) == "position":
+            return inner
+        row = arith.sub(recovery.value(self.outer), recovery.bounds(self.outer)[0])
+        column = arith.sub(inner, recovery.bounds(self.inner)[0])
+        return arith.add(arith.mul(row, recovery.length(self.inner)), column)
+
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        arith, graph = recovery.arithmetic, recovery.graph
+        if graph.space(self.fused) == "position":
+            return arith.segment(graph.position_access(self.inner), graph.originals(self.fused), recovery.value)
+        return arith.constant(0), arith.mul(recovery.length(self.outer), recovery.length(self.inner))
+
+    def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
+        outer, inner = graph.constant_extent(self.outer, extents), graph.constant_extent(self.inner, extents)
+        return None if outer is None or inner is None else outer * inner
+
+    def __str__(self) -> str:
+        return f"{self.fused} = ({self.outer}, {self.inner}) collapsed"
+
+
+@dataclass(frozen=True)
+class Pos(Relation):
+    """``position`` runs through the positions of ``access`` at the coordinates of ``parent``."""
+
+    parent: str
+    position: str
+    access: Access
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.position,)
+
+    def determines(self, graph: Provenance) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*graph.originals(self.parent), self.parent)))
+
+    def sources_of_child(self, child: str, graph: Provenance) -> tuple[str, ...]:
+        return graph.originals(self.parent)
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        position, last = recovery.value(self.position), recovery.graph.originals(self.parent)[-1]
+        return recovery.compose(parent, lambda index: recovery.arithmetic.coordinate(self.access, index, position, last))
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        last = recovery.graph.originals(self.parent)[-1]
+        return recovery.arithmetic.search(self.access, last, recovery.value(last), recovery.value)
+
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        arith, indices = recovery.arithmetic, recovery.graph.originals(self.parent)
+        index = indices[0]
+        if len(indices) > 1 or index == self.parent:
+            return arith.segment(self.access, indices, recovery.value)
+        low, high = (recovery.given({self.parent: edge}).value(index) for edge in recovery.bounds(self.parent))
+        return (arith.search(self.access, index, low, recovery.value), arith.search(self.access, index, high, recovery.value))
+
+    def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        return False  # the position is guarded before anything is read at it, and what is stored is in range
+
+    def __str__(self) -> str:
+        return f"{self.position} = positions of {show(self.access)} at {self.parent}"
+
+
+@dataclass(frozen=True)
+class Coord(Relation):
+    """``coordinate`` runs through the coordinates between those stored at the ends of the range of ``position``.
+
+    The ranges of the tiles of one position space partition its coordinates, those that are not stored included, so that
+    other operands may be coiterated.
+    """
+
+    position: str
+    coordinate: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.position,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.coordinate,)
+
+    def determines(self, graph: Provenance) -> tuple[str, ...]:
+        return (graph.position_relation(self.position).parent, self.position)
+
+    def sources_of_parent(self, parent: str, graph: Provenance) -> tuple[str, ...]:
+        if parent != self.position:
+            return (self.coordinate,)
+        return (self.coordinate, *graph.made_by(parent).sources_of_child(parent, graph))
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        if parent != self.position:
+            return recovery.value(self.coordinate)
+        return recovery.graph.made_by(parent).recover_child(parent, recovery)
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        return recovery.value(recovery.graph.position_relation(self.position).parent)
+
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        whole = recovery.graph.position_relation(self.position)
+        low, high = (self._edge(whole, edge, recovery) for edge in recovery.bounds(self.position))
+        return low, high
+
+    def _edge(self, whole: Pos, edge: Value, recovery: Recovery[Value]) -> Value:
+        arith = recovery.arithmetic
+        tile = recovery.given({self.position: edge})
+        position = tile.value(whole.position)
+        first, end = recovery.bounds(whole.position)
+        low, high = recovery.bounds(whole.parent)
+        stored = whole.recover_parent(whole.parent, tile)
+        return arith.select_le(position, first, low, arith.select_le(end, position, high, stored))
+
+    def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"{self.coordinate} = coordinates at {self.position}"
+
+
+BOUND_KINDS = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")
+
+
+@dataclass(frozen=True)
+class Bound(Relation):
+    """``bounded`` is ``parent`` with something known of its range.
+
+    min_exact, max_exact: the range begins, ends at ``amount``; min_constraint, max_constraint: not before, not after it;
+    divisible: its length is a multiple of ``amount``.
+    """
+
+    parent: str
+    bounded: str
+    amount: int
+    kind: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.bounded,)
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        return recovery.value(self.bounded)
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        return recovery.value(self.parent)
+
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        arith = recovery.arithmetic
+        low, high = recovery.bounds(self.parent)
+        amount = arith.constant(self.amount)
+        match self.kind:
+            case "min_exact":
+                return amount, high
+            case "min_constraint":
+                return arith.maximum(low, amount), high
+            case "max_exact":
+                return low, amount
+            case "max_constraint":
+                return low, arith.minimum(high, amount)
+            case _:
+                return low, high
+
+    def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
+        whole = graph.constant_extent(self.parent, extents)
+        match self.kind:
+            case "max_exact":
+                low = graph.constant_low(self.parent)
+                return None if low is None else self.amount - low
+            case "min_exact":
+                low = graph.constant_low(self.parent)
+                return None if low is None or whole is None else low + whole - self.amount
+            case _:
+                return whole
+
+    def __str__(self) -> str:
+        return f"{self.bounded} = {self.parent} ({self.kind} {self.amount})"
+
+
+@dataclass(frozen=True)
+class Rename(Relation):
+    """``renamed`` is another name for the derived index ``parent``: the loop of a producer that ``precompute`` made."""
+
+    parent: str
+    renamed: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.renamed,)
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        return recovery.value(self.renamed)
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        return recovery.value(self.parent)
+
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        return recovery.bounds(self.parent)
+
+    def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
+        return graph.constant_extent(self.parent, extents)
+
+    def __str__(self) -> str:
+        return f"{self.renamed} = {self.parent}"

@@ -1,0 +1,216 @@
+"""Provenance: every relation recovers, bounds and guards as Senanayake et al. say; checked by enumerating small spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sparsetune.compiler.concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Recovery, Relation, Rename, Split
+from sparsetune.compiler.notation.nodes import Access, index_subscript
+
+MATRIX = ((0, 1), (0, 4), (2, 0), (2, 1), (2, 3), (3, 2))  # rows 1 and 4 are empty
+ROWS, COLUMNS = 5, 6
+B = Access("B", (index_subscript("i"), index_subscript("j")))
+
+
+class CsrIntegers:
+    """Integers, and the positions of one matrix B(i,j) in CSR."""
+
+    def __init__(self, entries: tuple[tuple[int, int], ...] = MATRIX) -> None:
+        self.entries = entries
+        self.extents = {"i": ROWS, "j": COLUMNS, "k": 7}
+
+    def constant(self, value: int) -> int:
+        return value
+
+    def add(self, left: int, right: int) -> int:
+        return left + right
+
+    def sub(self, left: int, right: int) -> int:
+        return left - right
+
+    def mul(self, left: int, right: int) -> int:
+        return left * right
+
+    def floordiv(self, left: int, right: int) -> int:
+        return left // right
+
+    def ceildiv(self, left: int, right: int) -> int:
+        return -(-left // right)
+
+    def mod(self, left: int, right: int) -> int:
+        return left % right
+
+    def minimum(self, left: int, right: int) -> int:
+        return min(left, right)
+
+    def maximum(self, left: int, right: int) -> int:
+        return max(left, right)
+
+    def select_le(self, left: int, right: int, then: int, otherwise: int) -> int:
+        return then if left <= right else otherwise
+
+    def extent(self, index: str) -> int:
+        return self.extents[index]
+
+    def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], int]) -> tuple[int, int]:
+        assert access == B
+        if indices == ("i", "j"):
+            return 0, len(self.entries)
+        if indices == ("i",):
+            return 0, ROWS
+        row = value("i")
+        return sum(i < row for i, _ in self.entries), sum(i <= row for i, _ in self.entries)
+
+    def coordinate(self, access: Access, index: str, position: int, last: str) -> int:
+        if not 0 <= position < len(self.entries):
+            return -1  # past the end; callers guard positions
+        return self.entries[position][("i", "j").index(index)] if last == "j" else position
+
+    def search(self, access: Access, index: str, coordinate: int, value: Callable[[str], int]) -> int:
+        low, high = self.segment(access, ("j",), value)
+        return next((place for place in range(low, high) if self.entries[place][1] >= coordinate), high)
+
+
+def visited(graph: Provenance, loops: tuple[str, ...], arith: CsrIntegers, wanted: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
+    """Run the loops with every guard that the graph asks for and yield the values of ``wanted``."""
+    guards = graph.guards(loops)
+
+    def run(place: int, known: Mapping[str, int]) -> Iterator[tuple[int, ...]]:
+        recovery = Recovery(graph, arith, known)
+        if place == len(loops):
+            yield tuple(recovery.value(name) for name in wanted)
+            return
+        low, high = recovery.bounds(loops[place])
+        for value in range(low, high):
+            inner = Recovery(graph, arith, {**known, loops[place]: value})
+            if all(inner.value(name) < inner.bounds(name)[1] for name in guards.get(loops[place], ())):
+                yield from run(place + 1, inner.known)
+
+    yield from run(0, {})
+
+
+def check(relations: list[Relation], loops: tuple[str, ...], wanted: tuple[str, ...], expected: list[tuple[int, ...]]) -> None:
+    assert list(visited(Provenance(relations), loops, CsrIntegers(), wanted)) == expected
+
+
+ALL_PAIRS = [(i, j) for i in range(ROWS) for j in range(COLUMNS)]
+
+
+@given(factor=st.integers(1, 9), constant_inner=st.booleans())
+def test_split_covers_its_parent_once_in_order(factor: int, constant_inner: bool) -> None:
+    check([Split("k", "k0", "k1", factor, constant_inner)], ("k0", "k1"), ("k",), [(k,) for k in range(7)])
+
+
+@given(first=st.integers(1, 8), second=st.integers(1, 8), inner=st.booleans(), up=st.booleans())
+def test_split_of_a_piece_guards_the_piece(first: int, second: int, inner: bool, up: bool) -> None:
+    piece = "k1" if inner else "k0"
+    loops = ("k0", "a", "b") if inner else ("a", "b", "k1")
+    check([Split("k", "k0", "k1", first, up), Split(piece, "a", "b", second)], loops, ("k",), [(k,) for k in range(7)])
+
+
+def test_collapse_runs_through_the_product() -> None:
+    check([Collapse("i", "j", "f")], ("f",), ("i", "j"), ALL_PAIRS)
+
+
+@given(factor=st.integers(1, 40))
+def test_split_of_a_collapsed_coordinate(factor: int) -> None:
+    check([Collapse("i", "j", "f"), Split("f", "f0", "f1", factor)], ("f0", "f1"), ("i", "j"), ALL_PAIRS)
+
+
+@given(factor=st.integers(1, 8))
+def test_position_split_of_collapsed_loops_is_balanced(factor: int) -> None:
+    relations = [Collapse("i", "j", "f"), Pos("f", "p", B), Split("p", "p0", "p1", factor)]
+    check(relations, ("p0", "p1"), ("i", "j"), list(MATRIX))
+
+
+@given(factor=st.integers(1, 8))
+def test_position_split_of_one_level_restarts_in_every_row(factor: int) -> None:
+    check([Pos("j", "p", B), Split("p", "p0", "p1", factor)], ("i", "p0", "p1"), ("i", "j"), list(MATRIX))
+
+
+@given(factor=st.integers(1, 8))
+def test_positions_within_coordinate_tiles(factor: int) -> None:
+    relations = [Split("j", "j0", "j1", factor), Pos("j1", "p", B)]
+    tiles = range(-(-COLUMNS // factor))
+    check(relations, ("j0", "i", "p"), ("i", "j"), [entry for tile in tiles for entry in MATRIX if entry[1] // factor == tile])
+
+
+def test_pieces_are_recovered_from_stored_coordinates() -> None:
+    graph = Provenance([Split("j", "j0", "j1", 4), Pos("j1", "p", B)])
+    recovery = Recovery(graph, CsrIntegers(), {"i": 0, "j0": 1, "p": 1})
+    assert (recovery.value("j"), recovery.value("j1")) == (4, 0)
+
+
+@given(factor=st.integers(1, 8))
+def test_coordinates_between_position_tiles_cover_everything_once(factor: int) -> None:
+    relations = [Pos("j", "p", B), Split("p", "p0", "p1", factor), Coord("p1", "c")]
+    rows = {i for i, _ in MATRIX}
+    check(relations, ("i", "p0", "c"), ("i", "j"), [pair for pair in ALL_PAIRS if pair[0] in rows])
+
+
+def test_coord_straight_after_pos() -> None:
+    check([Pos("j", "p", B), Coord("p", "c")], ("i", "c"), ("i", "j"), [p for p in ALL_PAIRS if p[0] in {i for i, _ in MATRIX}])
+
+
+def test_collapse_of_a_coordinate_with_positions_is_a_position() -> None:
+    relations = [Pos("j", "p", B), Collapse("i", "p", "q"), Split("q", "q0", "q1", 4)]
+    assert Provenance(relations).space("q1") == "position"
+    check(relations, ("q0", "q1"), ("i", "j"), list(MATRIX))
+
+
+def test_rename_is_an_identity() -> None:
+    relations = [Split("k", "k0", "k1", 3), Rename("k1", "kw")]
+    check(relations, ("k0", "kw"), ("k",), [(k,) for k in range(7)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "amount", "expected"),
+    [("max_exact", 7, (0, 7)), ("min_exact", 2, (2, 7)), ("max_constraint", 5, (0, 5)), ("min_constraint", 3, (3, 7)), ("divisible", 7, (0, 7))],
+)
+def test_bounds(kind: str, amount: int, expected: tuple[int, int]) -> None:
+    graph = Provenance([Bound("k", "kb", amount, kind)])
+    assert Recovery(graph, CsrIntegers(), {}).bounds("kb") == expected
+
+
+@given(low=st.integers(0, 6), factor=st.integers(1, 5))
+def test_tiles_begin_where_the_range_begins(low: int, factor: int) -> None:
+    check([Bound("k", "kb", low, "min_exact"), Split("kb", "k0", "k1", factor)], ("k0", "k1"), ("k",), [(k,) for k in range(low, 7)])
+
+
+def test_guards_fall_away_where_a_factor_divides() -> None:
+    split = Split("kb", "k0", "k1", 8)
+    assert not Provenance([Bound("k", "kb", 32, "max_exact"), split]).possibly_out_of_bounds("k")
+    assert not Provenance([Bound("k", "kb", 16, "divisible"), split]).possibly_out_of_bounds("k")
+    assert Provenance([Bound("k", "kb", 12, "divisible"), split]).possibly_out_of_bounds("k")
+    assert Provenance([Split("k", "k0", "k1", 8)]).possibly_out_of_bounds("k")
+    assert not Provenance([Split("k", "k0", "k1", 8)]).possibly_out_of_bounds("k", {"k": 64})
+
+
+def test_parents_of_positions_are_in_bounds() -> None:
+    graph = Provenance([Collapse("i", "j", "f"), Pos("f", "p", B), Split("p", "p0", "p1", 4)])
+    assert graph.possibly_out_of_bounds("p")
+    assert not any(graph.possibly_out_of_bounds(name) for name in ("f", "i", "j", "p0", "p1"))
+    assert graph.guards(("p0", "p1")) == {"p1": ("p",)}
+
+
+def test_graph_questions() -> None:
+    graph = Provenance([Collapse("i", "j", "f"), Pos("f", "p", B), Split("p", "p0", "p1", 4), Split("k", "k0", "k1", 8)])
+    assert graph.originals("p1") == ("i", "j")
+    assert graph.parents("p") == ("f",)
+    assert graph.children("p") == ("p0", "p1")
+    assert graph.leaves("i") == ("p0", "p1")
+    assert [graph.space(name) for name in ("i", "f", "p", "p0", "k1")] == ["coordinate", "coordinate", "position", "position", "coordinate"]
+    assert graph.position_access("p1") == B
+    assert graph.constant_extent("k1") == 8
+    assert graph.constant_extent("k0", {"k": 20}) == 3
+    known = graph.known_after(("k0", "p0", "k1", "p1"))
+    assert (known["k"], known["i"], known["j"], known["f"]) == (2, 3, 3, 3)
+    assert str(graph).splitlines()[2] == "p = p0 x p1 (4 a tile)"
+
+
+def test_unknown_values_are_refused() -> None:
+    with pytest.raises(KeyError):
+        Recovery(Provenance([Split("k", "k0", "k1", 8)]), CsrIntegers(), {"k0": 1}).value("k")
