@@ -1,0 +1,257 @@
+"""The schedule database: one contract for every kind, and trouble."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import postgres_server
+import pytest
+from sparsetune.compiler.errors import DatabaseError
+from sparsetune.tuner.database import Database, open_database, sql, sqlite_path, studies_folder
+from sparsetune.tuner.database.server import ServerConnection
+from sparsetune.tuner.records import Status, Workload
+from tuner_samples import INPUT, WORKLOAD, decision, measurement
+
+
+class DatabaseContract:
+    """What every kind of database does; a subclass has a fixture ``reopen`` that opens one, and opens it again."""
+
+    @pytest.fixture
+    def database(self, reopen: Callable[[], Database]) -> Iterator[Database]:
+        with reopen() as database:
+            yield database
+
+    def test_new_is_empty_and_sound(self, database: Database) -> None:
+        assert list(database.records()) == []
+        assert database.check() == []
+        assert set(database.stats().values()) == {0}
+
+    def test_records_come_back_equal(self, reopen: Callable[[], Database]) -> None:
+        failed = measurement(status=Status.CRASH, seconds=None, times=(), message="signal 11", load=None, build_seconds=None)
+        with reopen() as database:
+            database.add(measurement(), failed, decision())
+        with reopen() as database:
+            assert set(map(repr, database.measurements())) == {repr(measurement()), repr(failed)}
+            assert [repr(record) for record in database.decisions()] == [repr(decision())]
+
+    def test_adding_twice_changes_nothing(self, database: Database) -> None:
+        for _ in range(2):
+            database.add(measurement(), decision())
+        assert database.stats()["records"] == 1
+        assert database.stats()["decisions"] == 1
+
+    def test_filters(self, database: Database) -> None:
+        other = replace(WORKLOAD, machine="other", threads=1)
+        database.add(measurement(), measurement(workload=other), measurement(campaign="c2", status=Status.WRONG, seconds=None))
+        assert len(list(database.measurements(machine="abcd"))) == 2
+        assert len(list(database.measurements(threads=1))) == 1
+        assert len(list(database.measurements(workload=WORKLOAD.key, input=INPUT.key, campaign="c2"))) == 1
+        assert [found.status for found in database.measurements(status="wrong")] == [Status.WRONG]
+
+    def test_oldest_first(self, database: Database) -> None:
+        times = [f"2026-01-0{day}T00:00:00.000+00:00" for day in (3, 1, 2)]
+        database.add(*(decision(created=created) for created in times))
+        assert [found.created for found in database.decisions()] == sorted(times)
+
+    def test_stats(self, database: Database) -> None:
+        database.add(measurement(), measurement(workload=replace(WORKLOAD, machine="m2", kernel="a = b"), status=Status.TIMEOUT))
+        assert database.stats() == {"records": 2, "decisions": 0, "kernels": 2, "machines": 2, "inputs": 1, "failed": 1}
+
+    def test_any_text_survives(self, database: Database) -> None:
+        text = "it's \"quoted\"; :name %s \\ \n \x7f é 漢"
+        database.add(measurement(message=text, schedule=text))
+        assert next(database.measurements(schedule=text)).message == text
+
+
+class TestSqlite(DatabaseContract):
+    @pytest.fixture
+    def reopen(self, tmp_path: Path) -> Callable[[], Database]:
+        return lambda: open_database(tmp_path / "folder" / "schedules.sqlite")
+
+    def test_stamp_changes_with_records(self, database: Database) -> None:
+        before = database.stamp()
+        database.add(measurement())
+        assert database.stamp() != before
+
+    def test_read_only_sees_what_is_written(self, database: Database, tmp_path: Path) -> None:
+        with open_database(tmp_path / "folder" / "schedules.sqlite", read_only=True) as reader:
+            database.add(measurement())
+            assert reader.stats()["records"] == 1
+            with pytest.raises(DatabaseError, match="cannot write"):
+                reader.add(decision())
+
+
+class TestThroughSqlAlchemy(DatabaseContract):
+    """The server connection, on the one engine that needs no server."""
+
+    @pytest.fixture
+    def reopen(self, tmp_path: Path) -> Callable[[], Database]:
+        return lambda: Database(ServerConnection(f"sqlite:///{tmp_path}/server.sqlite"))
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'sparsetune[postgres]'")
+    folder, owner = postgres_server.programs(), postgres_server.user()
+    if folder is None or owner is None:
+        pytest.skip("needs the programs of a PostgreSQL server: apt install postgresql")
+    with postgres_server.running_server(folder, owner) as url:
+        yield url
+
+
+class TestPostgres(DatabaseContract):
+    @pytest.fixture
+    def reopen(self, postgres: str) -> Iterator[Callable[[], Database]]:
+        import psycopg
+
+        yield lambda: open_database(postgres)
+        with psycopg.connect(postgres) as connection:
+            for table in reversed(sql.TABLE_NAMES):
+                connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+    def test_stands_beside_other_tables(self, postgres: str) -> None:
+        import psycopg
+
+        with psycopg.connect(postgres) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS studies (name TEXT)")
+        with open_database(postgres) as database:
+            assert database.check() == []
+
+    def test_unreachable_server_is_one_line_without_the_password(self) -> None:
+        with pytest.raises(DatabaseError) as caught:
+            open_database("postgresql://me:secret@127.0.0.1:1/name")
+        assert "\n" not in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+def test_in_memory() -> None:
+    with open_database(":memory:") as database:
+        database.add(measurement())
+        assert database.stats()["records"] == 1
+
+
+def test_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "newer.sqlite"
+    open_database(path).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE st_meta SET value = '99' WHERE name = 'schema'")
+    for read_only in (False, True):
+        with pytest.raises(DatabaseError, match=r"version 99, this program knows versions up to 1; upgrade"):
+            open_database(path, read_only)
+
+
+def test_text_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("dear diary\n" * 1000)
+    for read_only in (False, True):
+        with pytest.raises(DatabaseError, match=r"notes\.txt is not a database") as caught:
+            open_database(path, read_only)
+        assert "\n" not in str(caught.value)
+    assert path.read_text() == "dear diary\n" * 1000
+
+
+def test_database_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE albums (title TEXT)")
+    with pytest.raises(DatabaseError, match=r"a database of something else .*albums"):
+        open_database(path)
+
+
+def test_damage_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.sqlite"
+    with open_database(path) as database:
+        for number in range(200):
+            database.add(measurement(message=str(number) * 50, campaign=str(number)))
+    content = bytearray(path.read_bytes())
+    content[4096 * 3 : 4096 * 12] = os.urandom(4096 * 9)
+    path.write_bytes(bytes(content))
+
+    def use() -> None:
+        with open_database(path) as database:
+            assert database.check()
+            list(database.records())
+
+    with pytest.raises(DatabaseError) as caught:
+        use()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "", "sqlite://"])
+def test_unknown_urls(url: str) -> None:
+    with pytest.raises(DatabaseError):
+        open_database(url)
+
+
+def test_urls() -> None:
+    assert sqlite_path("sqlite:///relative.db") == "relative.db"
+    assert sqlite_path("sqlite:////abs/olute.db") == "/abs/olute.db"
+    assert sqlite_path("postgresql://host/name") is None
+    assert studies_folder("/somewhere/s.sqlite") == Path("/somewhere/studies")
+
+
+def test_folder_in_place_of_file(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError, match="cannot open"):
+        open_database(tmp_path)
+
+
+_WRITER = """
+import sys
+from dataclasses import replace
+from sparsetune.tuner.database import open_database
+sys.path.insert(0, sys.argv[2])
+from tuner_samples import measurement
+with open_database(sys.argv[1]) as database:
+    for number in range(100000):
+        database.add(*(measurement(campaign=f"{number}", message=f"{part} of 5") for part in range(5)))
+        print(number, flush=True)
+"""
+
+
+def _start_writer(path: Path) -> subprocess.Popen[str]:
+    tests = str(Path(__file__).resolve().parents[1])
+    return subprocess.Popen([sys.executable, "-c", _WRITER, str(path), tests], stdout=subprocess.PIPE, text=True)
+
+
+def test_killed_in_the_middle_of_writes(tmp_path: Path) -> None:
+    path = tmp_path / "killed.sqlite"
+    for _ in range(3):
+        writer = _start_writer(path)
+        assert writer.stdout is not None
+        for _ in range(10):
+            told = int(writer.stdout.readline())
+        time.sleep(0.003)
+        writer.send_signal(signal.SIGKILL)
+        rest = writer.stdout.read().split("\n")
+        writer.wait()
+        told = max([told, *(int(line) for line in rest[:-1] if line)])
+        with open_database(path) as database:
+            assert database.check() == []
+            complete = {record.campaign for record in database.measurements()}
+            assert set(map(str, range(told + 1))) <= complete
+            assert database.stats()["records"] % 5 == 0
+
+
+def test_many_processes_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "shared.sqlite"
+    program = _WRITER.replace("range(100000)", "range(int(sys.argv[3]), int(sys.argv[3]) + 20)")
+    tests = str(Path(__file__).resolve().parents[1])
+    commands = [[sys.executable, "-c", program, str(path), tests, str(100 * number)] for number in range(4)]
+    writers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
+    assert [writer.wait(60) for writer in writers] == [0] * 4
+    with open_database(path) as database:
+        assert database.stats()["records"] == 4 * 20 * 5
+        assert database.check() == []
+
+
+def test_workload_key_depends_on_every_part() -> None:
+    changed = [Workload(**{**WORKLOAD.__dict__, name: 7 if name == "threads" else "x"}) for name in WORKLOAD.__dict__]
+    assert len({WORKLOAD.key, *(workload.key for workload in changed)}) == 1 + len(changed)

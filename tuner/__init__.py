@@ -1,0 +1,1 @@
+"""Static pruning, empirical search, measurement, the schedule database, run-time lookup and the command line."""

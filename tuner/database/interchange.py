@@ -1,0 +1,140 @@
+"""Records as text: JSON Lines, our own form, both ways; T4 results and Kernel Tuner caches for other tools to read.
+
+T4: the auto-tuning community's format (Kernel Tuner, ``schema/T4/1.0.0``). Kernel Tuner's cache: what its dashboard and its
+simulation mode read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from ...compiler.errors import DatabaseError
+from ..records import Measurement, Record, Status, from_json, to_json
+from .store import Database
+
+T4_INVALIDITY = {
+    Status.OK: "correct",
+    Status.ILLEGAL: "constraints",
+    Status.COMPILE: "compile",
+    Status.CRASH: "runtime",
+    Status.TIMEOUT: "timeout",
+    Status.WRONG: "correctness",
+}
+_KERNEL_TUNER_FAILURE = {
+    Status.ILLEGAL: "InvalidConfig",
+    Status.COMPILE: "CompilationFailedConfig",
+    Status.CRASH: "RuntimeFailedConfig",
+    Status.TIMEOUT: "RuntimeFailedConfig",
+    Status.WRONG: "RuntimeFailedConfig",
+}
+_BATCH = 500  # records a transaction while importing
+
+
+def write_json_lines(records: Iterable[Record], stream: IO[str]) -> int:
+    """Write one record a line; return how many."""
+    count = 0
+    for record in records:
+        stream.write(json.dumps(to_json(record)) + "\n")
+        count += 1
+    return count
+
+
+def read_json_lines(path: Path) -> Iterator[Record]:
+    """Yield the records of a file; a last line that was torn by a crash is left out.
+
+    Raises:
+        DatabaseError: naming file and line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatabaseError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield from_json(json.loads(line))
+        except json.JSONDecodeError:
+            if number == len(lines):  # no newline behind it: the writer died
+                return
+            raise DatabaseError(f"{path}, line {number}: not a JSON object; a file of 'tune-kernel db export' is expected") from None
+        except DatabaseError as error:
+            raise DatabaseError(f"{path}, line {number}: {error}") from None
+
+
+def import_json_lines(database: Database, path: Path) -> int:
+    """Add the records of a file; those that are there already stay as they are. Return how many lines were read."""
+    records = list(read_json_lines(path))
+    for start in range(0, len(records), _BATCH):
+        database.add(*records[start : start + _BATCH])
+    return len(records)
+
+
+def t4_results(measurements: Iterable[Measurement]) -> dict[str, Any]:
+    """Return a T4 results document, schema 1.0.0; Kernel Tuner's own key names stand beside the schema's."""
+    return {"schema_version": "1.0.0", "results": [_t4_result(measurement) for measurement in measurements]}
+
+
+def t4_metadata(measurements: Iterable[Measurement]) -> dict[str, Any]:
+    """Return the T4 metadata document that belongs to results: the machines and environments behind them."""
+    environments = {measurement.workload.machine: dict(measurement.environment) for measurement in measurements}
+    hardware = {machine: str(environment.get("processor", "unknown")) for machine, environment in environments.items()}
+    return {"schema_version": "1.0.0", "hardware": hardware, "environment": {"device_query": environments, "requirements": []}}
+
+
+def kernel_tuner_cache(measurements: Iterable[Measurement]) -> dict[str, Any]:
+    """Return the measurements of one workload on one input as a Kernel Tuner cache; times are in milliseconds.
+
+    Raises:
+        DatabaseError: there are none, or they belong to several workloads or inputs.
+    """
+    chosen = list(measurements)
+    if len({(measurement.workload.key, measurement.input.key) for measurement in chosen}) != 1:
+        raise DatabaseError("a Kernel Tuner cache holds one kernel on one input; choose one, or export into a folder")
+    workload, entry = chosen[0].workload, chosen[0].input
+    schedules = list(dict.fromkeys(measurement.schedule for measurement in chosen))
+    return {
+        "device_name": str(chosen[0].environment.get("processor", workload.machine)),
+        "kernel_name": workload.kernel,
+        "problem_size": [extent for _, extent in entry.extents],
+        "tune_params_keys": ["schedule"],
+        "tune_params": {"schedule": schedules},
+        "objective": "time",
+        "cache": {measurement.schedule: _kernel_tuner_entry(measurement) for measurement in chosen},
+    }
+
+
+def _t4_result(measurement: Measurement) -> dict[str, Any]:
+    runtimes = [1000 * seconds for seconds in measurement.times]
+    build = 1000 * (measurement.build_seconds or 0.0)
+    correct = measurement.status is Status.OK
+    times = {"compilation_time": build, "compilation": build, "runtimes": runtimes}
+    times |= {"framework": 0.0, "search_algorithm": 0.0, "validation": 0.0}
+    found = [] if measurement.seconds is None else [{"name": "time", "value": 1000 * measurement.seconds, "unit": "ms"}]
+    return {
+        "timestamp": measurement.created,
+        "configuration": {"kernel": measurement.workload.kernel, "threads": measurement.workload.threads, "schedule": measurement.schedule},
+        "times": times,
+        "invalidity": T4_INVALIDITY[measurement.status],
+        "correctness": 1.0 if correct else 0.0,
+        "measurements": found,
+        "objectives": ["time"],
+    }
+
+
+def _kernel_tuner_entry(measurement: Measurement) -> dict[str, Any]:
+    time: float | str = _KERNEL_TUNER_FAILURE[measurement.status] if measurement.seconds is None else 1000 * measurement.seconds
+    return {
+        "schedule": measurement.schedule,
+        "time": time,
+        "times": [1000 * seconds for seconds in measurement.times],
+        "compile_time": 1000 * (measurement.build_seconds or 0.0),
+        "verification_time": 0,
+        "benchmark_time": 1000 * sum(measurement.times),
+        "strategy_time": 0,
+        "framework_time": 0,
+        "timestamp": measurement.created,
+    }

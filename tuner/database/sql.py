@@ -1,0 +1,81 @@
+"""The tables of the schedule database, in SQL that SQLite and PostgreSQL both take (parameters by name, ``:machine``).
+
+Workloads, inputs and environments are stored once, under the digest of their content; measurements and decisions point to
+them. Keys being digests, adding a record twice (an import repeated) changes nothing.
+"""
+
+from __future__ import annotations
+
+TABLES: tuple[str, ...] = (
+    "CREATE TABLE IF NOT EXISTS st_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS st_workload (
+        key TEXT PRIMARY KEY, machine TEXT NOT NULL, kernel TEXT NOT NULL, formats TEXT NOT NULL, dtype TEXT NOT NULL,
+        target TEXT NOT NULL, threads INTEGER NOT NULL)""",
+    "CREATE TABLE IF NOT EXISTS st_input (key TEXT PRIMARY KEY, name TEXT NOT NULL, content TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS st_environment (key TEXT PRIMARY KEY, content TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS st_measurement (
+        key TEXT PRIMARY KEY, workload TEXT NOT NULL REFERENCES st_workload (key), input TEXT NOT NULL REFERENCES st_input (key),
+        environment TEXT NOT NULL REFERENCES st_environment (key), campaign TEXT NOT NULL, role TEXT NOT NULL,
+        schedule TEXT NOT NULL, status TEXT NOT NULL, seconds DOUBLE PRECISION, times TEXT NOT NULL, message TEXT NOT NULL,
+        source TEXT NOT NULL, build_seconds DOUBLE PRECISION, policy TEXT NOT NULL, load DOUBLE PRECISION, code TEXT NOT NULL,
+        created TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS st_decision (
+        key TEXT PRIMARY KEY, workload TEXT NOT NULL REFERENCES st_workload (key), input TEXT NOT NULL REFERENCES st_input (key),
+        environment TEXT NOT NULL REFERENCES st_environment (key), campaign TEXT NOT NULL, schedule TEXT NOT NULL,
+        seconds DOUBLE PRECISION NOT NULL, default_seconds DOUBLE PRECISION NOT NULL, speedup_low DOUBLE PRECISION NOT NULL,
+        speedup_high DOUBLE PRECISION NOT NULL, code TEXT NOT NULL, created TEXT NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS st_measurement_workload ON st_measurement (workload, input)",
+    "CREATE INDEX IF NOT EXISTS st_decision_workload ON st_decision (workload)",
+)
+
+TABLE_NAMES = ("st_meta", "st_workload", "st_input", "st_environment", "st_measurement", "st_decision")
+
+INSERT_VERSION = "INSERT INTO st_meta (name, value) VALUES ('schema', :version) ON CONFLICT (name) DO NOTHING"
+SELECT_VERSION = "SELECT value FROM st_meta WHERE name = 'schema'"
+
+WORKLOAD_COLUMNS = ("machine", "kernel", "formats", "dtype", "target", "threads")
+MEASUREMENT_COLUMNS = ("campaign", "role", "schedule", "status", "seconds", "times", "message", "source", "build_seconds", "policy", "load",
+                       "code", "created")
+DECISION_COLUMNS = ("campaign", "schedule", "seconds", "default_seconds", "speedup_low", "speedup_high", "code", "created")
+
+
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    values = ", ".join(f":{column}" for column in columns)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) ON CONFLICT (key) DO NOTHING"
+
+
+INSERT_WORKLOAD = _insert("st_workload", ("key", *WORKLOAD_COLUMNS))
+INSERT_INPUT = _insert("st_input", ("key", "name", "content"))
+INSERT_ENVIRONMENT = _insert("st_environment", ("key", "content"))
+INSERT_MEASUREMENT = _insert("st_measurement", ("key", "workload", "input", "environment", *MEASUREMENT_COLUMNS))
+INSERT_DECISION = _insert("st_decision", ("key", "workload", "input", "environment", *DECISION_COLUMNS))
+
+FILTERS = ("machine", "kernel", "formats", "dtype", "target", "threads", "workload", "input", "campaign", "role", "status", "schedule")
+"""What records can be selected by."""
+
+
+def select(table: str, columns: tuple[str, ...], filters: tuple[str, ...]) -> str:
+    """Return the query for records of ``st_measurement`` or ``st_decision`` with what they point to, oldest first."""
+    chosen = [f"r.{column}" for column in columns] + [f"w.{column}" for column in WORKLOAD_COLUMNS] + ["i.name", "i.content", "e.content"]
+    place = {column: f"w.{column}" for column in WORKLOAD_COLUMNS}
+    conditions = " AND ".join(f"{place.get(name, 'r.' + name)} = :{name}" for name in filters)
+    return (
+        f"SELECT {', '.join(chosen)} FROM {table} r JOIN st_workload w ON w.key = r.workload JOIN st_input i ON i.key = r.input "
+        f"JOIN st_environment e ON e.key = r.environment {'WHERE ' + conditions if conditions else ''} ORDER BY r.created, r.key"
+    )
+
+
+COUNTS = {
+    "records": "SELECT count(*) FROM st_measurement",
+    "decisions": "SELECT count(*) FROM st_decision",
+    "kernels": "SELECT count(DISTINCT kernel) FROM st_workload",
+    "machines": "SELECT count(DISTINCT machine) FROM st_workload",
+    "inputs": "SELECT count(*) FROM st_input",
+    "failed": "SELECT count(*) FROM st_measurement WHERE status <> 'ok'",
+}
+
+ORPHANS = {
+    f"{table} without its {parent}": f"SELECT count(*) FROM st_{table} r LEFT JOIN st_{parent} p ON p.key = r.{parent} WHERE p.key IS NULL"
+    for table in ("measurement", "decision")
+    for parent in ("workload", "input", "environment")
+}

@@ -1,0 +1,201 @@
+"""What the schedule database holds, as values: workloads, inputs, measurements and decisions, with their JSON form.
+
+A *workload* is what a schedule is good for, an *input* on which it was run, a *measurement* one schedule run on one input,
+a *decision* the outcome of one tuning campaign. Records are only ever added. Every text in them is canonical
+(``compiler.notation.canonical``): names of operands and indices do not matter. This module is on the run-time path and imports
+the standard library alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from ..compiler.errors import DatabaseError
+
+SCHEMA_VERSION = 1
+"""Of tables and of JSON lines; a newer one is refused, older ones are read."""
+
+
+class Status(StrEnum):
+    """How a trial ended."""
+
+    OK = "ok"
+    ILLEGAL = "illegal"  # a directive's precondition does not hold
+    COMPILE = "compile"  # the C compiler failed or took too long
+    CRASH = "crash"  # the process that ran it died
+    TIMEOUT = "timeout"  # it ran past its limit
+    WRONG = "wrong"  # its result differs from the reference result
+
+
+def digest(*parts: object) -> str:
+    """Return 16 hexadecimal digits that depend on every part."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def now() -> str:
+    """Return the time as ISO 8601, UTC, with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Machine, kernel and the way it is called.
+
+    Attributes:
+        machine: fingerprint of the machine.
+        kernel: canonical expression, such as ``T0(i0) = T1(i0,i1) * T2(i1)``.
+        formats: formats of the tensors in canonical order, the result first, separated by `` | ``.
+        dtype: dtypes of the tensors in canonical order, the result first, or one where all are equal.
+        target: "cpu" or "cuda".
+        threads: exact number of threads.
+    """
+
+    machine: str
+    kernel: str
+    formats: str
+    dtype: str
+    target: str
+    threads: int
+
+    @property
+    def key(self) -> str:
+        return digest(asdict(self))
+
+
+@dataclass(frozen=True)
+class Input:
+    """Sizes and sparsity of the operands.
+
+    Attributes:
+        extents: extent of every canonical index.
+        features: numbers that tell inputs apart, see ``tuner.features``; operands have canonical names.
+        pattern: digest of a sample of the stored coordinates; equal for equal patterns.
+        name: where the data came from, for people; does not take part in comparisons.
+    """
+
+    extents: tuple[tuple[str, int], ...]
+    features: tuple[tuple[str, float], ...]
+    pattern: str
+    name: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        return digest(self.extents, self.pattern)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One schedule run on one input.
+
+    Attributes:
+        role: "default", "trial" or "final" (measured in turn with the other finalists).
+        seconds: median over the repeats; None unless the status is ok.
+        times: every repeat in order, in seconds.
+        message: why it failed, in one line.
+        source: digest of the generated source; equal sources are measured once.
+        policy: how it was timed (``tuner.measure.timing.Policy``).
+        environment: machine, compiler and settings in words and numbers.
+        load: load average a core when it ran.
+        code: version of the compiler that generated it.
+    """
+
+    workload: Workload
+    input: Input
+    campaign: str
+    role: str
+    schedule: str
+    status: Status
+    seconds: float | None = None
+    times: tuple[float, ...] = ()
+    message: str = ""
+    source: str = ""
+    build_seconds: float | None = None
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    load: float | None = None
+    code: str = ""
+    created: str = field(default_factory=now)
+
+    @property
+    def key(self) -> str:
+        return digest(to_json(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """The outcome of one campaign: the schedule to use for its input.
+
+    Attributes:
+        schedule: the winner; empty text is the default schedule.
+        seconds, default_seconds: medians from the rounds in which finalists ran in turn.
+        speedup_low, speedup_high: 95% interval of the paired ratio default / winner.
+    """
+
+    workload: Workload
+    input: Input
+    campaign: str
+    schedule: str
+    seconds: float
+    default_seconds: float
+    speedup_low: float
+    speedup_high: float
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""
+    created: str = field(default_factory=now)
+
+    @property
+    def speedup(self) -> float:
+        return self.default_seconds / self.seconds
+
+    @property
+    def key(self) -> str:
+        return digest(to_json(self))
+
+
+Record = Measurement | Decision
+
+
+def to_json(record: Record) -> dict[str, Any]:
+    """Return a record as one JSON object, the line of an export."""
+    kind = "measurement" if isinstance(record, Measurement) else "decision"
+    return {"schema": SCHEMA_VERSION, "record": kind, **asdict(record)}
+
+
+def from_json(line: Mapping[str, Any]) -> Record:
+    """Read a record from its JSON object.
+
+    Raises:
+        DatabaseError: the object is no record, or one of a newer version.
+    """
+    if not isinstance(line, Mapping):
+        raise DatabaseError("a record is a JSON object with the keys schema and record")
+    version = line.get("schema")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise DatabaseError(f"a record of schema {version!r}: this version reads schemas up to {SCHEMA_VERSION}; upgrade sparsetune")
+    kinds: dict[Any, type[Record]] = {"measurement": Measurement, "decision": Decision}
+    kind = kinds.get(line.get("record"))
+    if kind is None:
+        raise DatabaseError(f"a record of kind {line.get('record')!r}: kinds are measurement and decision")
+    fields = {name: value for name, value in line.items() if name not in ("schema", "record")}
+    try:
+        fields["workload"] = Workload(**fields["workload"])
+        fields["input"] = _read_input(fields["input"])
+        if kind is Measurement:
+            fields["status"] = Status(fields["status"])
+            fields["times"] = tuple(float(value) for value in fields.get("times", ()))
+        return kind(**fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DatabaseError(f"not a whole {line.get('record')} record: {error}") from None
+
+
+def _read_input(given: Mapping[str, Any]) -> Input:
+    extents = tuple((str(name), int(extent)) for name, extent in given["extents"])
+    features = tuple((str(name), float(value)) for name, value in given["features"])
+    return Input(extents, features, str(given["pattern"]), str(given.get("name", "")))
