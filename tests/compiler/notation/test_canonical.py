@@ -42,7 +42,7 @@ def test_everything_else_does(left: str, right: str) -> None:
 
 def test_canonical_text_is_its_own_canonical_form() -> None:
     once = text("A(i,j) = B(i,k) * C(k,j) + 2.5 * -D(i,j)")
-    assert once == "T0(i0,i1) = T1(i0,i2) * T2(i2,i1) + 2.5 * -T3(i0,i1)"
+    assert once == "T0(i0,i1) = T1(i0,i2) * T2(i2,i1) + 2.5 * (-T3(i0,i1))"
     assert text(once) == once
 
 
