@@ -168,7 +168,13 @@ def test_rename_is_an_identity() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "amount", "expected"),
-    [("max_exact", 7, (0, 7)), ("min_exact", 2, (2, 7)), ("max_constraint", 5, (0, 5)), ("min_constraint", 3, (3, 7)), ("divisible", 7, (0, 7))],
+    [
+        ("max_exact", 7, (0, 7)),
+        ("min_exact", 2, (2, 7)),
+        ("max_constraint", 5, (0, 5)),
+        ("min_constraint", 3, (3, 7)),
+        ("divisible", 7, (0, 7)),
+    ],
 )
 def test_bounds(kind: str, amount: int, expected: tuple[int, int]) -> None:
     graph = Provenance([Bound("k", "kb", amount, kind)])

@@ -1,0 +1,1 @@
+"""The scheduling language: directives as text and values, their application to programs, their preconditions."""

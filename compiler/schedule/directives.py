@@ -1,0 +1,301 @@
+"""The directives of the scheduling language as values; what they mean is in ``compiler/schedule/README.md``.
+
+Every directive lists its parameters, in the order of its text. ``schedule.text`` reads and prints directives by that list,
+``Schedule.rename`` renames by it, and ``schedule.apply`` carries them out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from ..notation.nodes import Access, Expr
+
+UNITS: Final = ("cpu_thread", "cpu_vector", "gpu_block", "gpu_warp", "gpu_thread")
+RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
+CHUNKINGS: Final = ("static", "dynamic", "guided")
+BOUNDS: Final = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")
+PROTOCOLS: Final = ("step", "locate", "append", "insert")
+WORKSPACES: Final = ("scalar", "registers", "dense", "list", "bitmap", "hashed", "positions")
+ASSEMBLIES: Final = ("append", "insert", "workspace")
+MERGES: Final = ("two_finger", "gallop", "locate", "bitmap")
+CALLS: Final = ("gemm", "gemv", "ger", "axpy", "dot")
+
+
+class Required:
+    """Stands for the missing default of a parameter that must be given."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a directive.
+
+    Attributes:
+        field: the attribute that holds it.
+        kind: index (a loop that exists), name (a workspace that exists), new (a name made here), indices and news (one, or
+            several in brackets), integer, boolean, choice, expression, access (an operand, or one access of it), text.
+        choices: for kind choice.
+        default: what stands for a missing last argument.
+        many: it takes all arguments from here on, at least one.
+    """
+
+    field: str
+    kind: str
+    choices: tuple[str, ...] = ()
+    default: object = Required
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Directive:
+    """One step of a schedule. ``path`` leads to the statement it applies to; None: the root, or where its index is unique."""
+
+    keyword: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]]
+    path: tuple[int, ...] | None = field(default=None, kw_only=True)
+
+
+# Loops
+
+
+@dataclass(frozen=True)
+class Reorder(Directive):
+    """New order of directly nested loops."""
+
+    keyword = "reorder"
+    parameters = (Parameter("order", "index", many=True),)
+    order: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Split(Directive):
+    """Tiles of ``factor`` iterations."""
+
+    keyword = "split"
+    parameters = (Parameter("index", "index"), Parameter("outer", "new"), Parameter("inner", "new"), Parameter("factor", "integer"))
+    index: str
+    outer: str
+    inner: str
+    factor: int
+
+
+@dataclass(frozen=True)
+class SplitUp(Directive):
+    """``factor`` tiles."""
+
+    keyword = "split_up"
+    parameters = Split.parameters
+    index: str
+    outer: str
+    inner: str
+    factor: int
+
+
+@dataclass(frozen=True)
+class Collapse(Directive):
+    """Two directly nested loops as one."""
+
+    keyword = "collapse"
+    parameters = (Parameter("outer", "index"), Parameter("inner", "index"), Parameter("fused", "new"))
+    outer: str
+    inner: str
+    fused: str
+
+
+@dataclass(frozen=True)
+class Pos(Directive):
+    """Iterate positions of an operand instead of coordinates."""
+
+    keyword = "pos"
+    parameters = (Parameter("index", "index"), Parameter("position", "new"), Parameter("access", "access"))
+    index: str
+    position: str
+    access: Access
+
+
+@dataclass(frozen=True)
+class Coord(Directive):
+    """Iterate coordinates again, over the range of a position loop."""
+
+    keyword = "coord"
+    parameters = (Parameter("position", "index"), Parameter("coordinate", "new"))
+    position: str
+    coordinate: str
+
+
+@dataclass(frozen=True)
+class Bound(Directive):
+    """Say what is known of the range of a loop."""
+
+    keyword = "bound"
+    parameters = (
+        Parameter("index", "index"),
+        Parameter("bounded", "new"),
+        Parameter("amount", "integer"),
+        Parameter("kind", "choice", BOUNDS),
+    )
+    index: str
+    bounded: str
+    amount: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Unroll(Directive):
+    keyword = "unroll"
+    parameters = (Parameter("index", "index"), Parameter("factor", "integer"))
+    index: str
+    factor: int
+
+
+@dataclass(frozen=True)
+class Prefetch(Directive):
+    """Ask for what an operand needs ``distance`` iterations ahead."""
+
+    keyword = "prefetch"
+    parameters = (Parameter("index", "index"), Parameter("access", "access"), Parameter("distance", "integer"))
+    index: str
+    access: Access
+    distance: int
+
+
+@dataclass(frozen=True)
+class Parallelize(Directive):
+    """Run the iterations of a loop on parallel units; ``race`` says what keeps writes apart."""
+
+    keyword = "parallelize"
+    parameters = (
+        Parameter("index", "index"),
+        Parameter("unit", "choice", UNITS),
+        Parameter("race", "choice", RACES),
+        Parameter("chunking", "choice", CHUNKINGS, default=None),
+        Parameter("chunk", "integer", default=None),
+    )
+    index: str
+    unit: str
+    race: str
+    chunking: str | None = None
+    chunk: int | None = None
+
+
+# Statements
+
+
+@dataclass(frozen=True)
+class Factors(Directive):
+    """Order of the factors of a product."""
+
+    keyword = "factors"
+    parameters = (Parameter("order", "expression", many=True),)
+    order: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Precompute(Directive):
+    """Compute a part of an expression into a workspace first."""
+
+    keyword = "precompute"
+    parameters = (
+        Parameter("expression", "expression"),
+        Parameter("indices", "indices"),
+        Parameter("producer_indices", "news"),
+        Parameter("workspace", "new"),
+    )
+    expression: Expr
+    indices: tuple[str, ...]
+    producer_indices: tuple[str, ...]
+    workspace: str
+
+
+@dataclass(frozen=True)
+class Loopfuse(Directive):
+    """Split a product after its ``count``-th factor into a producer and a consumer that share their outermost loops."""
+
+    keyword = "loopfuse"
+    parameters = (Parameter("count", "integer"), Parameter("producer_is_left", "boolean"))
+    count: int
+    producer_is_left: bool
+    path: tuple[int, ...] | None = field(default=(), kw_only=True)
+
+
+# Data
+
+
+@dataclass(frozen=True)
+class ProtocolDirective(Directive):
+    """How each mode of an access is traversed, modes in the order in which they are stored, outermost first."""
+
+    keyword = "protocol"
+    parameters = (Parameter("access", "access"), Parameter("protocols", "choice", PROTOCOLS, many=True))
+    access: Access
+    protocols: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WorkspaceDirective(Directive):
+    """Storage of a workspace."""
+
+    keyword = "workspace"
+    parameters = (Parameter("workspace", "name"), Parameter("kind", "choice", WORKSPACES))
+    workspace: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Convert(Directive):
+    """Convert an operand to another format before the kernel runs."""
+
+    keyword = "convert"
+    parameters = (Parameter("access", "access"), Parameter("format", "text"))
+    access: Access
+    format: str
+
+
+@dataclass(frozen=True)
+class Assemble(Directive):
+    """How a sparse result is put together."""
+
+    keyword = "assemble"
+    parameters = (Parameter("result", "name"), Parameter("strategy", "choice", ASSEMBLIES))
+    result: str
+    strategy: str
+
+
+@dataclass(frozen=True)
+class Merge(Directive):
+    """How sparse operands meet in a loop."""
+
+    keyword = "merge"
+    parameters = (Parameter("index", "index"), Parameter("strategy", "choice", MERGES))
+    index: str
+    strategy: str
+
+
+# Code
+
+
+@dataclass(frozen=True)
+class Call(Directive):
+    """Hand a dense statement to BLAS."""
+
+    keyword = "call"
+    parameters = (Parameter("routine", "choice", CALLS),)
+    routine: str
+
+
+@dataclass(frozen=True)
+class Build(Directive):
+    """Compiler and flags; compiler None is written ``auto``."""
+
+    keyword = "build"
+    parameters = (Parameter("compiler", "word"), Parameter("flags", "text", default=None))
+    compiler: str | None
+    flags: str | None = None
+
+
+LOOPS: Final = (Reorder, Split, SplitUp, Collapse, Pos, Coord, Bound, Unroll, Prefetch, Parallelize)
+STATEMENTS: Final = (Factors, Precompute, Loopfuse)
+DATA: Final = (ProtocolDirective, WorkspaceDirective, Convert, Assemble, Merge)
+CODE: Final = (Call, Build)
+DIRECTIVES: Final[dict[str, type[Directive]]] = {kind.keyword: kind for kind in (*LOOPS, *STATEMENTS, *DATA, *CODE)}
+ALIASES: Final = {"fuse": "collapse"}

@@ -1,0 +1,140 @@
+"""A schedule: the directives that turn the default program of an expression into another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from ..errors import ScheduleError
+from ..notation.nodes import Access, Affine, Expr, transform
+from .directives import Directive
+from .text import parse_directives, show_directives
+
+
+class Schedule:
+    """Directives in order. ``str`` gives text that parses back to an equal schedule; empty is the default schedule.
+
+    Args:
+        directives: text, or directives.
+
+    Raises:
+        ScheduleError: the text is not a schedule.
+    """
+
+    __slots__ = ("directives",)
+    directives: tuple[Directive, ...]
+
+    def __init__(self, directives: str | Iterable[Directive] | Schedule = ()) -> None:
+        if isinstance(directives, str):
+            found = parse_directives(directives)
+        elif isinstance(directives, Schedule):
+            found = directives.directives
+        else:
+            found = _directives(directives)
+        object.__setattr__(self, "directives", found)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a schedule does not change; make another one")
+
+    def __reduce__(self) -> tuple[type[Schedule], tuple[str]]:
+        return Schedule, (str(self),)
+
+    def __str__(self) -> str:
+        return show_directives(self.directives)
+
+    def __repr__(self) -> str:
+        return f"Schedule({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.directives == other.directives if isinstance(other, Schedule) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.directives)
+
+    def __len__(self) -> int:
+        return len(self.directives)
+
+    def __iter__(self) -> Iterator[Directive]:
+        return iter(self.directives)
+
+    def __add__(self, other: Schedule) -> Schedule:
+        return Schedule((*self.directives, *other.directives))
+
+    @property
+    def made_names(self) -> tuple[str, ...]:
+        """The names that the directives introduce, each once."""
+        found = (name for directive in self.directives for name in _made(directive))
+        return tuple(dict.fromkeys(found))
+
+    def rename(self, mapping: Mapping[str, str], avoid: Iterable[str] = ()) -> Schedule:
+        """Return the same schedule for an expression with other names.
+
+        Args:
+            mapping: new names of indices and operands, by their old ones; names that are not in it stay.
+            avoid: further names of that expression. Names that the schedule introduces itself give way to them and to the
+                new names.
+        """
+        taken = {*mapping.values(), *avoid}
+        whole = {old: new for old, new in mapping.items() if old not in self.made_names}
+        for name in self.made_names:
+            if name in taken:
+                whole[name] = _fresh(name, {*taken, *self.made_names, *whole.values()})
+        return Schedule(_rename(directive, whole) for directive in self.directives)
+
+
+def parse_schedule(text: str | Schedule) -> Schedule:
+    """Return the schedule that a text describes. Raises ``ScheduleError`` as ``Schedule`` does."""
+    return Schedule(text)
+
+
+def _directives(given: Iterable[Directive]) -> tuple[Directive, ...]:
+    if not isinstance(given, Iterable):
+        raise ScheduleError(f"a schedule is text such as 'split(i, i0, i1, 32)', not {type(given).__name__}")
+    found = tuple(given)
+    for directive in found:
+        if not isinstance(directive, Directive):
+            raise ScheduleError(f"a schedule holds directives, not {type(directive).__name__}")
+    return found
+
+
+def _made(directive: Directive) -> Iterator[str]:
+    for parameter in directive.parameters:
+        value = getattr(directive, parameter.field)
+        if parameter.kind == "new":
+            yield value
+        elif parameter.kind == "news":
+            kept = getattr(directive, "indices", ())
+            yield from (name for name in value if name not in kept)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    count = 1
+    while f"{name}_{count}" in taken:
+        count += 1
+    return f"{name}_{count}"
+
+
+def _rename(directive: Directive, names: Mapping[str, str]) -> Directive:
+    changes = {}
+    for parameter in directive.parameters:
+        if parameter.kind in ("index", "name", "new", "indices", "news", "expression", "access"):
+            changes[parameter.field] = _renamed(getattr(directive, parameter.field), names)
+    return replace(directive, **changes)
+
+
+def _renamed(value: object, names: Mapping[str, str]) -> object:
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, tuple):
+        return tuple(_renamed(item, names) for item in value)
+    if isinstance(value, Expr):
+        return transform(value, lambda node: _renamed_access(node, names) if isinstance(node, Access) else None)
+    return value
+
+
+def _renamed_access(access: Access, names: Mapping[str, str]) -> Access:
+    subscripts = tuple(
+        Affine(tuple((names.get(name, name), coefficient) for name, coefficient in subscript.terms), subscript.constant)
+        for subscript in access.subscripts
+    )
+    return Access(names.get(access.tensor, access.tensor), subscripts, access.protocols, span=access.span)

@@ -1,0 +1,308 @@
+"""Schedules as text: ``split(i, i0, i1, 32); parallelize(i0, cpu_thread, no_races)``.
+
+Directives are separated by semicolons. A directive may begin with a path in brackets; ``loopfuse`` writes its path last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from ..errors import ExpressionError, ScheduleError
+from ..notation.nodes import Access, Expr
+from ..notation.parser import parse_expression
+from ..notation.printer import show
+from ..source import Span, pointing
+from .directives import ALIASES, DIRECTIVES, Directive, Loopfuse, Parameter, Required
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_INTEGER = re.compile(r"[+-]?\d+")
+_PATH = re.compile(r"\[\s*(?:\d+\s*(?:,\s*\d+\s*)*)?\]")
+_OPEN, _CLOSE = "([", ")]"
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """A piece of the schedule's text without surrounding blanks."""
+
+    text: str
+    span: Span
+
+
+class _Source:
+    """The whole text, and errors that point into it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.number = 0
+        self.keyword = ""
+
+    def fail(self, message: str, span: Span) -> NoReturn:
+        where = f"directive {self.number}" + (f", {self.keyword}" if self.keyword else "")
+        raise ScheduleError(pointing(f"{where}: {message}", self.text, span))
+
+    def piece(self, start: int, end: int) -> _Argument:
+        """Return the text between two places without its blanks."""
+        found = self.text[start:end]
+        start += len(found) - len(found.lstrip())
+        end -= len(found) - len(found.rstrip()) if found.strip() else 0
+        return _Argument(found.strip(), Span(start, max(start, end)))
+
+    def pieces(self, start: int, end: int, separator: str) -> Iterator[_Argument]:
+        """Split a range of the text at a separator that stands outside brackets and quotes."""
+        depth, quoted, begin = 0, False, start
+        for place in range(start, end):
+            letter = self.text[place]
+            if letter == '"':
+                quoted = not quoted
+            elif quoted:
+                continue
+            elif letter in _OPEN:
+                depth += 1
+            elif letter in _CLOSE:
+                depth -= 1
+            elif letter == separator and depth == 0:
+                yield self.piece(begin, place)
+                begin = place + 1
+        yield self.piece(begin, end)
+
+    def closing(self, opening: int) -> int:
+        """Return the place of the bracket that closes the one at ``opening``; the length of the text where there is none."""
+        depth, quoted = 0, False
+        for place in range(opening, len(self.text)):
+            letter = self.text[place]
+            if letter == '"':
+                quoted = not quoted
+            elif not quoted and letter in _OPEN:
+                depth += 1
+            elif not quoted and letter in _CLOSE:
+                depth -= 1
+                if depth == 0:
+                    return place
+        return len(self.text)
+
+
+def parse_directives(text: str) -> tuple[Directive, ...]:
+    """Read the directives of a schedule.
+
+    Raises:
+        ScheduleError: the text is not a schedule; the message names the directive's number, the column, and what is
+            expected there.
+    """
+    if not isinstance(text, str):
+        raise ScheduleError(f"a schedule is text such as 'split(i, i0, i1, 32)', not {type(text).__name__}")
+    source = _Source(text)
+    found = []
+    for piece in source.pieces(0, len(text), ";"):
+        if piece.text:
+            source.number += 1
+            source.keyword = ""
+            found.append(_directive(source, piece))
+    return tuple(found)
+
+
+def _directive(source: _Source, piece: _Argument) -> Directive:
+    name = _NAME.match(piece.text)
+    if name is None:
+        source.fail(f"expected a directive such as reorder(i, j), found {piece.text[:20]!r}", piece.span)
+    keyword = ALIASES.get(name.group(), name.group())
+    name_span = Span(piece.span.start, piece.span.start + name.end())
+    if keyword not in DIRECTIVES:
+        close = get_close_matches(keyword, [*DIRECTIVES, *ALIASES], 1)
+        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(DIRECTIVES)}"
+        source.fail(f"there is no directive {keyword!r}; {hint}", name_span)
+    source.keyword = keyword
+    opening = name_span.end + len(piece.text[name.end() :]) - len(piece.text[name.end() :].lstrip())
+    if source.text[opening : opening + 1] != "(" or opening >= piece.span.end:
+        source.fail(f"expected '(' after {keyword}", Span(name_span.end, name_span.end + 1))
+    closing = source.closing(opening)
+    if closing >= piece.span.end:
+        source.fail("expected ')' at the end of the directive", Span(piece.span.end, piece.span.end + 1))
+    if closing != piece.span.end - 1:
+        source.fail("expected ';' or the end after ')'", Span(closing + 1, piece.span.end))
+    inside = source.piece(opening + 1, closing)
+    arguments = list(source.pieces(opening + 1, closing, ",")) if inside.text else []
+    return _build(source, DIRECTIVES[keyword], arguments, Span(closing, closing + 1))
+
+
+def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], end: Span) -> Directive:
+    path = None
+    if arguments and _PATH.fullmatch(arguments[0].text):
+        path = _path(arguments.pop(0).text)
+    elif kind is Loopfuse:
+        path = _path(arguments.pop().text) if len(arguments) == 3 and _PATH.fullmatch(arguments[2].text) else ()
+    values: dict[str, Any] = {}
+    for parameter in kind.parameters:
+        if parameter.many:
+            if not arguments:
+                source.fail(f"expected {_expectation(parameter)}", end)
+            values[parameter.field] = tuple(_read(source, parameter, argument) for argument in arguments)
+            arguments = []
+        elif arguments:
+            values[parameter.field] = _read(source, parameter, arguments.pop(0))
+        elif parameter.default is Required:
+            source.fail(f"expected {_expectation(parameter)}; write {usage(kind)}", end)
+    if arguments:
+        source.fail(f"one argument too many; write {usage(kind)}", arguments[0].span)
+    return kind(**values, path=path)
+
+
+def _path(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text))
+
+
+def usage(kind: type[Directive]) -> str:
+    """Return the form of a directive, such as ``split(index, outer, inner, factor)``."""
+    words = [f"{parameter.field}, ..." if parameter.many else parameter.field for parameter in kind.parameters]
+    return f"{kind.keyword}({', '.join([*words, 'path'] if kind is Loopfuse else words)})"
+
+
+def _expectation(parameter: Parameter) -> str:
+    what = parameter.field.replace("_", " ")
+    match parameter.kind:
+        case "index":
+            return f"a loop ({what})"
+        case "new":
+            return f"a new name ({what})"
+        case "indices" | "news":
+            return f"an index or several in brackets ({what})"
+        case "integer":
+            return f"an integer ({what})"
+        case "boolean":
+            return f"true or false ({what})"
+        case "choice":
+            return f"one of {', '.join(parameter.choices)}"
+        case "access":
+            return "an operand such as B, or one access of it such as B(i,j)"
+        case "expression":
+            return "an expression such as B(i,k) * C(k,j)"
+        case "text":
+            return f'text in quotes ({what}), such as "csc" or "-O3"'
+        case _:
+            return f"a name ({what})"
+
+
+def _read(source: _Source, parameter: Parameter, argument: _Argument) -> object:
+    if not argument.text:
+        source.fail(f"expected {_expectation(parameter)}, found nothing", Span(argument.span.start, argument.span.start + 1))
+    return _READERS[parameter.kind](source, parameter, argument)
+
+
+def _read_name(source: _Source, parameter: Parameter, argument: _Argument) -> str:
+    if not _NAME.fullmatch(argument.text):
+        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+    return argument.text
+
+
+def _read_names(source: _Source, parameter: Parameter, argument: _Argument) -> tuple[str, ...]:
+    if not argument.text.startswith("["):
+        return (_read_name(source, parameter, argument),)
+    if not argument.text.endswith("]"):
+        source.fail("expected ']'", argument.span)
+    start, end = argument.span.start + 1, argument.span.end - 1
+    if not source.piece(start, end).text:
+        return ()
+    return tuple(_read_name(source, parameter, piece) for piece in source.pieces(start, end, ","))
+
+
+def _read_integer(source: _Source, parameter: Parameter, argument: _Argument) -> int:
+    if not _INTEGER.fullmatch(argument.text):
+        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+    return int(argument.text)
+
+
+def _read_choice(source: _Source, parameter: Parameter, argument: _Argument) -> str:
+    if argument.text not in parameter.choices:
+        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+    return argument.text
+
+
+def _read_boolean(source: _Source, parameter: Parameter, argument: _Argument) -> bool:
+    if argument.text not in ("true", "false"):
+        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+    return argument.text == "true"
+
+
+def _read_text(source: _Source, parameter: Parameter, argument: _Argument) -> str:
+    text = argument.text
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return text[1:-1]
+    return _read_name(source, parameter, argument)
+
+
+def _read_word(source: _Source, parameter: Parameter, argument: _Argument) -> str | None:
+    text = _read_text(source, parameter, argument)
+    return None if text == "auto" else text
+
+
+def _read_expression(source: _Source, parameter: Parameter, argument: _Argument) -> Expr:
+    try:
+        return parse_expression(" " * argument.span.start + argument.text)  # blanks, so that columns are those of the schedule
+    except ExpressionError as error:
+        first = str(error).split("\n")[0]
+        located = re.fullmatch(r"(.*) \((?:line \d+, )?column (\d+)\)", first)
+        if located is None:
+            return source.fail(first, argument.span)
+        start = min(int(located[2]) - 1, argument.span.end)
+        return source.fail(located[1], Span(start, max(start + 1, argument.span.end)))
+
+
+def _read_access(source: _Source, parameter: Parameter, argument: _Argument) -> Access:
+    found = _read_expression(source, parameter, argument)
+    if not isinstance(found, Access):
+        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+    return found
+
+
+_READERS: dict[str, Callable[[_Source, Parameter, _Argument], object]] = {
+    "index": _read_name,
+    "name": _read_name,
+    "new": _read_name,
+    "indices": _read_names,
+    "news": _read_names,
+    "integer": _read_integer,
+    "boolean": _read_boolean,
+    "choice": _read_choice,
+    "text": _read_text,
+    "word": _read_word,
+    "expression": _read_expression,
+    "access": _read_access,
+}
+
+
+def show_directive(directive: Directive) -> str:
+    """Return the text of a directive."""
+    words = []
+    for parameter in directive.parameters:
+        value: Any = getattr(directive, parameter.field)
+        if value is None and parameter.default is None:
+            continue
+        items: tuple[object, ...] = value if parameter.many else (value,)
+        words.extend(_word(parameter.kind, item) for item in items)
+    if isinstance(directive, Loopfuse):
+        words.append(str(list(directive.path or ())))
+    elif directive.path is not None:
+        words.insert(0, str(list(directive.path)))
+    return f"{directive.keyword}({', '.join(words)})"
+
+
+def _word(kind: str, value: object) -> str:
+    if isinstance(value, Expr):
+        return show(value)
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else f"[{', '.join(value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if kind == "text":
+        return f'"{value}"'
+    if kind == "word":
+        return "auto" if value is None else str(value) if _NAME.fullmatch(str(value)) else f'"{value}"'
+    return str(value)
+
+
+def show_directives(directives: tuple[Directive, ...]) -> str:
+    """Return text that ``parse_directives`` reads back as equal directives."""
+    return "; ".join(map(show_directive, directives))

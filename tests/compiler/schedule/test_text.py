@@ -1,0 +1,170 @@
+"""Schedules as text: every directive, every mistake, and the way back."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sparsetune.compiler.errors import ScheduleError
+from sparsetune.compiler.notation.nodes import Access, Add, Literal, Mul, Neg, index_subscript
+from sparsetune.compiler.schedule import directives as d
+from sparsetune.compiler.schedule.schedule import Schedule
+
+DESIGN = """
+reorder(i, k, j); split(i, i0, i1, 32); split_up(i, i0, i1, 4); collapse(i, j, f); pos(f, p, A); pos(f, p, A(i,j)); coord(p, i);
+bound(k, kb, 32, max_exact); bound(k, kb, 1, min_exact); bound(k, kb, 1, min_constraint); bound(k, kb, 9, max_constraint);
+bound(k, kb, 8, divisible); unroll(kb, 4); prefetch(p, C, 8); parallelize(i0, cpu_thread, no_races);
+parallelize(i0, cpu_thread, no_races, dynamic, 64); parallelize(i0, gpu_block, atomics, static); factors(C, B, D);
+precompute(B(i,k) * C(k,j), j, jw, w); precompute(B(i,k) * C(k,j), [i, j], [iw, jw], w); precompute(B(i,k), [], [], t);
+loopfuse(2, true, []); loopfuse(3, false, [1, 0]); protocol(B, step, locate); workspace(w, hashed); convert(B, "csc");
+assemble(A, insert); merge(j, gallop); call([1], gemm); build(gcc, "-O3 -march=native"); build(auto, "-O2"); build(clang);
+reorder([1], m, k, n, j); split([], i, a, b, 2)
+"""
+
+
+def test_every_directive_of_the_language_round_trips() -> None:
+    schedule = Schedule(DESIGN)
+    assert {type(directive) for directive in schedule} == set(d.DIRECTIVES.values())
+    assert Schedule(str(schedule)) == schedule
+    assert [Schedule([directive]) for directive in schedule] == [Schedule(str(Schedule([directive]))) for directive in schedule]
+    assert str(Schedule(str(schedule))) == str(schedule)
+
+
+def test_canonical_text() -> None:
+    assert str(Schedule(" fuse( i ,j,f ) ;; precompute(B[i,k]*C(k,j),[j],[jw],w);loopfuse([1],2,true);")) == (
+        "collapse(i, j, f); precompute(B(i,k) * C(k,j), j, jw, w); loopfuse(2, true, [1])"
+    )
+    assert str(Schedule("convert(B, csc); build(auto)")) == 'convert(B, "csc"); build(auto)'
+    assert Schedule("") == Schedule() == Schedule(" ; ")
+    assert str(Schedule()) == ""
+
+
+def test_values() -> None:
+    (directive,) = Schedule("parallelize([1, 0], i0, cpu_thread, no_races, dynamic, 64)")
+    assert directive == d.Parallelize("i0", "cpu_thread", "no_races", "dynamic", 64, path=(1, 0))
+    assert Schedule("loopfuse(2, true)").directives == (d.Loopfuse(2, True),)
+    assert Schedule([d.Split("i", "i0", "i1", 32)]) == Schedule("split(i, i0, i1, 32)")
+    assert hash(Schedule("unroll(i, 4)")) == hash(Schedule("unroll( i,4 )"))
+    assert Schedule("unroll(i, 4)") != Schedule("unroll(i, 5)")
+    assert pickle.loads(pickle.dumps(Schedule("unroll(i, 4)"))) == Schedule("unroll(i, 4)")
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "column", "expected"),
+    [
+        ("splt(i, i0, i1, 32)", 1, 1, "did you mean split?"),
+        ("frobnicate(i)", 1, 1, "expected one of reorder"),
+        ("reorder(i, j); split(i, i0, i1)", 2, 31, "expected an integer (factor)"),
+        ("split(i, i0, i1, x)", 1, 18, "expected an integer (factor), found 'x'"),
+        ("split(i, i0, i1, 3, 4)", 1, 21, "one argument too many; write split(index, outer, inner, factor)"),
+        ("split(i, , i1, 3)", 1, 10, "expected a new name (outer), found nothing"),
+        ("split i", 1, 6, "expected '(' after split"),
+        ("split(i, i0", 1, 12, "expected ')'"),
+        ("unroll(i, 4) unroll(j, 4)", 1, 13, "expected ';'"),
+        ("unroll(2i, 4)", 1, 8, "expected a loop (index), found '2i'"),
+        ("reorder()", 1, 9, "expected a loop (order)"),
+        ("parallelize(i, cpu, no_races)", 1, 16, "expected one of cpu_thread, cpu_vector"),
+        ("parallelize(i, cpu_thread, no_races, dynamic, many)", 1, 47, "expected an integer (chunk)"),
+        ("unroll(i, 4); precompute(B(i,k) *, j, jw, w)", 2, 34, "expected a tensor, a number or '('"),
+        ("prefetch(p, B + C, 3)", 1, 13, "expected an operand"),
+        ("loopfuse(2, maybe, [])", 1, 13, "expected true or false"),
+        ("precompute(B, [j, jw, w)", 1, 25, "expected ')'"),
+        ("bound(k, kb, 32, exact)", 1, 18, "expected one of min_exact"),
+        ("4 + 3", 1, 1, "expected a directive"),
+    ],
+)
+def test_mistakes_name_directive_column_and_what_is_expected(text: str, number: int, column: int, expected: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        Schedule(text)
+    first, source, caret = str(caught.value).split("\n")[:3]
+    assert f"directive {number}" in first
+    assert expected in first
+    assert first.endswith(f"(column {column})")
+    assert source.strip() == text.strip()
+    assert caret.index("^") == column + 3
+
+
+@pytest.mark.parametrize("given_value", [3, None, [3], ["reorder(i, j)"]])
+def test_what_is_no_schedule_is_refused(given_value: object) -> None:
+    with pytest.raises(ScheduleError):
+        Schedule(given_value)  # type: ignore[arg-type]  # the point of the test
+
+
+def test_rename_carries_a_schedule_to_other_names() -> None:
+    schedule = Schedule("split(i, i0, i1, 32); precompute(B(i1,k) * C(k,j), j, jw, w); prefetch(k, C, 8); workspace(w, registers)")
+    renamed = schedule.rename({"i": "row", "j": "col", "k": "n", "B": "M", "C": "X"})
+    assert str(renamed) == (
+        "split(row, i0, i1, 32); precompute(M(i1,n) * X(n,col), col, jw, w); prefetch(n, X, 8); workspace(w, registers)"
+    )
+
+
+def test_made_names_give_way_to_the_names_of_the_expression() -> None:
+    schedule = Schedule("split(i, i0, i1, 32); precompute(B(i,k) * C(k,j), j, j, w); unroll(i1, 4)")
+    renamed = schedule.rename({"i": "w", "j": "i1"}, avoid=["i0"])
+    assert str(renamed) == "split(w, i0_1, i1_1, 32); precompute(B(w,k) * C(k,i1), i1, i1, w_1); unroll(i1_1, 4)"
+
+
+NAMES = st.sampled_from(["i", "j", "k", "i0", "w", "B", "for", "_x9"])
+INTEGERS = st.integers(-3, 10**6)
+ACCESSES = st.builds(lambda name, subscripts: Access(name, tuple(map(index_subscript, subscripts))), NAMES, st.lists(NAMES, max_size=3))
+EXPRESSIONS = st.recursive(
+    ACCESSES | st.builds(Literal, st.integers(0, 9)),
+    lambda inner: st.one_of(
+        st.builds(lambda a, b: Mul((a, b)), inner, inner), st.builds(lambda a, b: Add((a, b)), inner, inner), st.builds(Neg, inner)
+    ),
+    max_leaves=4,
+)
+
+
+def values(parameter: d.Parameter) -> st.SearchStrategy[object]:
+    match parameter.kind:
+        case "indices" | "news":
+            found: st.SearchStrategy[object] = st.lists(NAMES, max_size=3).map(tuple)
+        case "integer":
+            found = INTEGERS
+        case "boolean":
+            found = st.booleans()
+        case "choice":
+            found = st.sampled_from(parameter.choices)
+        case "expression":
+            found = EXPRESSIONS
+        case "access":
+            found = ACCESSES
+        case "text":
+            found = st.sampled_from(["csc", "-O3 -march=native", "dense, compressed; 1, 0", ""])
+        case "word":
+            found = st.sampled_from([None, "gcc", "gcc-12", "/usr/bin/cc"])
+        case _:
+            found = NAMES
+    if parameter.many:
+        return st.lists(found, min_size=1, max_size=4).map(tuple)
+    return found | st.none() if parameter.default is None else found
+
+
+@st.composite
+def any_directive(draw: st.DrawFn) -> d.Directive:
+    kind = draw(st.sampled_from(list(d.DIRECTIVES.values())))
+    fields = {parameter.field: draw(values(parameter)) for parameter in kind.parameters}
+    if kind is d.Parallelize and fields["chunking"] is None:
+        fields["chunk"] = None
+    path = draw(st.lists(st.integers(0, 3), max_size=3).map(tuple) | (st.nothing() if kind is d.Loopfuse else st.none()))
+    return kind(**fields, path=path)
+
+
+@given(st.lists(any_directive(), max_size=5))
+def test_round_trip(found: list[d.Directive]) -> None:
+    schedule = Schedule(found)
+    assert Schedule(str(schedule)) == schedule
+    assert str(Schedule(str(schedule))) == str(schedule)
+
+
+@given(st.text(alphabet="ijB(),;[]\"123 *+splitreorder", max_size=40))
+def test_no_text_ends_in_anything_but_a_schedule_or_a_schedule_error(text: str) -> None:
+    try:
+        schedule = Schedule(text)
+    except ScheduleError as error:
+        assert "directive" in str(error)
+    else:
+        assert Schedule(str(schedule)) == schedule
