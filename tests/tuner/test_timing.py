@@ -1,0 +1,149 @@
+"""The timing policy and the finals, with clocks that tell what the test wants."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from sparsetune.tuner.measure.finals import compare, median_interval_ranks, play
+from sparsetune.tuner.measure.timing import Policy, measure, median, median_error
+
+
+class FakeKernel:
+    """A kernel and the clock that its runs advance."""
+
+    def __init__(self, durations) -> None:
+        self.durations = durations
+        self.now = 0.0
+        self.runs = 0
+
+    def __call__(self) -> None:
+        self.now += self.durations(self.runs)
+        self.runs += 1
+
+    def clock(self) -> float:
+        return self.now
+
+
+def test_steady_kernel_stops_at_the_fewest_repeats() -> None:
+    kernel = FakeKernel(lambda _: 0.01)
+    timing = measure(kernel, Policy(), clock=kernel.clock)
+    assert timing.stopped == "spread"
+    assert len(timing.times) == Policy().min_repeats
+    assert timing.seconds == pytest.approx(0.01)
+
+
+def test_warm_up_does_not_count() -> None:
+    kernel = FakeKernel(lambda run: 1.0 if run == 0 else 0.01)
+    timing = measure(kernel, Policy(max_seconds=10), clock=kernel.clock)
+    assert max(timing.times) == pytest.approx(0.01)
+
+
+def test_noise_asks_for_more_repeats() -> None:
+    noise = random.Random(0)
+    kernel = FakeKernel(lambda _: 0.001 * noise.uniform(1, 2))
+    timing = measure(kernel, Policy(), clock=kernel.clock)
+    assert len(timing.times) > 20
+
+
+def test_short_kernels_run_several_times_a_sample() -> None:
+    kernel = FakeKernel(lambda _: 1e-6)
+    timing = measure(kernel, Policy(), clock=kernel.clock)
+    assert timing.seconds == pytest.approx(1e-6)
+    assert kernel.runs >= 500 * Policy().min_repeats
+
+
+def test_time_ends_it() -> None:
+    kernel = FakeKernel(lambda run: 0.3 + 0.1 * (run % 3))
+    assert measure(kernel, Policy(max_seconds=1), clock=kernel.clock).stopped == "time"
+    assert kernel.runs <= 7
+
+
+def test_hopeless_candidate_is_dropped_after_one_run() -> None:
+    kernel = FakeKernel(lambda _: 1.0)
+    timing = measure(kernel, Policy(), best=0.1, clock=kernel.clock)
+    assert timing.stopped == "losing"
+    assert kernel.runs == 2
+
+
+def test_losing_candidate_is_dropped_after_three() -> None:
+    kernel = FakeKernel(lambda _: 0.14)
+    timing = measure(kernel, Policy(), best=0.1, clock=kernel.clock)
+    assert (timing.stopped, len(timing.times)) == ("losing", 3)
+
+
+def test_close_candidate_is_measured_in_full() -> None:
+    kernel = FakeKernel(lambda _: 0.11)
+    assert measure(kernel, Policy(max_seconds=5), best=0.1, clock=kernel.clock).stopped == "spread"
+
+
+def test_median_and_its_error() -> None:
+    assert median([3, 1, 2]) == 2
+    assert median([4, 1, 2, 3]) == 2.5
+    assert median_error([1.0, 2.0]) == math.inf
+    assert median_error([1.0] * 5) == 0
+
+
+@pytest.mark.parametrize("count", range(6, 40))
+def test_interval_of_the_median_has_the_confidence(count: int) -> None:
+    low, high = median_interval_ranks(count)
+    held = sum(math.comb(count, below) for below in range(low + 1, high + 1)) / 2**count
+    assert held >= 0.95
+    if low + 1 < count // 2:
+        tighter = sum(math.comb(count, below) for below in range(low + 2, high)) / 2**count
+        assert tighter < 0.95
+
+
+def test_paired_ratios_survive_a_machine_that_slows_down() -> None:
+    drift = [1 + 0.2 * round_ for round_ in range(10)]
+    comparison = compare([1.1 * factor for factor in drift], drift)
+    assert comparison.ratio == pytest.approx(1.1)
+    assert not comparison.is_tie
+
+
+def finals(speeds: dict[str, float], noise: float = 0.0, rounds: int = 10):
+    generator = random.Random(1)
+    return play(list(speeds), lambda name: speeds[name] * generator.uniform(1, 1 + noise), "", rounds, complexity=len)
+
+
+def test_fastest_wins() -> None:
+    verdict = finals({"": 1.0, "a": 0.5, "b": 0.8}, noise=0.1)
+    assert verdict.winner == "a"
+    assert verdict.against_default.low > 1.5
+
+
+def test_default_wins_ties() -> None:
+    assert finals({"": 1.0, "a": 0.999, "b": 1.2}, noise=0.2).winner == ""
+
+
+def test_simplest_of_equals_wins() -> None:
+    assert finals({"": 1.0, "a, very long": 0.5, "short": 0.5}, noise=0.1).winner == "short"
+
+
+def test_failing_finalist_is_taken_out() -> None:
+    calls: list[str] = []
+
+    def run(name: str) -> float | None:
+        calls.append(name)
+        return None if name == "bad" and calls.count("bad") == 2 else 1.0
+
+    verdict = play(["", "bad"], run, "", 6)
+    assert verdict is not None
+    assert verdict.winner == ""
+    assert calls.count("bad") == 2
+
+
+def test_failing_default_gives_no_verdict() -> None:
+    assert play(["", "a"], lambda name: None if name == "" else 1.0, "", 6) is None
+
+
+def test_order_alternates() -> None:
+    calls: list[str] = []
+
+    def run(name: str) -> float:
+        calls.append(name)
+        return 1.0
+
+    play(["", "a"], run, "", 6)
+    assert calls[:4] == ["", "a", "a", ""]

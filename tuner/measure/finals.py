@@ -1,0 +1,112 @@
+"""Finalists measured in turn, A B A B, and judged by paired ratios.
+
+Two times taken minutes apart on a shared machine say little; two taken one after the other, again and again, say which is faster
+whatever the machine does meanwhile. The interval of the median ratio comes from order statistics (the sign test), so that it
+assumes nothing about the noise.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .timing import median
+
+CONFIDENCE = 0.95
+MIN_ROUNDS = 6
+"""Fewer rounds have no 95% interval of a median at all."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times faster one is than another: the median of paired ratios and its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether the interval holds 1."""
+        return self.low <= 1.0 <= self.high
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of the finals.
+
+    Attributes:
+        winner: name of the winner.
+        times: name -> seconds, one a round.
+        against_default: the winner against the default.
+    """
+
+    winner: str
+    times: Mapping[str, tuple[float, ...]]
+    against_default: Comparison
+
+
+def compare(slower: Sequence[float], faster: Sequence[float]) -> Comparison:
+    """Compare two lists of times that were taken in the same rounds; above 1 the second is faster."""
+    ratios = sorted(a / b for a, b in zip(slower, faster, strict=True))
+    low, high = median_interval_ranks(len(ratios))
+    return Comparison(median(ratios), ratios[low], ratios[high])
+
+
+def median_interval_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
+    """Return the ranks (from 0) of the order statistics that hold the median with this confidence; all there are if none do."""
+    miss, rank = 0.0, 0
+    for below in range(count // 2):
+        miss += math.comb(count, below) / 2**count
+        if 2 * miss > 1 - confidence:
+            break
+        rank = below
+    return rank, count - 1 - rank
+
+
+def play(
+    names: Sequence[str],
+    run: Callable[[str], float | None],
+    default: str,
+    rounds: int,
+    complexity: Callable[[str], int] = len,
+    seconds: float = math.inf,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Verdict | None:
+    """Run the finalists in turn and name the winner.
+
+    Args:
+        names: the finalists, the default among them.
+        run: seconds of one burst of a finalist; None where it fails, which takes it out.
+        default: the name of the default.
+        rounds: at most so many; at least ``MIN_ROUNDS`` whatever the time.
+        complexity: of finalists that tie with the fastest the simplest wins.
+        seconds: start no round after so long.
+
+    Returns:
+        None if the default itself failed.
+    """
+    started = clock()
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(max(rounds, MIN_ROUNDS)):
+        if number >= MIN_ROUNDS and clock() - started > seconds:
+            break
+        order = list(times) if number % 2 == 0 else list(reversed(times))
+        for name in order:
+            found = run(name)
+            if found is None:
+                del times[name]
+            else:
+                times[name].append(found)
+        if default not in times:
+            return None
+    return _judge({name: tuple(found) for name, found in times.items()}, default, complexity)
+
+
+def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int]) -> Verdict:
+    fastest = max(times, key=lambda name: compare(times[default], times[name]).ratio)
+    ties = [name for name in times if name == fastest or compare(times[name], times[fastest]).is_tie]
+    winner = default if default in ties else min(ties, key=lambda name: (complexity(name), name))
+    return Verdict(winner, times, compare(times[default], times[winner]))

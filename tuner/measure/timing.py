@@ -1,0 +1,110 @@
+"""When to stop timing: warm-up, repeats until the spread is small, and racing against the best so far.
+
+The policy is a value that is stored with every measurement. Times are of warm caches: a kernel is run on the same operands again
+and again, as an iterative solver would.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_MAD_TO_SIGMA = 1.4826  # median absolute deviation of a normal distribution, to its standard deviation
+_MEDIAN_TO_MEAN_ERROR = 1.2533  # standard error of a median over that of a mean, for a normal distribution
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """How one candidate is timed. It runs at least 1 + ``min_repeats`` times, unless it is losing.
+
+    Attributes:
+        min_repeats, max_repeats: samples to take.
+        max_seconds: stop after this long, once ``min_repeats`` are there (twice as long: even if they are not).
+        sample_seconds: shorter kernels run several times a sample, so that a sample takes about this long.
+        spread: stop when the standard error of the median is below this part of it.
+        hopeless: stop after one run that took this many times the best so far.
+        losing: stop after three samples when the fastest of them is this many times the best so far.
+    """
+
+    min_repeats: int = 5
+    max_repeats: int = 100
+    max_seconds: float = 0.5
+    sample_seconds: float = 5e-4
+    spread: float = 0.01
+    hopeless: float = 3.0
+    losing: float = 1.25
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Samples in seconds a run, and why there are no more: "spread", "repeats", "time", "losing"."""
+
+    times: tuple[float, ...]
+    stopped: str
+
+    @property
+    def seconds(self) -> float:
+        return median(self.times)
+
+
+def measure(run: Callable[[], object], policy: Policy, best: float | None = None, clock: Callable[[], float] = time.perf_counter) -> Timing:
+    """Time ``run`` under a policy.
+
+    Args:
+        run: what is timed; it has not run yet, or it has, it does not matter.
+        best: seconds of the best candidate so far; None: no race.
+        clock: seconds, for tests.
+    """
+    start = clock()
+    _sample(run, 1, clock)  # warm-up: pages, caches, threads
+    first = _sample(run, 1, clock)
+    if best is not None and first > policy.hopeless * best:
+        return Timing((first,), "losing")
+    batch = max(1, math.ceil(policy.sample_seconds / max(first, 1e-9)))
+    times = [first] if batch == 1 else []
+    while True:
+        if (reason := _reason_to_stop(times, clock() - start, policy, best)) is not None:
+            return Timing(tuple(times), reason)
+        times.append(_sample(run, batch, clock))
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the median; of an even number of values, the mean of the middle two."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def median_error(values: Sequence[float]) -> float:
+    """Return a robust standard error of the median, in the unit of the values; infinity below three values."""
+    if len(values) < 3:
+        return math.inf
+    middle = median(values)
+    deviation = median([abs(value - middle) for value in values])
+    return _MEDIAN_TO_MEAN_ERROR * _MAD_TO_SIGMA * deviation / math.sqrt(len(values))
+
+
+def _sample(run: Callable[[], object], batch: int, clock: Callable[[], float]) -> float:
+    start = clock()
+    for _ in range(batch):
+        run()
+    return (clock() - start) / batch
+
+
+def _reason_to_stop(times: list[float], elapsed: float, policy: Policy, best: float | None) -> str | None:
+    if not times:
+        return None
+    if best is not None and len(times) >= 3 and min(times) > policy.losing * best:
+        return "losing"
+    if len(times) >= policy.max_repeats:
+        return "repeats"
+    enough = len(times) >= policy.min_repeats
+    if elapsed > (1 if enough else 2) * policy.max_seconds:
+        return "time"
+    return "spread" if enough and median_error(times) <= policy.spread * median(times) else None
