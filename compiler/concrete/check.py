@@ -25,7 +25,8 @@ def check_assignment(assignment: Assignment) -> None:
         if len(first.subscripts) != len(access.subscripts):
             _fail(
                 f"{access.tensor} has {len(access.subscripts)} subscripts here and {len(first.subscripts)} elsewhere",
-                assignment, access.span,
+                assignment,
+                access.span,
             )
         if not access.is_plain:
             _fail(f"affine subscripts such as {access.subscripts[_first_affine(access)]} are not supported yet", assignment, access.span)

@@ -1,0 +1,103 @@
+"""Loop-IR expressions built with the obvious folded away, so that generated code shows no ``0 + i * 1``."""
+
+from __future__ import annotations
+
+from ..loops.nodes import BOOL, I64, Binary, Cast, Const, Expr, Load, Type
+
+
+def integer(value: int) -> Const:
+    return Const(value, I64)
+
+
+ZERO, ONE = integer(0), integer(1)
+
+
+def is_constant(expr: Expr, value: int) -> bool:
+    return isinstance(expr, Const) and expr.value == value
+
+
+def add(left: Expr, right: Expr) -> Expr:
+    if isinstance(left, Const) and isinstance(right, Const):
+        return integer(int(left.value + right.value))
+    if is_constant(left, 0):
+        return right
+    return left if is_constant(right, 0) else Binary("+", left, right, I64)
+
+
+def subtract(left: Expr, right: Expr) -> Expr:
+    if left == right:
+        return ZERO
+    if isinstance(left, Const) and isinstance(right, Const):
+        return integer(int(left.value - right.value))
+    return left if is_constant(right, 0) else Binary("-", left, right, I64)
+
+
+def multiply(left: Expr, right: Expr) -> Expr:
+    if isinstance(left, Const) and isinstance(right, Const):
+        return integer(int(left.value * right.value))
+    if is_constant(left, 0) or is_constant(right, 0):
+        return ZERO
+    if is_constant(left, 1):
+        return right
+    return left if is_constant(right, 1) else Binary("*", left, right, I64)
+
+
+def quotient(left: Expr, right: Expr) -> Expr:
+    """Return the truncated quotient of nonnegative integers."""
+    if isinstance(left, Const) and isinstance(right, Const) and right.value:
+        return integer(int(left.value) // int(right.value))
+    return left if is_constant(right, 1) else Binary("/", left, right, I64)
+
+
+def remainder(left: Expr, right: Expr) -> Expr:
+    if isinstance(left, Const) and isinstance(right, Const) and right.value:
+        return integer(int(left.value) % int(right.value))
+    return ZERO if is_constant(right, 1) else Binary("%", left, right, I64)
+
+
+def ceiling_quotient(left: Expr, right: Expr) -> Expr:
+    if is_constant(right, 1):
+        return left
+    return quotient(add(left, subtract(right, ONE)), right)
+
+
+def minimum(left: Expr, right: Expr) -> Expr:
+    if left == right:
+        return left
+    if isinstance(left, Const) and isinstance(right, Const):
+        return integer(int(min(left.value, right.value)))
+    return Binary("min", left, right, I64)
+
+
+def maximum(left: Expr, right: Expr) -> Expr:
+    if left == right or is_constant(right, 0):
+        return left
+    if isinstance(left, Const) and isinstance(right, Const):
+        return integer(int(max(left.value, right.value)))
+    return Binary("max", left, right, I64)
+
+
+def compare(op: str, left: Expr, right: Expr) -> Expr:
+    return Binary(op, left, right, BOOL)
+
+
+def every(conditions: list[Expr]) -> Expr:
+    """Return the conjunction of one or more conditions."""
+    whole = conditions[0]
+    for condition in conditions[1:]:
+        whole = Binary("and", whole, condition, BOOL)
+    return whole
+
+
+def some(conditions: list[Expr]) -> Expr:
+    """Return the disjunction of one or more conditions."""
+    whole = conditions[0]
+    for condition in conditions[1:]:
+        whole = Binary("or", whole, condition, BOOL)
+    return whole
+
+
+def load_index(array: str, index: Expr, kind: Type) -> Expr:
+    """Return a position or coordinate read from an index array, widened to 64 bits."""
+    value = Load(array, index, kind)
+    return value if kind == I64 else Cast(value, I64)

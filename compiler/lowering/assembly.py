@@ -1,0 +1,235 @@
+"""Assembly of sparse results: entries are appended in the order of the levels while the loops run through them.
+
+A level of coordinates has a cursor, the position where the next coordinate goes. A loop over the index of a level opens it
+(remembers where the cursor of the level below stands) and closes it (records how many children came, and appends its own
+coordinate if any did). Segments are counted first, ``pos[parent + 1] = count``, and summed at the end, so that parents
+without children, also those that a sparse loop skips, need no step of their own.
+
+In the counting pass of an insertion (count, then fill) only the cursors move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..format import Format, LevelKind
+from ..loops.nodes import (
+    BOOL,
+    I32,
+    I64,
+    Allocate,
+    ArrayRef,
+    Const,
+    Declare,
+    Fill,
+    Grow,
+    If,
+    Publish,
+    Run,
+    SetVar,
+    Store,
+    Type,
+    Var,
+)  # fmt: skip
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from .arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
+from .names import Names
+
+START = 1024  # elements of a growing array at first
+
+
+@dataclass(frozen=True)
+class AssembledLevel:
+    """One level of the result that is being assembled; arrays and variables are "" or None where a kind has none."""
+
+    kind: LevelKind
+    index: str
+    extent: Value
+    pos: str
+    crd: str
+    width: Type
+    cursor: Var | None
+    crd_capacity: Var | None
+    pos_capacity: Var | None
+
+
+class Assembly:
+    """The levels of an assembled result and the steps that fill them."""
+
+    def __init__(self, name: str, form: Format, indices: tuple[str, ...], extents: tuple[Value, ...], widths: tuple[int, ...],
+                 value_type: Type, zero: Const, names: Names) -> None:  # fmt: skip
+        self.name, self.format, self.zero, self.value_type = name, form, zero, value_type
+        self.levels = tuple(
+            self._level(level, kind, index, extent, I32 if width == 32 else I64, names)
+            for level, (kind, index, extent, width) in enumerate(zip(form.levels, indices, extents, widths, strict=True))
+        )
+        self.values = names.permanent(f"{name}_vals")
+        self.capacity = Var(names.permanent(f"{name}_capacity"), I64)
+        self.used = Var(names.permanent(f"{name}_used"), BOOL)
+        self.last = max(level for level, kind in enumerate(form.levels) if kind is LevelKind.COMPRESSED)
+
+    def _level(self, level: int, kind: LevelKind, index: str, extent: Value, width: Type, names: Names) -> AssembledLevel:
+        if kind is LevelKind.DENSE:
+            return AssembledLevel(kind, index, extent, "", "", width, None, None, None)
+        stem = f"{self.name}{level + 1}"
+        variables = [Var(names.permanent(f"{stem}_{part}"), I64) for part in ("count", "crd_capacity", "pos_capacity")]
+        return AssembledLevel(kind, index, extent, names.permanent(f"{stem}_pos"), names.permanent(f"{stem}_crd"), width, *variables)
+
+    # Shape of the tree
+
+    def level_of(self, index: str) -> int:
+        return next(level for level, entry in enumerate(self.levels) if entry.index == index)
+
+    def stores(self, index: str) -> bool:
+        return any(entry.index == index for entry in self.levels)
+
+    def child(self, level: int) -> int | None:
+        """Return the next level below that stores coordinates."""
+        return next((below for below in range(level + 1, self.last + 1) if self.levels[below].kind is LevelKind.COMPRESSED), None)
+
+    def stored_above(self, level: int) -> int | None:
+        """Return the next level above that stores coordinates."""
+        return next((above for above in range(level - 1, -1, -1) if self.levels[above].kind is LevelKind.COMPRESSED), None)
+
+    def position(self, level: int, coordinates: dict[str, Value]) -> Value:
+        """Return the position of a level at the present coordinates: the cursor, or the arithmetic of dense levels."""
+        above = self.stored_above(level + 1)
+        start = 0 if above is None else above + 1
+        position: Value = ZERO if above is None else _cursor(self.levels[above])
+        for entry in self.levels[start : level + 1]:
+            position = add(multiply(position, entry.extent), coordinates[entry.index])
+        return position
+
+    def block(self, level: int) -> Value:
+        """Return how many positions of the dense levels below a level belong to one of its positions."""
+        size: Value = ONE
+        for entry in self.levels[level + 1 :]:
+            if entry.kind is not LevelKind.DENSE:
+                break
+            size = multiply(size, entry.extent)
+        return size
+
+    # Steps
+
+    def open(self, index: str, coordinates: dict[str, Value], names: Names) -> tuple[list[Step], list[Step]]:
+        """Return what stands before and after the body of a loop over an index of the result."""
+        level = self.level_of(index)
+        entry = self.levels[level]
+        child = self.child(level)
+        if child is None:
+            return self._open_last(level, coordinates[index]) if level == self.last and level + 1 < len(self.levels) else ([], [])
+        if entry.kind is LevelKind.DENSE and child != level + 1:
+            return [], []
+        below = self.levels[child]
+        begin = Var(names.local(f"begin_{self.name}{child + 1}"), I64)
+        before: list[Step] = [Declare(begin, _cursor(below))]
+        count = subtract(_cursor(below), begin)
+        if entry.kind is LevelKind.DENSE:
+            parent = self.position(level, coordinates)
+            return before, [Store(below.pos, add(parent, ONE), count)]
+        record: list[Step] = [] if child != level + 1 else [
+            Grow(below.pos, below.width, _variable(below.pos_capacity), add(_cursor(entry), integer(2))),
+            Store(below.pos, add(_cursor(entry), ONE), count),
+        ]  # fmt: skip
+        if child != level + 1:
+            before += self._blank_segments(level, below)
+        after = If(compare(">", _cursor(below), begin), Steps((*record, *self._append(entry, coordinates[index]))))
+        return before, [after]
+
+    def _blank_segments(self, level: int, below: AssembledLevel) -> list[Step]:
+        """Make empty segments for all dense positions below the next position of a level."""
+        size = self.block(level)
+        start = add(multiply(_cursor(self.levels[level]), size), ONE)
+        end = add(start, size)
+        return [Grow(below.pos, below.width, _variable(below.pos_capacity), end), Fill(below.pos, start, end, Const(0, below.width))]
+
+    def _open_last(self, level: int, coordinate: Value) -> tuple[list[Step], list[Step]]:
+        """The last stored level, with dense levels below: reserve their block of values, keep it if it is used."""
+        entry, size = self.levels[level], self.block(level)
+        start = multiply(_cursor(entry), size)
+        end = add(start, size)
+        before: list[Step] = [
+            Grow(self.values, self.value_type, self.capacity, end),
+            Fill(self.values, start, end, self.zero),
+            SetVar(self.used, Const(False, BOOL)),
+        ]
+        return before, [If(self.used, Steps(tuple(self._append(entry, coordinate))))]
+
+    def _append(self, entry: AssembledLevel, coordinate: Value) -> list[Step]:
+        cursor = _cursor(entry)
+        return [
+            Grow(entry.crd, entry.width, _variable(entry.crd_capacity), add(cursor, ONE)),
+            Store(entry.crd, cursor, coordinate),
+            SetVar(cursor, ONE, "+"),
+        ]
+
+    def store(self, coordinates: dict[str, Value], value: Value, op: str) -> list[Step]:
+        """Return the steps that enter one component."""
+        entry = self.levels[self.last]
+        if self.last + 1 < len(self.levels):
+            position = self.position(len(self.levels) - 1, coordinates)
+            return [Store(self.values, position, value, op), SetVar(self.used, Const(True, BOOL))]
+        assert not op, "a component of an appended level is stored once"
+        cursor = _cursor(entry)
+        return [
+            Grow(self.values, self.value_type, self.capacity, add(cursor, ONE)),
+            Store(self.values, cursor, value),
+            *self._append(entry, coordinates[entry.index]),
+        ]
+
+    # Beginning and end
+
+    def begin(self) -> list[Step]:
+        """Return the declarations and allocations of everything that grows."""
+        steps: list[Step] = [Declare(self.capacity, integer(START)), Allocate(self.values, self.value_type, self.capacity)]
+        if self.last + 1 < len(self.levels):
+            steps.append(Declare(self.used, Const(False, BOOL)))
+        for level, entry in enumerate(self.levels):
+            if entry.kind is LevelKind.DENSE:
+                continue
+            crd_capacity, pos_capacity = _variable(entry.crd_capacity), _variable(entry.pos_capacity)
+            parents = self.parents(level) if self.stored_above(level) is None else integer(START)
+            steps += [
+                Declare(_cursor(entry), ZERO),
+                Declare(crd_capacity, integer(START)),
+                Allocate(entry.crd, entry.width, crd_capacity),
+                Declare(pos_capacity, add(parents, ONE)),
+                Allocate(entry.pos, entry.width, pos_capacity, zero=True),
+            ]
+        return steps
+
+    def parents(self, level: int) -> Value:
+        """Return how many positions the level above has, once all entries are in."""
+        above = self.stored_above(level)
+        count: Value = ONE if above is None else _cursor(self.levels[above])
+        for entry in self.levels[0 if above is None else above + 1 : level]:
+            count = multiply(count, entry.extent)
+        return count
+
+    def end(self) -> list[Step]:
+        """Return the steps that turn counts into segments and hand the arrays over."""
+        steps: list[Step] = []
+        for level, entry in enumerate(self.levels):
+            if entry.kind is LevelKind.DENSE:
+                continue
+            parents = self.parents(level)
+            if level == 0:
+                steps.append(Store(entry.pos, ONE, _cursor(entry)))
+            else:
+                steps.append(Run("scan", (ArrayRef(entry.pos, entry.width), add(parents, ONE))))
+            steps.append(Publish(f"{entry.pos}_out", entry.pos, add(parents, ONE)))
+            steps.append(Publish(f"{entry.crd}_out", entry.crd, _cursor(entry)))
+        length = multiply(_cursor(self.levels[self.last]), self.block(self.last))
+        steps.append(Publish(f"{self.values}_out", self.values, length))
+        return steps
+
+
+def _cursor(entry: AssembledLevel) -> Var:
+    return _variable(entry.cursor)
+
+
+def _variable(variable: Var | None) -> Var:
+    assert variable is not None, "the level has no such variable"
+    return variable

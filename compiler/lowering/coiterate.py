@@ -1,0 +1,306 @@
+"""Loops over one index: dense, over one operand, or over several that meet, as the iteration lattice says.
+
+A lattice without stored operands is a loop over the range; one point with one operand is a loop over its positions; several
+points become while loops, each until one of its operands is exhausted, with a case for every smaller point in it
+(Kjolstad et al., "The tensor algebra compiler", section 5.2). Windows of tiles bound all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..concrete.nodes import LoopTag, Stmt
+from ..errors import ScheduleError
+from ..format import LevelKind
+from ..loops.nodes import BOOL, I64, ArrayRef, Call, Cast, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access
+from ..notation.printer import show
+from .arithmetic import ONE, ZERO, add, compare, every, is_constant, maximum, minimum
+from .context import Context
+from .domain import NOWHERE, Point, points, stored
+from .levels import Level
+from .resolve import Body, domain, named, settle, stepping_level
+from .scope import Scope, Window
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A stepping operand in a while loop: its position variable, where it ends, and its coordinate in this iteration."""
+
+    access: Access
+    level: Level
+    position: Var
+    high: Value
+    coordinate: Var | None = None
+    segment: Var | None = None
+
+
+def iterate(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, body: Body) -> list[Step]:
+    """Return the loops over the values of an original index in a window.
+
+    ``body`` is called with a scope in which the index is known and every stepped operand is resolved one level deeper.
+    """
+    found = domain(context, scope, statement, index)
+    if found == NOWHERE:
+        return []
+    operands = stored(found)
+    if tag.merge == "locate":
+        operands = operands[:1] if frozenset() not in points(found) else ()
+    lattice = tuple(dict.fromkeys(point & frozenset(operands) for point in points(found)))
+    if tag.unit == "cpu_thread" and len(operands) > 1:
+        names = " and ".join(show(access) for access in operands)
+        raise ScheduleError(
+            f"parallelize({index}, cpu_thread): {names} are merged in this loop, so its iterations depend on one another; split it first"
+        )
+    if not operands or (frozenset() in lattice and tag.unit == "cpu_thread"):
+        return _range_loop(context, scope, index, window, statement, tag, body)
+    if frozenset() in lattice:
+        return _accompanied(context, scope, index, window, statement, operands, body)
+    if len(operands) == 1:
+        return _single(context, scope, index, window, statement, tag, operands[0], body)
+    return _merged(context, scope, index, window, statement, tag, lattice, body)
+
+
+def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
+    """Return the tag of a loop that is not dealt out to threads."""
+    if tag.unit == "cpu_vector":
+        return Vector()
+    return Unroll(tag.unroll) if tag.unroll else None
+
+
+def _range_loop(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, body: Body) -> list[Step]:
+    with context.names.block():
+        variable = Var(context.names.local(index), I64)
+        inside = settle(context, scope.know(index, variable).inside(index), statement, body)
+    return [For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
+
+
+def _bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
+    """Return the positions of a level inside a window, found by search where the window cuts it."""
+    depth = scope.place(access).depth + 1
+    name = f"{context.storage(access).name}{depth}"
+    low, high = level.bounds(scope.place(access))
+    whole = context.size(level.index)
+    if not is_constant(window.low, 0) or window.high != whole:
+        low, high = named(context, f"first_{name}", low, steps), named(context, f"last_{name}", high, steps)
+    begin = low if is_constant(window.low, 0) else named(context, f"begin_{name}", level.search(low, high, window.low), steps)
+    if window.high == whole:
+        return begin, high
+    return begin, named(context, f"end_{name}", level.search(begin, high, window.high), steps)
+
+
+def _single(
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, access: Access, body: Body
+) -> list[Step]:
+    level = stepping_level(context, scope, access, index)
+    assert level is not None
+    steps: list[Step] = []
+    with context.names.block():
+        low, high = _bounds(context, scope, access, level, window, steps)
+        return steps + position_loop(context, scope, index, statement, tag, access, low, high, body)
+
+
+def position_loop(
+    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, access: Access, low: Value, high: Value, body: Body
+) -> list[Step]:
+    """Return the loop over positions [low, high) of the next level of one operand."""
+    storage = context.storage(access)
+    above = scope.place(access)
+    level = storage.levels[above.depth]
+    wish = f"p_{storage.name}{above.depth + 1}"
+    with context.names.block():
+        position = Var(context.names.local(wish), I64)
+        coordinate = Var(context.names.local(index), I64)
+        steps: list[Step] = [Declare(coordinate, level.coordinate(position))]
+        inside = scope.guarded().inside(index).know(index, coordinate)
+        if level.unique:
+            inner = settle(context, inside.at(access, above.deeper(position)), statement, body)
+            if not inner:
+                return []
+            if level.kind is LevelKind.HASHED:
+                inner = [If(compare(">=", coordinate, ZERO), Steps(tuple(inner)))]
+            return [For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
+        high = named(context, f"end_{storage.name}{above.depth + 1}", high, before := [])
+        end = Var(context.names.local(f"q_{storage.name}{above.depth + 1}"), I64)
+        inner = settle(context, inside.at(access, above.deeper(position, end)), statement, body)
+        skip = _skip_equal(level, end, high, coordinate)
+        whole = Steps((*steps, Declare(end, add(position, ONE)), skip, *inner, SetVar(position, end)))
+        return [*before, Declare(position, low), While(compare("<", position, high), whole)] if inner else []
+
+
+def _skip_equal(level: Level, end: Var, high: Value, coordinate: Value) -> Step:
+    """Advance ``end`` past the positions that hold the same coordinate."""
+    same = every([compare("<", end, high), compare("==", level.coordinate(end), coordinate)])
+    return While(same, Steps((SetVar(end, ONE, "+"),)))
+
+
+def _cursors(
+    context: Context, scope: Scope, index: str, window: Window, operands: tuple[Access, ...], steps: list[Step]
+) -> dict[Access, Cursor]:
+    cursors = {}
+    for access in operands:
+        level = stepping_level(context, scope, access, index)
+        assert level is not None
+        storage, depth = context.storage(access), scope.place(access).depth + 1
+        low, high = _bounds(context, scope, access, level, window, steps)
+        high = named(context, f"end_{storage.name}{depth}", high, steps)
+        position = Var(context.names.local(f"p_{storage.name}{depth}"), I64)
+        steps.append(Declare(position, low))
+        cursors[access] = Cursor(access, level, position, high)
+    return cursors
+
+
+def _accompanied(
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, operands: tuple[Access, ...], body: Body
+) -> list[Step]:
+    """A loop over the whole range, along which stored operands are stepped."""
+    steps: list[Step] = []
+    with context.names.block():
+        cursors = _cursors(context, scope, index, window, operands, steps)
+        with context.names.block():
+            variable = Var(context.names.local(index), I64)
+            before: list[Step] = []
+            present: dict[Access, Var] = {}
+            for access, cursor in cursors.items():
+                here = Var(context.names.local(f"in_{context.storage(access).name}"), BOOL)
+                hit = every([compare("<", cursor.position, cursor.high), compare("==", cursor.level.coordinate(cursor.position), variable)])
+                before.append(Declare(here, hit))
+                present[access] = here
+            cursors = {
+                access: _with_segment(context, scope, cursor, variable, present[access], before) for access, cursor in cursors.items()
+            }
+            inner = _branches(context, scope.know(index, variable).inside(index), statement, list(cursors.values()), present, body)
+            after = [SetVar(cursor.position, _next(cursor, present[access])) for access, cursor in cursors.items()]
+        if not inner:
+            return []
+        return [*steps, For(variable, window.low, window.high, Steps((*before, *inner, *after)))]
+
+
+def _with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Value, here: Value, steps: list[Step]) -> Cursor:
+    """Declare where the positions with the present coordinate end, for levels that are not unique."""
+    if cursor.level.unique:
+        return cursor
+    name = f"q_{context.storage(cursor.access).name}{scope.place(cursor.access).depth + 1}"
+    end = Var(context.names.local(name), I64)
+    steps.append(Declare(end, cursor.position))
+    steps.append(If(here, _skip_equal(cursor.level, end, cursor.high, coordinate)))
+    return Cursor(cursor.access, cursor.level, cursor.position, cursor.high, cursor.coordinate, end)
+
+
+def _next(cursor: Cursor, here: Value) -> Value:
+    """Return the position after this iteration: past the present coordinate where it is the operand's own."""
+    if cursor.segment is not None:
+        return cursor.segment
+    return add(cursor.position, Cast(here, I64))
+
+
+def _branches(context: Context, scope: Scope, statement: Stmt, cursors: list[Cursor], present: dict[Access, Var], body: Body) -> list[Step]:
+    """Test the operands one after another, each present or absent."""
+    if not cursors:
+        return settle(context, scope, statement, body)
+    cursor, *rest = cursors
+    inside = scope.guarded()
+    with context.names.block():
+        then = _branches(context, _resolved(inside, cursor), statement, rest, present, body)
+    with context.names.block():
+        otherwise = _branches(context, inside.without(frozenset({cursor.access})), statement, rest, present, body)
+    if not then and not otherwise:
+        return []
+    return [If(present[cursor.access], Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]
+
+
+def _resolved(scope: Scope, cursor: Cursor) -> Scope:
+    return scope.at(cursor.access, scope.place(cursor.access).deeper(cursor.position, cursor.segment))
+
+
+def _merged(
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, lattice: tuple[Point, ...], body: Body
+) -> list[Step]:
+    """While loops for the points of a lattice, the largest first."""
+    operands = tuple(access for access in _ordered(lattice))
+    steps: list[Step] = []
+    with context.names.block():
+        cursors = _cursors(context, scope, index, window, operands, steps)
+        for point in lattice:
+            smaller = tuple(other for other in lattice if other <= point)
+            with context.names.block():
+                steps += _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
+    return steps
+
+
+def _ordered(lattice: tuple[Point, ...]) -> tuple[Access, ...]:
+    return tuple(sorted(frozenset().union(*lattice), key=lambda access: (show(access), access.protocols)))
+
+
+def _point_loop(
+    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, cursors: dict[Access, Cursor],
+    operands: tuple[Access, ...], point: Point, smaller: tuple[Point, ...], body: Body,
+) -> list[Step]:  # fmt: skip
+    mine = [cursors[access] for access in operands if access in point]
+    inside: list[Step] = []
+    named_cursors = []
+    for cursor in mine:
+        coordinate = Var(context.names.local(f"{index}_{context.storage(cursor.access).name}"), I64)
+        inside.append(Declare(coordinate, cursor.level.coordinate(cursor.position)))
+        named_cursors.append(Cursor(cursor.access, cursor.level, cursor.position, cursor.high, coordinate))
+    galloping = len(smaller) == 1 and len(mine) > 1 and tag.merge in (None, "gallop")
+    current = Var(context.names.local(index), I64)
+    inside.append(Declare(current, _extreme(named_cursors, maximum if galloping else minimum)))
+    here = {cursor.access: compare("==", _coordinate(cursor), current) for cursor in named_cursors}
+    segmented = [_with_segment(context, scope, cursor, current, here[cursor.access], inside) for cursor in named_cursors]
+    by_access = {cursor.access: cursor for cursor in segmented}
+    known = scope.guarded().inside(index).know(index, current)
+    cases = _cases(context, known, statement, operands, smaller, by_access, here, body)
+    if not cases:
+        return []
+    inside += cases
+    inside += [_advance(cursor, current, here[cursor.access], galloping=galloping) for cursor in segmented]
+    running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
+    return [While(running, Steps(tuple(inside)))]
+
+
+def _coordinate(cursor: Cursor) -> Var:
+    assert cursor.coordinate is not None
+    return cursor.coordinate
+
+
+def _extreme(cursors: list[Cursor], choose: object) -> Value:
+    value: Value = _coordinate(cursors[0])
+    for cursor in cursors[1:]:
+        value = choose(value, _coordinate(cursor))  # type: ignore[operator]  # minimum or maximum
+    return value
+
+
+def _cases(
+    context: Context, scope: Scope, statement: Stmt, operands: tuple[Access, ...], smaller: tuple[Point, ...],
+    cursors: dict[Access, Cursor], here: dict[Access, Value], body: Body,
+) -> list[Step]:  # fmt: skip
+    """An if for every point, larger ones first; operands outside the point hold nothing that matters there."""
+    branches: list[tuple[Value, list[Step]]] = []
+    for point in smaller:
+        inside = scope.without(frozenset(operands) - point)
+        for access in operands:
+            if access in point:
+                inside = _resolved(inside, cursors[access])
+        with context.names.block():
+            steps = settle(context, inside, statement, body)
+        branches.append((every([here[access] for access in operands if access in point]), steps))
+    if not any(steps for _, steps in branches):
+        return []
+    if len(branches) == 1 and len(cursors) == 1:
+        return branches[0][1]
+    chain: Step | None = None
+    for condition, steps in reversed(branches):
+        chain = If(condition, Steps(tuple(steps)), chain)
+    return [chain] if chain is not None else []
+
+
+def _advance(cursor: Cursor, current: Var, here: Value, *, galloping: bool) -> Step:
+    if not galloping:
+        return SetVar(cursor.position, _next(cursor, here))
+    past = cursor.segment if cursor.segment is not None else add(cursor.position, ONE)
+    search = Call("gallop", (ArrayRef(cursor.level.crd, cursor.level.crd_type), cursor.position, cursor.high, current), I64)
+    return SetVar(cursor.position, Select(here, past, search, I64))

@@ -1,0 +1,183 @@
+"""What one kernel gathers while it is lowered: parameters, tensors, hoisted allocations, facts about stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ..concrete.nodes import Program, Stmt, Workspace, assignments
+from ..concrete.provenance import Provenance
+from ..concrete.relations import Split
+from ..format import Format
+from ..loops.nodes import I32, I64, Allocate, ArrayParameter, Expr, Free, SizeParameter, Type, Var
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access
+from .arithmetic import ceiling_quotient, integer, multiply
+from .assembly import Assembly
+from .levels import Level, Stored
+from .names import Names
+from .scope import Scope
+from .semiring import Semiring
+from .workspaces import HeldWorkspace
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """How a tensor of the statement is stored: format, numpy dtype name, bits of the index arrays of each level."""
+
+    format: Format
+    dtype: str
+    widths: tuple[int, ...]
+
+
+@dataclass
+class Allocations:
+    """Allocations and counters hoisted to where they are made once: the kernel's start, or the start of a thread."""
+
+    before: list[Step] = field(default_factory=list)
+    after: list[Step] = field(default_factory=list)
+
+
+@dataclass
+class StoreFacts:
+    """What the stores to one tensor need: zeros before them, because some are conditional or accumulate."""
+
+    needs_zero: bool = False
+
+
+TYPES = {
+    "float64": "f64", "float32": "f32", "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+}  # fmt: skip
+
+
+def loop_type(dtype: str) -> Type:
+    """Return the loop-IR type of a numpy dtype name."""
+    return Type(TYPES[dtype])
+
+
+class Context:
+    """Mutable state of one lowering; everything that depends on the place in the nest is in ``Scope`` instead."""
+
+    def __init__(
+        self, program: Program, types: Mapping[str, TensorType], result: Access, extents: Mapping[str, int], keys: Mapping[Access, str],
+        value_type: Type,
+    ) -> None:  # fmt: skip
+        self.program = program
+        self.types = types
+        self.result = result
+        self.extents = dict(extents)
+        self.keys = keys
+        self.value_type = value_type
+        self.semiring = Semiring(program.add, program.multiply)
+        self.graph = Provenance(program.relations)  # type: ignore[arg-type]  # relations are stored as objects in Program
+        self.workspaces: dict[str, Workspace] = {workspace.name: workspace for workspace in program.workspaces}
+        self.names = Names()
+        self.arrays: dict[tuple[object, ...], ArrayParameter] = {}
+        self.sizes: dict[tuple[object, ...], SizeParameter] = {}
+        self.stored: dict[str, Stored] = {}
+        self.hoisted = [Allocations()]
+        self.facts: dict[str, StoreFacts] = {}
+        self.held: dict[str, HeldWorkspace] = {}
+        self.assembly: Assembly | None = None
+        self.shares: Access | None = None
+        self.narrow_result = False
+        self.lower: Callable[[Stmt, Scope], list[Step]] = _unset
+
+    # Parameters
+
+    def array(self, tensor: str, part: str, level: int | None, kind: Type, *, writable: bool = False, assembled: bool = False) -> str:
+        """Return the name of an array parameter, declaring it at first use."""
+        source = (tensor, part) if level is None else (tensor, part, level)
+        if source not in self.arrays:
+            wish = f"{tensor}_vals" if level is None else f"{tensor}{level + 1}_{part}"
+            self.arrays[source] = ArrayParameter(self.names.permanent(wish), kind, source, writable, assembled)
+        return self.arrays[source].name
+
+    def size_parameter(self, source: tuple[str, str] | tuple[str, str, int], wish: str) -> Var:
+        if source not in self.sizes:
+            self.sizes[source] = SizeParameter(self.names.permanent(wish), source)
+        return Var(self.sizes[source].name, I64)
+
+    def size(self, index: str) -> Expr:
+        """Return the extent of an original index."""
+        if index in self.extents:
+            return integer(self.extents[index])
+        return self.size_parameter(("index", index), f"{index}_size")
+
+    def extent(self, index: str) -> Expr:
+        """Return how many values an index, original or derived, can have."""
+        known = self.graph.constant_extent(index, self.extents)
+        if known is not None:
+            return integer(known)
+        if not self.graph.is_derived(index):
+            return self.size(index)
+        relation = self.graph.made_by(index)
+        parents = [self.extent(parent) for parent in relation.parents]
+        if isinstance(relation, Split):
+            return ceiling_quotient(parents[0], integer(relation.factor))
+        whole = parents[0]
+        for other in parents[1:]:
+            whole = multiply(whole, other)
+        return whole
+
+    # Tensors
+
+    def key(self, access: Access) -> str:
+        """Return the name under which the stored copy of an operand is kept."""
+        return self.keys.get(access, access.tensor)
+
+    def storage(self, access: Access) -> Stored:
+        """Return the levels and values of an operand, the dense result, or a visible workspace, as an access indexes it."""
+        if access.tensor in self.workspaces:
+            return self.stored[access.tensor]
+        key = self.key(access)
+        kind = self.types[key]
+        levels = tuple(self._level(key, kind, access, level) for level in range(len(kind.format)))
+        values = self.array(key, "values", None, loop_type(kind.dtype), writable=access.tensor == self.result.tensor)
+        return Stored(key, levels, values, loop_type(kind.dtype))
+
+    def _level(self, key: str, kind: TensorType, access: Access, level: int) -> Level:
+        form = kind.format
+        what = form.levels[level]
+        index = access.subscripts[form.order[level]].index
+        width = I32 if kind.widths[level] == 32 else I64
+        pos = self.array(key, "pos", level, width) if what.has_segments else ""
+        crd = self.array(key, "crd", level, width) if what.stores_coordinates else ""
+        return Level(what, index, self.size(index), form.unique(level), pos, crd, width, width)
+
+    # Hoisting
+
+    def hoist(self, array: str, kind: Type, length: Expr, *, zero: bool) -> None:
+        """Allocate an array once: at the start of the kernel, or of the thread inside a parallel loop."""
+        self.hoisted[-1].before.append(Allocate(array, kind, length, "heap", zero))
+        self.hoisted[-1].after.append(Free(array))
+
+    @contextmanager
+    def thread(self) -> Iterator[Allocations]:
+        """Collect what is hoisted inside a parallel loop: it is private to a thread."""
+        own = Allocations()
+        self.hoisted.append(own)
+        try:
+            yield own
+        finally:
+            self.hoisted.pop()
+
+    def scalar(self, target: str) -> str:
+        """Return the name of a new scalar workspace that accumulates what goes to a target."""
+        name = f"t{target}"
+        count = 1
+        while name in self.workspaces or name in self.types:
+            count += 1
+            name = f"t{target}{count}"
+        self.workspaces[name] = Workspace(name, (), "scalar")
+        return name
+
+    def writers(self, tensor: str) -> int:
+        """Return how many assignments of the program write a tensor."""
+        return sum(assign.target.tensor == tensor for assign in assignments(self.program.statement))
+
+
+def _unset(statement: Stmt, scope: Scope) -> list[Step]:
+    raise AssertionError("the statement lowering is not set")

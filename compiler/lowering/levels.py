@@ -1,0 +1,120 @@
+"""Stored tensors as lowering sees them: per level, where its positions begin and end, which coordinate each one holds.
+
+One interface for operands, results and workspaces, so that iteration lattices need not know what they step through (Chou
+et al., "Format abstraction for sparse tensor algebra compilers", section 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..format import LevelKind
+from ..loops.nodes import BOOL, I64, ArrayRef, Binary, Call, Expr, Load, Type
+from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder
+from .scope import Place
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a stored tensor.
+
+    Attributes:
+        kind: dense, compressed, singleton or hashed.
+        index: the index whose coordinates it stores.
+        extent: number of coordinates of that index.
+        unique: whether a coordinate stands once below a parent.
+        pos, crd: names of the index arrays, "" where there is none; pos_type, crd_type their element types.
+        length: number of positions of the whole level, for levels with coordinates.
+    """
+
+    kind: LevelKind
+    index: str
+    extent: Expr
+    unique: bool = True
+    pos: str = ""
+    crd: str = ""
+    pos_type: Type = I64
+    crd_type: Type = I64
+    length: Expr = ZERO
+
+    @property
+    def steps(self) -> bool:
+        """Whether the level stores coordinates that can be stepped through."""
+        return self.kind.stores_coordinates
+
+    def bounds(self, above: Place) -> tuple[Expr, Expr]:
+        """Return the positions below a parent, half open."""
+        parent = above.positions[-1] if above.positions else ZERO
+        if self.kind is LevelKind.SINGLETON:
+            return parent, above.end if above.end is not None else add(parent, ONE)
+        return load_index(self.pos, parent, self.pos_type), load_index(self.pos, add(parent, ONE), self.pos_type)
+
+    def coordinate(self, position: Expr) -> Expr:
+        """Return the coordinate at a position."""
+        return load_index(self.crd, position, self.crd_type)
+
+    def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound") -> Expr:
+        """Return the first position in [low, high) whose coordinate is at least the given one, or ``high``."""
+        return Call(function, (ArrayRef(self.crd, self.crd_type), low, high, coordinate), I64)
+
+    def hit(self, position: Expr, low: Expr, high: Expr, coordinate: Expr) -> Expr:
+        """Return whether the position that ``search`` gave holds the coordinate."""
+        if self.kind is LevelKind.HASHED:
+            return compare(">=", position, ZERO)
+        return every([compare("<", position, high), compare("==", self.coordinate(position), coordinate)])
+
+    def locate(self, low: Expr, high: Expr, coordinate: Expr) -> Expr:
+        """Return the position of a coordinate; ``hit`` tells whether it is there."""
+        if self.kind is LevelKind.HASHED:
+            return Call("hash_find", (ArrayRef(self.crd, self.crd_type), low, high, coordinate), I64)
+        return self.search(low, high, coordinate)
+
+
+@dataclass(frozen=True)
+class KeyLevel(Level):
+    """One mode of the sorted list of keys of a workspace: coordinate = key / stride % extent.
+
+    All modes share the positions of the list, the last one has one position an entry, those above it are not unique.
+    """
+
+    stride: Expr = ONE
+    first: bool = True
+    leading: bool = True
+
+    def bounds(self, above: Place) -> tuple[Expr, Expr]:
+        if self.first:
+            return ZERO, self.length
+        assert above.end is not None
+        return above.positions[-1], above.end
+
+    def coordinate(self, position: Expr) -> Expr:
+        key = load_index(self.crd, position, self.crd_type)
+        reduced = quotient(key, self.stride)
+        return reduced if self.leading else remainder(reduced, self.extent)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor in memory: its levels and its array of values."""
+
+    name: str
+    levels: tuple[Level, ...]
+    values: str
+    type: Type
+
+    def dense_position(self, place: Place, coordinates: dict[str, Expr]) -> Expr:
+        """Return the position of a component whose levels below ``place`` are all dense."""
+        position = place.positions[-1] if place.positions else ZERO
+        for level in self.levels[place.depth :]:
+            assert level.kind is LevelKind.DENSE, f"{self.name}: level of {level.index} is not resolved"
+            position = add(multiply(position, level.extent), coordinates[level.index])
+        return position
+
+
+def element(array: str, position: Expr, kind: Type) -> Expr:
+    return Load(array, position, kind)
+
+
+def same_coordinate(level: Level, left: Expr, right: Expr) -> Expr:
+    """Return whether two positions of a level hold one coordinate."""
+    return Binary("==", level.coordinate(left), level.coordinate(right), BOOL)

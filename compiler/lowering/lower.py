@@ -1,0 +1,296 @@
+"""From a scheduled program to a kernel: the loop IR, and what it expects and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, reads
+from ..concrete.printer import loop_nest
+from ..concrete.provenance import Bound, Provenance
+from ..concrete.sharing import shared_operand
+from ..format import Format, LevelKind, parse_format
+from ..loops.nodes import ArrayParameter, ArrayRef, Fill, For, Free, Function, Load, Node, Parallel, Prefetch, Publish, Store, Var
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access, transform
+from ..notation.printer import show
+from .arithmetic import ONE, ZERO, multiply
+from .assembly import Assembly
+from .context import Context, TensorType, loop_type
+from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
+from .scope import Scope
+from .statements import lower_statement
+
+
+def lower(
+    program: Program,
+    types: Mapping[str, TensorType],
+    result: Access,
+    *,
+    sources: Mapping[str, str],
+    extents: Mapping[str, int],
+    expression: str,
+    schedule: str,
+) -> KernelSpec:
+    """Lower a program to one kernel.
+
+    Args:
+        program: scheduled concrete notation.
+        types: how every operand is handed over, and how the result is asked for, by name.
+        result: the left side.
+        sources: the user's name of every operand.
+        extents: compile-time constant extents by index.
+        expression, schedule: texts kept for people.
+
+    Raises:
+        ScheduleError: the schedule asks for loops that cannot be made.
+    """
+    constants = {**extents, **_exact_bounds(program)}
+    keys, operand_types = _operand_keys(program, types, result)
+    assembled = _assembled_type(program, types[result.tensor], result)
+    value_type = loop_type(types[result.tensor].dtype)
+    context = Context(program, {**operand_types, result.tensor: assembled}, result, constants, keys, value_type)
+    shares = _shared(program, result, types[result.tensor], operand_types, keys)
+    context.shares = shares
+    if shares is None and not assembled.format.is_dense:
+        context.assembly = _assembly(context, result, assembled)
+        context.narrow_result = all(width == 32 for width in assembled.widths)
+    context.lower = lambda statement, scope: lower_statement(context, statement, scope)
+    steps = context.lower(program.statement, Scope())
+    body = _framed(context, result, steps)
+    function = _function(context, body)
+    operands = tuple(
+        _operand(context, access, key, sources[access.tensor], types[access.tensor], operand_types[key]) for access, key in _each_key(keys)
+    )
+    requested = types[result.tensor]
+    made = requested if shares is not None else assembled
+    spec = ResultSpec(
+        result.tensor, made.format, requested.format, tuple(subscript.index for subscript in result.subscripts), requested.dtype,
+        _fill_value(context), keys[shares] if shares is not None else None, "any", made.widths,
+    )  # fmt: skip
+    indices = tuple(dict.fromkeys([*result.indices, *(name for access in keys for name in access.indices)]))
+    return KernelSpec(
+        function,
+        operands,
+        spec,
+        tuple(sorted(constants.items())),
+        indices,
+        program.build,
+        expression,
+        schedule,
+        loop_nest(program.statement),
+    )
+
+
+def _exact_bounds(program: Program) -> dict[str, int]:
+    """Return the extents that bound directives on original indices fix."""
+    return {
+        relation.parent: relation.amount for relation in program.relations if isinstance(relation, Bound) and relation.kind == "max_exact"
+    }
+
+
+def _fill_value(context: Context) -> float:
+    return float(context.semiring.zero(context.value_type).value)
+
+
+# Operands
+
+
+def _operand_keys(program: Program, types: Mapping[str, TensorType], result: Access) -> tuple[dict[Access, str], dict[str, TensorType]]:
+    """Return, for every operand access, the name of its stored copy, and the type of every copy."""
+    workspaces = {workspace.name for workspace in program.workspaces}
+    conversions = dict(program.conversions)
+    keys: dict[Access, str] = {}
+    kinds: dict[str, TensorType] = {}
+    for access in dict.fromkeys(reads(program.statement)):
+        if access.tensor in workspaces or access.tensor == result.tensor:
+            continue
+        given = types[access.tensor]
+        plain = replace(access, protocols=())
+        text = conversions.get(show(plain), conversions.get(access.tensor))
+        wanted = parse_format(text, len(given.format)) if text is not None else given.format
+        if wanted == given.format:
+            key, kind = access.tensor, given
+        else:
+            kind = TensorType(wanted, given.dtype, converted_widths(given, wanted))
+            key = _copy_name(access.tensor, kind, kinds, types)
+        keys[access], kinds[key] = key, kind
+    return keys, kinds
+
+
+def converted_widths(given: TensorType, wanted: Format) -> tuple[int, ...]:
+    """Return the index widths of a converted copy: wide as soon as any level of the original is."""
+    widest = max(given.widths, default=32)
+    return tuple(widest for _ in wanted.levels)
+
+
+def _copy_name(tensor: str, kind: TensorType, kinds: Mapping[str, TensorType], types: Mapping[str, TensorType]) -> str:
+    name, count = f"{tensor}_{''.join(letter(level) for level in kind.format.levels)}{''.join(map(str, kind.format.order))}", 1
+    wish = name
+    while (name in kinds and kinds[name] != kind) or name in types:
+        count += 1
+        name = f"{wish}_{count}"
+    return name
+
+
+def letter(kind: LevelKind) -> str:
+    return "q" if kind is LevelKind.SINGLETON else "s" if kind is LevelKind.COMPRESSED else kind.value[0]
+
+
+def _each_key(keys: Mapping[Access, str]) -> Iterator[tuple[Access, str]]:
+    seen: set[str] = set()
+    for access, key in keys.items():
+        if key not in seen:
+            seen.add(key)
+            yield access, key
+
+
+def _operand(context: Context, access: Access, key: str, tensor: str, given: TensorType, kind: TensorType) -> OperandSpec:
+    indices = tuple(subscript.index if subscript.is_index else None for subscript in access.subscripts)
+    return OperandSpec(key, tensor, given.format, kind.format, indices, kind.dtype, kind.widths)
+
+
+# Result
+
+
+def _assembled_type(program: Program, requested: TensorType, result: Access) -> TensorType:
+    """Return the format in which a sparse result is written: levels in the order of the loops around its assignment."""
+    form = requested.format
+    if form.is_dense:
+        return requested
+    loops = _loops_to(program, result.tensor)
+    order = tuple(sorted(range(len(form)), key=lambda mode: loops.index(result.subscripts[mode].index)))
+    by_mode = {mode: kind for mode, kind in zip(form.order, form.levels, strict=True)}
+    if order == form.order:
+        kinds = [kind if kind is LevelKind.DENSE else LevelKind.COMPRESSED for kind in form.levels]
+    else:
+        kinds = [
+            LevelKind.COMPRESSED if place or by_mode[mode] is not LevelKind.DENSE else LevelKind.DENSE for place, mode in enumerate(order)
+        ]
+    if LevelKind.COMPRESSED not in kinds:
+        kinds[-1] = LevelKind.COMPRESSED
+    widest = max(requested.widths, default=32)
+    return TensorType(Format(tuple(kinds), order), requested.dtype, tuple(widest for _ in kinds))
+
+
+def _loops_to(program: Program, tensor: str) -> tuple[str, ...]:
+    """Return the original indices in the order in which the loops around the result's assignment make them known."""
+    path: list[str] = []
+
+    def search(statement: Stmt, around: tuple[str, ...]) -> bool:
+        match statement:
+            case Assign(target, _, _):
+                if target.tensor == tensor:
+                    path.extend(around)
+                    return True
+                return False
+            case Forall(index, body, _):
+                return search(body, (*around, index))
+            case Where(consumer, producer):
+                return search(consumer, around) or search(producer, around)
+            case _:
+                return any(search(child, around) for child in statement.children)
+
+    search(program.statement, ())
+    known = Provenance(program.relations).known_after(tuple(path))  # type: ignore[arg-type]
+    return tuple(sorted(known, key=lambda name: known[name]))
+
+
+def _shared(
+    program: Program, result: Access, requested: TensorType, kinds: Mapping[str, TensorType], keys: Mapping[Access, str]
+) -> Access | None:
+    """Return the operand access whose pattern is the result's, if every contribution to the result has it."""
+    if requested.format.is_dense or program.add != "+" or program.multiply != "*":
+        return None
+    final = [assign for assign in assignments(program.statement) if assign.target.tensor == result.tensor]
+    if len(final) != 1:
+        return None
+    written = {assign.target.tensor: assign.value for assign in assignments(program.statement)}
+    value = final[0].value
+    for _ in range(len(written)):
+        value = transform(value, lambda node: written.get(node.tensor) if isinstance(node, Access) and node not in keys else None)
+    formats = {access.tensor: kinds[key].format for access, key in keys.items()}
+    if any(kinds[key].format != formats[access.tensor] for access, key in keys.items()):
+        return None
+    shared = shared_operand(result, requested.format, value, formats)
+    return next((access for access in keys if shared is not None and replace(access, protocols=()) == replace(shared, protocols=())), None)
+
+
+def _assembly(context: Context, result: Access, kind: TensorType) -> Assembly:
+    indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
+    extents = tuple(context.size(index) for index in indices)
+    zero = context.semiring.zero(context.value_type)
+    assembly = Assembly(result.tensor, kind.format, indices, extents, kind.widths, context.value_type, zero, context.names)
+    for level, entry in enumerate(assembly.levels):
+        if entry.crd:
+            for part, array in (("pos", entry.pos), ("crd", entry.crd)):
+                context.arrays[result.tensor, part, level] = ArrayParameter(
+                    f"{array}_out", entry.width, (result.tensor, part, level), writable=True, assembled=True
+                )
+    context.arrays[result.tensor, "values"] = ArrayParameter(
+        f"{assembly.values}_out", context.value_type, (result.tensor, "values"), writable=True, assembled=True
+    )
+    return assembly
+
+
+def _framed(context: Context, result: Access, steps: list[Step]) -> Steps:
+    """Put what was hoisted around the steps, and zeros into the result where they are needed."""
+    own = context.hoisted[0]
+    before: list[Step] = list(own.before)
+    after: list[Step] = list(own.after)
+    if context.assembly is not None:
+        return Steps((*context.assembly.begin(), *before, *steps, *context.assembly.end(), *after))
+    facts = context.facts.get(result.tensor)
+    if facts is None or facts.needs_zero:
+        before += _zeros(context, result, steps)
+    return Steps((*before, *steps, *after))
+
+
+def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
+    stored = context.storage(result)
+    zero = context.semiring.zero(stored.type)
+    length: Value = ONE
+    sizes = list(stored.levels)
+    if context.shares is not None:
+        depth = max(depth for depth, level in enumerate(stored.levels, 1) if level.kind is not LevelKind.DENSE)
+        length = context.size_parameter((context.key(context.shares), "length", depth - 1), f"{context.key(context.shares)}{depth}_length")
+        sizes = sizes[depth:]
+    for level in sizes:
+        length = multiply(length, level.extent)
+    if not any(isinstance(node, For) and isinstance(node.tag, Parallel) for step in steps for node in _nodes(step)):
+        return [Fill(stored.values, ZERO, length, zero)]
+    place = Var(context.names.permanent("place"), ZERO.type)
+    return [For(place, ZERO, length, Steps((Store(stored.values, place, zero),)), Parallel("static"))]
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        yield from _nodes(child)
+
+
+def _function(context: Context, body: Steps) -> Function:
+    """Return the kernel with the parameters that its body uses."""
+    used: set[str] = set()
+    for node in _nodes(body):
+        match node:
+            case (
+                Load(array=array)
+                | Store(array=array)
+                | ArrayRef(array=array)
+                | Fill(array=array)
+                | Prefetch(array=array)
+                | Free(array=array)
+            ):
+                used.add(array)
+            case Publish(parameter=parameter):
+                used.add(parameter)
+            case Var(name=name):
+                used.add(name)
+            case _:
+                pass
+    arrays = tuple(parameter for parameter in context.arrays.values() if parameter.name in used or parameter.assembled)
+    sizes = tuple(parameter for parameter in context.sizes.values() if parameter.name in used)
+    return Function("st_kernel", arrays, sizes, body)

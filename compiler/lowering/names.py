@@ -1,0 +1,46 @@
+"""Names of generated code: deterministic, from the expression, unique where they are visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Names:
+    """Hands out names. Local ones are free again when the block that they were made in ends."""
+
+    def __init__(self) -> None:
+        self._permanent: set[str] = set()
+        self._ever: set[str] = set()
+        self._blocks: list[set[str]] = [set()]
+
+    def permanent(self, wish: str) -> str:
+        """Return a name that no other part of the kernel uses."""
+        name = self._free(wish, self._ever)
+        self._permanent.add(name)
+        self._ever.add(name)
+        return name
+
+    def local(self, wish: str) -> str:
+        """Return a name for a variable of the current block, different from all visible ones."""
+        name = self._free(wish, self._permanent.union(*self._blocks))
+        self._blocks[-1].add(name)
+        self._ever.add(name)
+        return name
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Open a block of generated code; its local names are released at its end."""
+        self._blocks.append(set())
+        try:
+            yield
+        finally:
+            self._blocks.pop()
+
+    @staticmethod
+    def _free(wish: str, taken: set[str]) -> str:
+        name, count = wish, 1
+        while name in taken:
+            count += 1
+            name = f"{wish}_{count}"
+        return name

@@ -1,0 +1,185 @@
+"""Which levels of which accesses an index drives, and how accesses are resolved once coordinates are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets
+from ..format import LevelKind
+from ..loops.nodes import I64, Declare, If, Var
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
+from .arithmetic import add, multiply
+from .context import Context
+from .domain import EVERYWHERE, NOWHERE, Domain, intersect, unite
+from .domain import Stored as StoredDomain
+from .levels import Level, Stored
+from .scope import Place, Scope
+
+Body = Callable[[Scope], list[Step]]
+
+
+def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
+    """Return the first level of an access that is not resolved yet; None where all are."""
+    levels = context.storage(access).levels
+    depth = scope.place(access).depth
+    return levels[depth] if depth < len(levels) else None
+
+
+def stepping_level(context: Context, scope: Scope, access: Access, index: str) -> Level | None:
+    """Return the level of an access that a loop over ``index`` can step through, or None."""
+    if access.tensor == context.result.tensor or access in scope.absent or not _visible(context, access):
+        return None
+    level = next_level(context, scope, access)
+    if level is None or level.index != index or not level.steps:
+        return None
+    return None if _protocol(context, scope, access) == "locate" else level
+
+
+def _protocol(context: Context, scope: Scope, access: Access) -> str:
+    """Return the protocol of the next level of an access; protocols are given outermost level first."""
+    depth = scope.place(access).depth
+    return access.protocols[depth] if depth < len(access.protocols) else "step"
+
+
+def _visible(context: Context, access: Access) -> bool:
+    """Whether an access is an operand, or a workspace that has been filled already."""
+    return access.tensor not in context.workspaces or access.tensor in context.stored
+
+
+def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domain:
+    """Return the coordinates of ``index`` at which a statement does something."""
+    return _statement_domain(context, scope, statement, index, {})
+
+
+def _statement_domain(context: Context, scope: Scope, statement: Stmt, index: str, inner: dict[str, Domain]) -> Domain:
+    match statement:
+        case Assign(_, _, value):
+            return _value_domain(context, scope, value, index, inner)
+        case Forall(_, body, _):
+            return _statement_domain(context, scope, body, index, inner)
+        case Block(statements):
+            found = dict(inner)
+            parts = []
+            for part in statements:
+                own = _statement_domain(context, scope, part, index, found)
+                parts.append(own)
+                for name in targets(part):
+                    found[name] = unite((found.get(name, NOWHERE), own))
+            return unite(tuple(parts))
+        case Where(consumer, producer):
+            filled = {**inner, **_written(context, scope, producer, index, inner)}
+            return _statement_domain(context, scope, consumer, index, filled)
+        case _:
+            raise TypeError(f"no domain of {type(statement).__name__}")
+
+
+def _written(context: Context, scope: Scope, producer: Stmt, index: str, inner: dict[str, Domain]) -> dict[str, Domain]:
+    """Return where each workspace that a producer writes gets entries."""
+    match producer:
+        case Block(statements):
+            found: dict[str, Domain] = {}
+            for part in statements:
+                for name, own in _written(context, scope, part, index, {**inner, **found}).items():
+                    found[name] = unite((found.get(name, NOWHERE), own))
+            return found
+        case Where(consumer, deeper):
+            return _written(context, scope, consumer, index, {**inner, **_written(context, scope, deeper, index, inner)})
+        case Forall(_, body, _):
+            return _written(context, scope, body, index, inner)
+        case Assign(target, _, value):
+            return {target.tensor: _value_domain(context, scope, value, index, inner)}
+        case _:
+            raise TypeError(f"no domain of {type(producer).__name__}")
+
+
+def _value_domain(context: Context, scope: Scope, value: Expr, index: str, inner: dict[str, Domain]) -> Domain:
+    match value:
+        case Literal(number):
+            return NOWHERE if number == 0 and context.semiring.add == "+" else EVERYWHERE
+        case Access():
+            return _access_domain(context, scope, value, index, inner)
+        case Neg(operand):
+            return _value_domain(context, scope, operand, index, inner)
+        case Add(operands):
+            return unite(tuple(_value_domain(context, scope, operand, index, inner) for operand in operands))
+        case Mul(operands):
+            return intersect(tuple(_value_domain(context, scope, operand, index, inner) for operand in operands))
+        case Div(numerator, denominator):
+            above = _value_domain(context, scope, numerator, index, inner)
+            below = _value_domain(context, scope, denominator, index, inner)
+            # The denominator never limits the domain, but it must be stepped along where it is stored.
+            return above if below in (EVERYWHERE, NOWHERE) else unite((above, intersect((above, below))))
+        case _:
+            raise TypeError(f"no domain of {type(value).__name__}")
+
+
+def _access_domain(context: Context, scope: Scope, access: Access, index: str, inner: dict[str, Domain]) -> Domain:
+    if access in scope.absent:
+        return NOWHERE
+    if access.tensor in inner:
+        return inner[access.tensor]
+    return StoredDomain(access) if stepping_level(context, scope, access, index) is not None else EVERYWHERE
+
+
+def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[Step]:
+    """Resolve every access whose next level is known by now, then go on with ``body``.
+
+    Dense levels are arithmetic. Levels that store coordinates are searched, and where the coordinate is missing the body
+    goes on without the access.
+    """
+    for access in dict.fromkeys(reads(statement)):
+        if access in scope.absent or not _visible(context, access) or access.tensor == context.result.tensor:
+            continue
+        storage = context.storage(access)
+        if all(level.kind is LevelKind.DENSE for level in storage.levels):
+            continue
+        level = next_level(context, scope, access)
+        if level is None or level.index not in scope.coordinates:
+            continue
+        if level.kind is LevelKind.DENSE:
+            return settle(context, scope.at(access, _dense(scope, access, level)), statement, body)
+        return _located(context, scope, access, storage, level, statement, body)
+    return body(scope)
+
+
+def _dense(scope: Scope, access: Access, level: Level) -> Place:
+    above = scope.place(access)
+    parent = above.positions[-1] if above.positions else None
+    coordinate = scope.coordinates[level.index]
+    position = coordinate if parent is None else add(multiply(parent, level.extent), coordinate)
+    return above.deeper(position)
+
+
+def _located(context: Context, scope: Scope, access: Access, storage: Stored, level: Level, statement: Stmt, body: Body) -> list[Step]:
+    above = scope.place(access)
+    depth = above.depth + 1
+    low, high = level.bounds(above)
+    steps: list[Step] = []
+    low, high = named(context, f"begin_{storage.name}{depth}", low, steps), named(context, f"end_{storage.name}{depth}", high, steps)
+    coordinate = scope.coordinates[level.index]
+    position = named(context, f"p_{storage.name}{depth}", level.locate(low, high, coordinate), steps)
+    found = level.hit(position, low, high, coordinate)
+    inside = scope.guarded()
+    with context.names.block():
+        then: list[Step] = []
+        end = None
+        if not level.unique:
+            end = named(context, f"q_{storage.name}{depth}", level.search(position, high, coordinate, "upper_bound"), then)
+        then += settle(context, inside.at(access, above.deeper(position, end)), statement, body)
+    with context.names.block():
+        otherwise = settle(context, inside.without(frozenset({access})), statement, body)
+    if not then and not otherwise:
+        return []
+    return [*steps, If(found, Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]
+
+
+def named(context: Context, wish: str, value: Value, steps: list[Step]) -> Value:
+    """Declare a local variable that holds a value, and return it; variables are returned as they are."""
+    if isinstance(value, Var):
+        return value
+    variable = Var(context.names.local(wish), I64)
+    steps.append(Declare(variable, value))
+    return variable

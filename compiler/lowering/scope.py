@@ -1,0 +1,101 @@
+"""What is known at one place of the loop nest that is being lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..loops.nodes import Expr
+from ..notation.nodes import Access
+
+
+@dataclass(frozen=True)
+class Window:
+    """The half-open range that an index still ranges over; ``width`` where it is a compile-time constant."""
+
+    low: Expr
+    high: Expr
+    width: int | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far an access is resolved: the position in each of its first levels.
+
+    ``end`` is set where the last of these levels is not unique: the positions from the last one to ``end`` all hold the
+    coordinate.
+    """
+
+    positions: tuple[Expr, ...] = ()
+    end: Expr | None = None
+
+    @property
+    def depth(self) -> int:
+        return len(self.positions)
+
+    def deeper(self, position: Expr, end: Expr | None = None) -> Place:
+        return Place((*self.positions, position), end)
+
+
+@dataclass(frozen=True)
+class ParallelLoop:
+    """A parallel loop around: the original indices that tell its iterations apart, and its race strategy."""
+
+    index: str
+    originals: frozenset[str]
+    whole: bool
+    race: str | None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Immutable; inner places get changed copies.
+
+    Attributes:
+        coordinates: value of every index, original or derived, that is known.
+        windows: ranges of indices that outer tile loops have narrowed.
+        bases: for the inner index of a split, where its tile begins in the parent's space.
+        places: how far each access is resolved.
+        absent: accesses that are known to hold the fill value here.
+        loops: indices of the loops around.
+        guards: how many conditions and sparse loops stand around; 0 where every coordinate is reached.
+        parallel: the parallel loops around.
+        revisited: whether a component of the result may be reached again later, by a tile that shares a fibre with this one.
+    """
+
+    coordinates: Mapping[str, Expr] = field(default_factory=dict)
+    windows: Mapping[str, Window] = field(default_factory=dict)
+    bases: Mapping[str, Expr] = field(default_factory=dict)
+    places: Mapping[Access, Place] = field(default_factory=dict)
+    absent: frozenset[Access] = frozenset()
+    loops: tuple[str, ...] = ()
+    guards: int = 0
+    parallel: tuple[ParallelLoop, ...] = ()
+    revisited: bool = False
+
+    def know(self, index: str, value: Expr) -> Scope:
+        return replace(self, coordinates={**self.coordinates, index: value})
+
+    def narrow(self, index: str, window: Window) -> Scope:
+        return replace(self, windows={**self.windows, index: window})
+
+    def base(self, index: str, value: Expr) -> Scope:
+        return replace(self, bases={**self.bases, index: value})
+
+    def at(self, access: Access, place: Place) -> Scope:
+        return replace(self, places={**self.places, access: place})
+
+    def without(self, accesses: frozenset[Access]) -> Scope:
+        return replace(self, absent=self.absent | accesses)
+
+    def inside(self, index: str) -> Scope:
+        return replace(self, loops=(*self.loops, index))
+
+    def guarded(self) -> Scope:
+        return replace(self, guards=self.guards + 1)
+
+    def threaded(self, loop: ParallelLoop) -> Scope:
+        return replace(self, parallel=(*self.parallel, loop))
+
+    def place(self, access: Access) -> Place:
+        return self.places.get(access, Place())

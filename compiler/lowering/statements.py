@@ -1,0 +1,123 @@
+"""Statements of concrete notation to steps of the loop IR: dispatch, assignments, scalar accumulators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
+from ..format import LevelKind
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Cast, If, Store
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access
+from .context import Context, StoreFacts
+from .foralls import lower_forall
+from .resolve import settle
+from .restrict import restrict
+from .scope import ParallelLoop, Scope
+from .values import nonempty, value_of
+from .where import lower_where
+from .workspaces import row_major
+
+
+def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Step]:
+    """Return the steps of a statement at one place of the nest; nothing where all it adds is the fill value."""
+    kept = restrict(statement, scope.absent)
+    match kept:
+        case None:
+            return []
+        case Assign():
+            return settle(context, scope, kept, lambda inner: _assign(context, inner, kept))
+        case Block(statements):
+            return [step for part in statements for step in context.lower(part, scope)]
+        case Where():
+            return lower_where(context, scope, kept)
+        case Forall():
+            promoted = promote(context, scope, kept)
+            return lower_where(context, scope, promoted) if promoted is not None else lower_forall(context, scope, kept)
+        case _:
+            raise TypeError(f"cannot lower {type(kept).__name__}")
+
+
+def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:
+    """Accumulate in a local variable what a chain of loops adds to one component; None where the component changes.
+
+    The variable is an ordinary scalar workspace, so everything that is known of those holds for it.
+    """
+    chain: list[Forall] = []
+    inner: Stmt = forall
+    while isinstance(inner, Forall):
+        if inner.tag.unit not in (None, "cpu_vector"):
+            return None
+        chain.append(inner)
+        inner = inner.body
+    if not isinstance(inner, Assign) or inner.operator != "+=":
+        return None
+    moving = {original for loop in chain for original in (loop.index, *context.graph.originals(loop.index))}
+    if moving.intersection(inner.target.indices) or (inner.target.tensor in context.workspaces and not inner.target.subscripts):
+        return None
+    scalar = Access(context.scalar(inner.target.tensor), ())
+    body: Stmt = Assign(scalar, "+=", inner.value)
+    for loop in reversed(chain):
+        body = replace(loop, body=body)
+    operator = "=" if _once(context, scope, inner.target) else "+="
+    return Where(Assign(inner.target, operator, scalar), body)
+
+
+def _once(context: Context, scope: Scope, target: Access) -> bool:
+    """Whether each component of a target is reached once: one writer, and no loop around that it does not range over."""
+    if context.writers(target.tensor) != 1 or scope.revisited:
+        return False
+    related = set(target.indices)
+    around = [set(context.graph.originals(index)) | {index} for index in scope.loops]
+    return all(originals & related for originals in around)
+
+
+def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
+    target = statement.target
+    kept = restrict(statement, scope.absent)
+    if not isinstance(kept, Assign):
+        return []
+    value = value_of(context, scope, kept.value)
+    op = context.semiring.add_on(context.value_type) if statement.operator == "+=" else ""
+    held = context.held.get(target.tensor)
+    if held is not None:
+        _note(context, scope, target.tensor, op, held.depth)
+        position = row_major(held.stored.levels, dict(scope.coordinates))
+        return held.update(position, value, op, context.names)
+    if context.assembly is not None:
+        steps = context.assembly.store(dict(scope.coordinates), value, op)
+        condition = nonempty(context, kept.value)
+        return [If(condition, Steps(tuple(steps)))] if condition is not None else steps
+    _note(context, scope, target.tensor, op, 0)
+    stored = context.storage(target)
+    if stored.type != context.value_type:
+        value = Cast(value, stored.type)
+    return [Store(stored.values, _result_position(context, scope, target), value, op, _atomic(context, scope, target, op))]
+
+
+def _note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> None:
+    """Remember that a store accumulates or is conditional, so that zeros must stand there before."""
+    facts = context.facts.setdefault(tensor, StoreFacts())
+    facts.needs_zero |= bool(op) or scope.guards > depth
+
+
+def _result_position(context: Context, scope: Scope, target: Access) -> Value:
+    stored = context.storage(target)
+    if context.shares is None:
+        return stored.dense_position(scope.place(target), dict(scope.coordinates))
+    place = scope.place(context.shares)
+    depth = max(depth for depth, level in enumerate(stored.levels, 1) if level.kind is not LevelKind.DENSE)
+    return stored.dense_position(replace(place, positions=place.positions[:depth], end=None), dict(scope.coordinates))
+
+
+def _atomic(context: Context, scope: Scope, target: Access, op: str) -> bool:
+    """Whether threads may meet at the component: a parallel loop around does not range over the target's indices alone."""
+    return bool(op) and any(meets(loop, target) for loop in scope.parallel)
+
+
+def meets(loop: ParallelLoop, target: Access) -> bool:
+    """Whether two iterations of a parallel loop may write one component of a target."""
+    own = loop.originals & set(target.indices)
+    return not own or (not loop.whole and own != loop.originals)

@@ -1,0 +1,95 @@
+"""Expressions of index notation as loop-IR values of the kernel's value type."""
+
+from __future__ import annotations
+
+import math
+
+from ..loops.nodes import BOOL, Binary, Cast, Const, Load, Type, Unary
+from ..loops.nodes import Expr as Value
+from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
+from .arithmetic import every, some
+from .context import Context
+from .levels import KeyLevel, Stored
+from .scope import Scope
+from .workspaces import HeldWorkspace, ScalarWorkspace
+
+
+def value_of(context: Context, scope: Scope, expr: Expr) -> Value:
+    """Return the value of an expression at the present coordinates; absent operands have been removed before."""
+    kind = context.value_type
+    match expr:
+        case Literal(number):
+            return Const(_literal(number, kind), kind)
+        case Access():
+            return _component(context, scope, expr)
+        case Neg(operand):
+            return Unary("-", value_of(context, scope, operand), kind)
+        case Add(operands):
+            return _sum(context, scope, operands)
+        case Mul(operands):
+            whole = value_of(context, scope, operands[0])
+            for operand in operands[1:]:
+                whole = Binary(context.semiring.multiply_on(kind), whole, value_of(context, scope, operand), kind)
+            return whole
+        case Div(numerator, denominator):
+            return Binary("/", value_of(context, scope, numerator), value_of(context, scope, denominator), kind)
+        case _:
+            raise TypeError(f"no value of {type(expr).__name__}")
+
+
+def _literal(number: int | float, kind: Type) -> int | float | bool:
+    if kind == BOOL:
+        return bool(number)
+    return float(number) if kind.is_float or math.isinf(number) else int(number)
+
+
+def _sum(context: Context, scope: Scope, operands: tuple[Expr, ...]) -> Value:
+    kind = context.value_type
+    whole = value_of(context, scope, operands[0])
+    for operand in operands[1:]:
+        if isinstance(operand, Neg) and context.semiring.add == "+" and kind != BOOL:
+            whole = Binary("-", whole, value_of(context, scope, operand.operand), kind)
+        else:
+            whole = Binary(context.semiring.add_on(kind), whole, value_of(context, scope, operand), kind)
+    return whole
+
+
+def _component(context: Context, scope: Scope, access: Access) -> Value:
+    held = context.held.get(access.tensor)
+    if isinstance(held, ScalarWorkspace):
+        return held.value
+    storage = context.storage(access)
+    if held is not None:
+        return Load(storage.values, _held_position(context, scope, access, storage, held), storage.type)
+    position = storage.dense_position(scope.place(access), dict(scope.coordinates))
+    loaded = Load(storage.values, position, storage.type)
+    return loaded if storage.type == context.value_type else Cast(loaded, context.value_type)
+
+
+def _held_position(context: Context, scope: Scope, access: Access, storage: Stored, held: HeldWorkspace) -> Value:
+    place = scope.place(access)
+    if storage.levels and isinstance(storage.levels[-1], KeyLevel):
+        return held.slot_of_key_at(place.positions[-1])
+    return storage.dense_position(place, dict(scope.coordinates))
+
+
+def nonempty(context: Context, expr: Expr) -> Value | None:
+    """Return the condition that a value has an entry, from the flags of scalar workspaces; None where it always has."""
+    match expr:
+        case Access():
+            held = context.held.get(expr.tensor)
+            return held.flag if isinstance(held, ScalarWorkspace) else None
+        case Literal():
+            return None
+        case Neg(operand):
+            return nonempty(context, operand)
+        case Add(operands):
+            conditions = [nonempty(context, operand) for operand in operands]
+            return None if None in conditions else some([condition for condition in conditions if condition is not None])
+        case Mul(operands):
+            conditions = [condition for operand in operands if (condition := nonempty(context, operand)) is not None]
+            return every(conditions) if conditions else None
+        case Div(numerator, _):
+            return nonempty(context, numerator)
+        case _:
+            raise TypeError(f"no pattern of {type(expr).__name__}")

@@ -1,0 +1,166 @@
+"""Where statements: choose and make the workspaces that a producer fills, then lower producer and consumer."""
+
+from __future__ import annotations
+
+from ..concrete.nodes import Block, Stmt, Where, Workspace, assignments, targets
+from ..errors import ScheduleError
+from ..loops.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Type, Var
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import accesses
+from .arithmetic import ZERO, integer, multiply
+from .context import Context, StoreFacts
+from .levels import Stored
+from .scope import Scope
+from .workspaces import (
+    DenseWorkspace,
+    HashedWorkspace,
+    HeldWorkspace,
+    ListWorkspace,
+    ScalarWorkspace,
+    dense_levels,
+    key_levels,
+)
+
+REGISTER_BYTES = 2048  # a workspace of constant size up to here is a local array: 32 vectors of 64 bytes
+LIST_MODES = 1  # sparse workspaces of more modes are hashed: a dense array over them may be far too large
+
+
+def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
+    """Return producer and consumer around the workspaces that pass values between them."""
+    own = [context.workspaces[name] for name in targets(statement.producer) if name in context.workspaces and name not in context.held]
+    with context.names.block():
+        for workspace in own:
+            context.facts[workspace.name] = StoreFacts()
+            held = _make(context, scope, workspace, statement)
+            context.held[workspace.name] = held
+        producer = _produce(context, scope, statement.producer, own)
+        steps: list[Step] = []
+        for workspace in own:
+            steps += context.held[workspace.name].prepare(context.facts[workspace.name].needs_zero)
+        steps += producer
+        steps += context.lower(statement.consumer, scope)
+        for workspace in own:
+            steps += context.held.pop(workspace.name).clean(context.names)
+            del context.stored[workspace.name]
+    return [Steps(tuple(steps))]
+
+
+def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace]) -> list[Step]:
+    """Lower a producer part by part; a workspace can be read as soon as its last writer is through."""
+    parts = producer.statements if isinstance(producer, Block) else (producer,)
+    steps: list[Step] = []
+    for place, part in enumerate(parts):
+        steps += context.lower(part, scope)
+        later = {name for other in parts[place + 1 :] for name in targets(other)}
+        for workspace in own:
+            if workspace.name in targets(part) and workspace.name not in later:
+                held = context.held[workspace.name]
+                steps += held.finish()
+                context.stored[workspace.name] = held.stored
+    return steps
+
+
+def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> HeldWorkspace:
+    kind = workspace.kind or _choose(context, workspace, statement)
+    zero = context.semiring.zero(context.value_type)
+    if kind == "scalar":
+        return _scalar(context, scope, workspace, statement, zero)
+    extents = tuple(context.extent(index) for index in workspace.indices)
+    length: Value = integer(1)
+    for extent in extents:
+        length = multiply(length, extent)
+    if kind in ("registers", "dense"):
+        return _dense(context, scope, workspace, kind, extents, length, zero)
+    if kind in ("list", "bitmap"):
+        return _list(context, scope, workspace, extents, length, zero)
+    if kind == "hashed":
+        return _hashed(context, scope, workspace, extents, zero)
+    raise ScheduleError(f"workspace({workspace.name}, {kind}): positions workspaces need a position loop around them")
+
+
+def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
+    """Choose a kind: what asks for a pattern gets a list or a map, small constant sizes registers, the rest an array."""
+    if not workspace.indices:
+        return "scalar"
+    if asks_pattern(context, workspace.name, statement.consumer):
+        return "list" if len(workspace.indices) <= LIST_MODES else "hashed"
+    length: Value = integer(1)
+    for index in workspace.indices:
+        length = multiply(length, context.extent(index))
+    if isinstance(length, Const) and int(length.value) * context.value_type.bytes <= REGISTER_BYTES:
+        return "registers"
+    return "dense"
+
+
+def asks_pattern(context: Context, name: str, consumer: Stmt) -> bool:
+    """Whether a consumer hands the entries of a workspace on to something that stores only entries."""
+    for assign in assignments(consumer):
+        if any(access.tensor == name for access in accesses(assign.value)):
+            target = assign.target.tensor
+            if target == context.result.tensor and context.assembly is not None:
+                return True
+            if isinstance(context.held.get(target), (ListWorkspace, HashedWorkspace)):
+                return True
+            held = context.held.get(target)
+            if isinstance(held, ScalarWorkspace) and held.flag is not None:
+                return True
+    return False
+
+
+def _scalar(context: Context, scope: Scope, workspace: Workspace, statement: Where, zero: Const) -> ScalarWorkspace:
+    value = Var(context.names.local(workspace.name), context.value_type)
+    flagged = asks_pattern(context, workspace.name, statement.consumer)
+    flag = Var(context.names.local(f"{workspace.name}_set"), BOOL) if flagged else None
+    return ScalarWorkspace(Stored(workspace.name, (), "", context.value_type), zero, scope.guards, value, flag)
+
+
+def _dense(
+    context: Context, scope: Scope, workspace: Workspace, kind: str, extents: tuple[Value, ...], length: Value, zero: Const
+) -> DenseWorkspace:
+    registers = kind == "registers"
+    if registers and not isinstance(length, Const):
+        raise ScheduleError(
+            f"workspace({workspace.name}, registers): its size is not a compile-time constant; give extents or split its loops"
+        )
+    array = context.names.permanent(workspace.name)
+    if not registers:
+        context.hoist(array, context.value_type, length, zero=False)
+    stored = Stored(workspace.name, dense_levels(workspace.indices, extents), array, context.value_type)
+    return DenseWorkspace(stored, zero, scope.guards, length, registers)
+
+
+def _list(context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], length: Value, zero: Const) -> ListWorkspace:
+    names, name = context.names, workspace.name
+    array, marks, keys = names.permanent(f"{name}_vals"), names.permanent(f"{name}_set"), names.permanent(f"{name}_list")
+    count = Var(names.permanent(f"{name}_count"), I64)
+    key_type = _key_type(context, workspace)
+    context.hoist(array, context.value_type, length, zero=False)
+    context.hoist(marks, BOOL, length, zero=True)
+    context.hoist(keys, key_type, length, zero=False)
+    context.hoisted[-1].before.append(Declare(count, ZERO))
+    levels = key_levels(workspace.indices, extents, keys, key_type, count)
+    return ListWorkspace(Stored(name, levels, array, context.value_type), zero, scope.guards, marks, keys, key_type, count)
+
+
+def _key_type(context: Context, workspace: Workspace) -> Type:
+    """Return 32 bits for the keys of one mode whose coordinates the result stores in 32 bits."""
+    if len(workspace.indices) == 1 and context.assembly is not None and context.narrow_result:
+        return I32
+    return I64
+
+
+def _hashed(context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], zero: Const) -> HashedWorkspace:
+    names, name = context.names, workspace.name
+    array, table, keys = names.permanent(f"{name}_vals"), names.permanent(f"{name}_map"), names.permanent(f"{name}_keys")
+    count = Var(names.permanent(f"{name}_count"), I64)
+    capacity, keys_capacity = Var(names.permanent(f"{name}_capacity"), I64), Var(names.permanent(f"{keys}_capacity"), I64)
+    start = integer(64)
+    own = context.hoisted[-1]
+    own.before += [Declare(count, ZERO), Declare(capacity, start), Declare(keys_capacity, start), Allocate(table, MAP, start)]
+    own.after.append(Free(table))
+    context.hoist(array, context.value_type, start, zero=False)
+    context.hoist(keys, I64, start, zero=False)
+    levels = key_levels(workspace.indices, extents, keys, I64, count)
+    return HashedWorkspace(Stored(name, levels, array, context.value_type), zero, scope.guards, table, keys, count, capacity, keys_capacity)

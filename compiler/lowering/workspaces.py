@@ -1,0 +1,197 @@
+"""Workspaces: how each kind is made, written, read in order, and cleaned.
+
+scalar: a local variable, with a flag where a sparse result asks whether anything was added. registers, dense: an array over the
+whole range of its indices. list: a dense array, marks, and the list of the keys that were written, sorted before it is read
+(Kjolstad et al., "Tensor algebra compilation with workspaces", section 6; Gustavson). hashed: a map from keys to slots,
+where a dense array would be too large. A key is the row-major number of a component.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..format import LevelKind
+from ..loops.nodes import (
+    BOOL,
+    I64,
+    MAP,
+    Allocate,
+    ArrayRef,
+    Call,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Grow,
+    If,
+    Load,
+    Run,
+    SetVar,
+    Store,
+    Type,
+    Var,
+)  # fmt: skip
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from .arithmetic import ONE, ZERO, add, compare, multiply
+from .levels import KeyLevel, Level, Stored
+from .names import Names
+
+FALSE, TRUE = Const(False, BOOL), Const(True, BOOL)
+
+
+@dataclass(frozen=True)
+class HeldWorkspace:
+    """A workspace in scope: what its writes and reads become.
+
+    Attributes:
+        stored: its levels and values as reads see them.
+        zero: the identity of the semiring's add.
+        depth: how many guards stood around the ``where`` that owns it.
+    """
+
+    stored: Stored
+    zero: Const
+    depth: int
+
+    def prepare(self, needs_zero: bool) -> list[Step]:
+        """Return what happens before the producer."""
+        return []
+
+    def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
+        """Return the steps that store (op "") or accumulate a value at a row-major position."""
+        return [Store(self.stored.values, position, value, op)]
+
+    def finish(self) -> list[Step]:
+        """Return what happens between producer and consumer."""
+        return []
+
+    def clean(self, names: Names) -> list[Step]:
+        """Return what happens after the consumer."""
+        return []
+
+    def slot_of_key_at(self, position: Value) -> Value:
+        """Return where the value of the entry at a position of the sorted list stands."""
+        return position
+
+
+@dataclass(frozen=True)
+class ScalarWorkspace(HeldWorkspace):
+    value: Var
+    flag: Var | None = None
+
+    def prepare(self, needs_zero: bool) -> list[Step]:
+        steps: list[Step] = [Declare(self.value, self.zero)]
+        return steps if self.flag is None else [*steps, Declare(self.flag, FALSE)]
+
+    def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
+        steps: list[Step] = [SetVar(self.value, value, op)]
+        return steps if self.flag is None else [*steps, SetVar(self.flag, TRUE)]
+
+
+@dataclass(frozen=True)
+class DenseWorkspace(HeldWorkspace):
+    """``length`` values over the whole range; registers are made anew in every iteration around, memory only once."""
+
+    length: Value
+    registers: bool
+
+    def prepare(self, needs_zero: bool) -> list[Step]:
+        if self.registers:
+            return [Allocate(self.stored.values, self.stored.type, self.length, "registers", needs_zero)]
+        return [Fill(self.stored.values, ZERO, self.length, self.zero)] if needs_zero else []
+
+
+@dataclass(frozen=True)
+class ListWorkspace(HeldWorkspace):
+    marks: str
+    keys: str
+    key_type: Type
+    count: Var
+
+    def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
+        key = Var(names.local("key"), I64)
+        first = Steps((
+            Store(self.marks, key, TRUE),
+            Store(self.keys, self.count, key),
+            SetVar(self.count, ONE, "+"),
+            Store(self.stored.values, key, value),
+        ))  # fmt: skip
+        again = Steps((Store(self.stored.values, key, value, op),))
+        return [Declare(key, position), If(Load(self.marks, key, BOOL), again, first)]
+
+    def finish(self) -> list[Step]:
+        return [Run("sort", (ArrayRef(self.keys, self.key_type), self.count))]
+
+    def clean(self, names: Names) -> list[Step]:
+        place = Var(names.local("n"), I64)
+        unmark = Store(self.marks, Load(self.keys, place, self.key_type), FALSE)
+        return [For(place, ZERO, self.count, Steps((unmark,))), SetVar(self.count, ZERO)]
+
+    def slot_of_key_at(self, position: Value) -> Value:
+        return Load(self.keys, position, self.key_type)
+
+
+@dataclass(frozen=True)
+class HashedWorkspace(HeldWorkspace):
+    map: str
+    keys: str
+    count: Var
+    capacity: Var
+    keys_capacity: Var
+
+    def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
+        slot = Var(names.local("slot"), I64)
+        new = Steps((
+            SetVar(self.count, ONE, "+"),
+            Grow(self.stored.values, self.stored.type, self.capacity, self.count),
+            Store(self.stored.values, slot, value),
+        ))  # fmt: skip
+        again = Steps((Store(self.stored.values, slot, value, op),))
+        insert = Call("map_insert", (ArrayRef(self.map, MAP), position), I64)
+        return [Declare(slot, insert), If(compare("==", slot, self.count), new, again)]
+
+    def finish(self) -> list[Step]:
+        place = Var("n", I64)
+        copy = Store(self.keys, place, Call("map_key", (ArrayRef(self.map, MAP), place), I64))
+        return [
+            Grow(self.keys, I64, self.keys_capacity, self.count),
+            For(place, ZERO, self.count, Steps((copy,))),
+            Run("sort", (ArrayRef(self.keys, I64), self.count)),
+        ]
+
+    def clean(self, names: Names) -> list[Step]:
+        return [Run("map_clear", (ArrayRef(self.map, MAP),)), SetVar(self.count, ZERO)]
+
+    def slot_of_key_at(self, position: Value) -> Value:
+        return Call("map_find", (ArrayRef(self.map, MAP), Load(self.keys, position, I64)), I64)
+
+
+def dense_levels(indices: tuple[str, ...], extents: tuple[Value, ...]) -> tuple[Level, ...]:
+    return tuple(Level(LevelKind.DENSE, index, extent) for index, extent in zip(indices, extents, strict=True))
+
+
+def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, key_type: Type, count: Value) -> tuple[Level, ...]:
+    """Return the modes of a sorted list of keys as levels that are stepped through."""
+    levels = []
+    for mode, (index, extent) in enumerate(zip(indices, extents, strict=True)):
+        stride: Value = ONE
+        for inner in extents[mode + 1 :]:
+            stride = multiply(stride, inner)
+        last = mode == len(indices) - 1
+        kind = LevelKind.COMPRESSED if mode == 0 else LevelKind.SINGLETON
+        levels.append(
+            KeyLevel(
+                kind, index, extent, last, crd=keys, crd_type=key_type, length=count, stride=stride, first=mode == 0, leading=mode == 0
+            )
+        )
+    return tuple(levels)
+
+
+def row_major(levels: tuple[Level, ...], coordinates: dict[str, Value]) -> Value:
+    """Return the key of a component."""
+    key: Value = ZERO
+    for level in levels:
+        key = add(multiply(key, level.extent), coordinates[level.index])
+    return key
