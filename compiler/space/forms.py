@@ -1,0 +1,139 @@
+"""Algebraic rewrites: the pointwise expressions that compute the same sums (Ahrens et al., section 6.1).
+
+Associativity and commutativity are in the representation: sums and products are n-ary, and equal operands in another
+order are equal (``canonical_text``). Distributivity is applied at every subset of the places where a product stands over
+a sum. Addends are summed in one assignment, or accumulate one after another, each in loops of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from ..notation.nodes import Add, Assignment, Div, Expr, Mul, Neg
+from ..notation.printer import show
+from ..notation.terms import Term, terms
+
+
+@dataclass(frozen=True)
+class Sum(Expr):
+    """The sum of an expression over indices that are bound by it, inside a larger expression."""
+
+    over: tuple[str, ...]
+    operand: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return Sum(self.over, *children, span=self.span)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write the right-hand side.
+
+    Attributes:
+        addends: each accumulates into the result on its own; its value is summed over ``reduced`` as a whole.
+    """
+
+    addends: tuple[Term, ...]
+
+
+def rewritings(assignment: Assignment) -> tuple[Form, ...]:
+    """Return the different forms of an assignment, the one closest to what was written first."""
+    free = frozenset(assignment.target.indices)
+    choices = [[Term(term.reduced, value) for value in expansions(term.value)] for term in terms(assignment.value, free)]
+    forms: dict[str, Form] = {}
+    for chosen in product(*choices):
+        for addends in (chosen, _apart(chosen), _joined(chosen)):
+            text = " ; ".join(sorted(canonical_text(Sum(addend.reduced, addend.value)) for addend in addends))
+            forms.setdefault(text, Form(addends))
+    return tuple(forms.values())
+
+
+def _apart(addends: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Let every addend of a sum accumulate on its own."""
+    return tuple(Term(addend.reduced, value) for addend in addends for value in _addends(addend.value))
+
+
+def _addends(value: Expr) -> tuple[Expr, ...]:
+    return value.operands if isinstance(value, Add) else (value,)
+
+
+def _joined(addends: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Put everything into one assignment; addends that are reduced become sums inside it."""
+    if len(addends) == 1:
+        return addends
+    values = [value for term in addends for value in (_addends(term.value) if not term.reduced else (Sum(term.reduced, term.value),))]
+    return (Term((), Add(tuple(values))),)
+
+
+def expansions(value: Expr) -> tuple[Expr, ...]:
+    """Return every expression that distribution of products over sums gives, the given one first; nested sums and products are merged."""
+    first = flattened(value)
+    found = {canonical_text(first): first}
+    pending = [first]
+    while pending:
+        for step in _distributions(pending.pop(0)):
+            result = flattened(step)
+            if found.setdefault(canonical_text(result), result) is result:
+                pending.append(result)
+    return tuple(found.values())
+
+
+def _distributions(value: Expr) -> Iterator[Expr]:
+    """Yield what one application of distributivity, anywhere in the expression, gives."""
+    for place, child in enumerate(value.children):
+        for changed in _distributions(child):
+            yield value.rebuild((*value.children[:place], changed, *value.children[place + 1 :]))
+    match value:
+        case Mul(operands):
+            for place, operand in enumerate(operands):
+                if isinstance(operand, Add):
+                    yield Add(tuple(Mul((*operands[:place], part, *operands[place + 1 :])) for part in operand.operands))
+        case Neg(Add(operands)):
+            yield Add(tuple(Neg(part) for part in operands))
+        case Div(Add(operands), denominator):
+            yield Add(tuple(Div(part, denominator) for part in operands))
+        case _:
+            pass
+
+
+def flattened(value: Expr) -> Expr:
+    """Merge sums into sums and products into products, move signs out of products, cancel double signs."""
+    value = value.rebuild(tuple(flattened(child) for child in value.children)) if value.children else value
+    match value:
+        case Add(operands):
+            return Add(tuple(part for operand in operands for part in _addends(operand)))
+        case Mul(operands):
+            bare = [operand.operand if isinstance(operand, Neg) else operand for operand in operands]
+            factors = tuple(part for operand in bare for part in (operand.operands if isinstance(operand, Mul) else (operand,)))
+            odd = sum(isinstance(operand, Neg) for operand in operands) % 2
+            return Neg(Mul(factors)) if odd else Mul(factors)
+        case Neg(Neg(operand)):
+            return operand
+        case _:
+            return value
+
+
+def canonical_text(value: Expr, leaf: Callable[[Expr], str] = show) -> str:
+    """Return a text that is equal for expressions that differ only in the order of addends and factors.
+
+    ``leaf`` writes what is neither a sum, a product, a quotient nor a sign.
+    """
+    match value:
+        case Add(operands):
+            return "(" + " + ".join(sorted(canonical_text(operand, leaf) for operand in operands)) + ")"
+        case Mul(operands):
+            return "(" + " * ".join(sorted(canonical_text(operand, leaf) for operand in operands)) + ")"
+        case Neg(operand):
+            return f"-{canonical_text(operand, leaf)}"
+        case Div(numerator, denominator):
+            return f"({canonical_text(numerator, leaf)} / {canonical_text(denominator, leaf)})"
+        case Sum(over, operand):
+            return f"sum[{','.join(sorted(over))}]{canonical_text(operand, leaf)}"
+        case _:
+            return leaf(value)

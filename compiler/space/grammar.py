@@ -1,0 +1,120 @@
+"""Sets of trees given by rules: how many there are, the n-th one, the place of a given one, without listing them.
+
+A symbol stands for a set of trees. It has alternatives; an alternative is a label, some free binary choices, and one
+symbol for each subtree. The schedule space is such a grammar (DESIGN section 2): what may follow depends on what was
+decided before only through the symbol, so counts are memoized by symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Symbol = TypeVar("Symbol", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Alternative(Generic[Symbol]):
+    """One way to continue from a symbol.
+
+    Attributes:
+        label: what is decided here; distinct among the alternatives of one symbol.
+        parts: the symbols of the subtrees, decided independently of one another.
+        bits: how many independent binary choices are made here.
+    """
+
+    label: Hashable
+    parts: tuple[Symbol, ...] = ()
+    bits: int = 0
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A tree of the set: the alternative taken, its binary choices as a number below ``2 ** bits``, its subtrees."""
+
+    label: Hashable
+    choices: int
+    parts: tuple[Derivation, ...]
+
+
+class Grammar(Generic[Symbol]):
+    """A set of trees for every symbol.
+
+    Args:
+        alternatives: the alternatives of a symbol, in canonical order. No symbol may lead back to itself.
+    """
+
+    def __init__(self, alternatives: Callable[[Symbol], Sequence[Alternative[Symbol]]]) -> None:
+        self._expand = alternatives
+        self._alternatives: dict[Symbol, tuple[tuple[Alternative[Symbol], int], ...]] = {}
+
+    def alternatives(self, symbol: Symbol) -> tuple[tuple[Alternative[Symbol], int], ...]:
+        """Return the alternatives that lead to at least one tree, each with the number of its trees."""
+        known = self._alternatives.get(symbol)
+        if known is None:
+            counted = ((option, prod(map(self.count, option.parts)) << option.bits) for option in self._expand(symbol))
+            known = self._alternatives[symbol] = tuple((option, count) for option, count in counted if count)
+        return known
+
+    def count(self, symbol: Symbol) -> int:
+        """Return the number of trees."""
+        return sum(count for _, count in self.alternatives(symbol))
+
+    def derivation(self, symbol: Symbol, rank: int) -> Derivation:
+        """Return the tree at a place of the canonical order. Raises IndexError outside ``0 <= rank < count``."""
+        if rank < 0:
+            raise IndexError(rank)
+        for option, count in self.alternatives(symbol):
+            if rank >= count:
+                rank -= count
+                continue
+            rank, choices = divmod(rank, 1 << option.bits)
+            parts = []
+            for part in reversed(option.parts):
+                rank, place = divmod(rank, self.count(part))
+                parts.append(self.derivation(part, place))
+            return Derivation(option.label, choices, tuple(reversed(parts)))
+        raise IndexError(rank)
+
+    def rank(self, symbol: Symbol, derivation: Derivation) -> int | None:
+        """Return the place of a tree in the canonical order, or None if it is not in the set."""
+        before = 0
+        for option, count in self.alternatives(symbol):
+            if option.label != derivation.label:
+                before += count
+                continue
+            if len(option.parts) != len(derivation.parts) or not 0 <= derivation.choices < 1 << option.bits:
+                return None
+            place = 0
+            for part, tree in zip(option.parts, derivation.parts, strict=True):
+                inner = self.rank(part, tree)
+                if inner is None:
+                    return None
+                place = place * self.count(part) + inner
+            return before + (place << option.bits) + derivation.choices
+        return None
+
+    def derivations(self, symbol: Symbol) -> Iterator[Derivation]:
+        """Yield every tree once, in canonical order."""
+        for option, _ in self.alternatives(symbol):
+            for parts in self._products(option.parts):
+                for choices in range(1 << option.bits):
+                    yield Derivation(option.label, choices, parts)
+
+    def _products(self, parts: tuple[Symbol, ...]) -> Iterator[tuple[Derivation, ...]]:
+        if len(parts) <= 1:
+            yield from ((tree,) for part in parts for tree in self.derivations(part)) if parts else ((),)
+            return
+        for first in self.derivations(parts[0]):
+            for rest in self._products(parts[1:]):
+                yield (first, *rest)
+
+
+def subsets(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
+    """Yield every subset, in the order of binary numbers with the first item as the lowest digit."""
+    for flags in product((False, True), repeat=len(items)):
+        yield tuple(item for item, taken in zip(items, reversed(flags), strict=True) if taken)

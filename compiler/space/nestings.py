@@ -1,0 +1,193 @@
+"""Forall nestings: in which loops the statements of a grouping stand, and which loops they share (section 6.3).
+
+A scope holds statements and the loops that they still need. Either one loop goes around all of them, or the scope is cut:
+statements part from those that consume them, and each side keeps the loops that it needs. What is cut at one place makes
+nested where statements whose order does not matter, so cuts of several workspaces with no loop in between are one choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+from ..notation.nodes import Access
+from .grammar import Alternative, subsets
+from .groupings import Grouping
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop over ``index`` is opened around everything in the scope. The binary choices are protocols (``protocol_modes``)."""
+
+    index: str
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The scope falls apart into these sets of statements, producers before consumers."""
+
+    parts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """No loop is left: the statement is executed."""
+
+    statement: int
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Statements that share all loops opened so far.
+
+    Attributes:
+        statements: their numbers, ascending.
+        loops: the loops that they still need, in canonical order.
+        fresh: no loop was opened since the last cut.
+        depth: how many loops may still be nested here; None: any number.
+        given: (workspace, its indices) for the workspaces that these statements read and others fill.
+    """
+
+    statements: tuple[int, ...]
+    loops: tuple[str, ...]
+    fresh: bool = True
+    depth: int | None = None
+    given: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+class Nestings:
+    """The loop nests of one grouping.
+
+    Args:
+        grouping: the statements.
+        sparse: tensors whose reads have a protocol to choose.
+        both_operators: as in ``groupings``: a producer with "+=" need not sum anything inside its where.
+        workspace_modes: workspaces may not have more modes than this; None: any number.
+        protocols: whether protocols are chosen too.
+    """
+
+    def __init__(
+        self,
+        grouping: Grouping,
+        sparse: frozenset[str],
+        both_operators: bool = False,
+        workspace_modes: int | None = None,
+        protocols: bool = True,
+    ) -> None:
+        self.grouping = grouping
+        self.sparse = sparse
+        self.both_operators = both_operators
+        self.workspace_modes = workspace_modes
+        self.protocols = protocols
+        self._alternatives: dict[Scope, tuple[Alternative[Scope], ...]] = {}
+
+    def top(self, depth: int | None = None) -> Scope:
+        """Return the scope of the whole program."""
+        everything = tuple(range(len(self.grouping.statements)))
+        return Scope(everything, self.ordered(self.needs(everything)), depth=depth)
+
+    def needs(self, statements: tuple[int, ...]) -> frozenset[str]:
+        return frozenset().union(*(self.grouping.statements[number].needs for number in statements))
+
+    def ordered(self, names: frozenset[str]) -> tuple[str, ...]:
+        return tuple(name for name in self.grouping.loops if name in names)
+
+    def alternatives(self, scope: Scope) -> tuple[Alternative[Scope], ...]:
+        """Return the ways to continue, loops first; some may lead nowhere."""
+        known = self._alternatives.get(scope)
+        if known is None:
+            known = self._alternatives[scope] = tuple(self._continuations(scope))
+        return known
+
+    def continued(self, scope: Scope, label: Hashable) -> tuple[Scope, ...] | None:
+        """Return the scopes that one way to continue leads to, or None if there is no such way."""
+        return next((option.parts for option in self.alternatives(scope) if option.label == label), None)
+
+    def _continuations(self, scope: Scope) -> list[Alternative[Scope]]:
+        if len(scope.statements) == 1 and not scope.loops:
+            return [Alternative(Run(scope.statements[0]))]
+        found = [self._opened(scope, name) for name in scope.loops if self._may_open(scope, name)]
+        whole = len(scope.statements) == len(self.grouping.statements)
+        if len(scope.statements) > 1 and (whole or not scope.fresh):
+            found += [self._cut(scope, edges) for edges in self._cuts(scope)]
+        return found
+
+    def _opened(self, scope: Scope, name: str) -> Alternative[Scope]:
+        rest = tuple(other for other in scope.loops if other != name)
+        depth = None if scope.depth is None else scope.depth - 1
+        inner = Scope(scope.statements, rest, False, depth, scope.given)
+        return Alternative(Loop(name), (inner,), len(self.protocol_modes(scope, name)) if self.protocols else 0)
+
+    def _may_open(self, scope: Scope, name: str) -> bool:
+        if scope.depth is not None and scope.depth < 1:
+            return False
+        if len(scope.statements) == 1:
+            return True
+        if len(set(self.grouping.roots()).intersection(scope.statements)) > 1 and name not in self.grouping.target.indices:
+            return False
+        binders = (number for number in scope.statements if name in self.grouping.statements[number].summed)
+        return all(self.grouping.subtree(number).issuperset(scope.statements) for number in binders)
+
+    def protocol_modes(self, scope: Scope, name: str) -> tuple[tuple[int, int, int], ...]:
+        """Return (statement, read, mode) of the sparse modes whose coordinate is known once a loop over ``name`` is open."""
+        given = dict(scope.given)
+        return tuple(
+            (number, place, mode)
+            for number in scope.statements
+            for place, indices in enumerate(self.read_indices(number, given))
+            for mode, names in enumerate(indices)
+            if name in names and not any(other in scope.loops for other in names if other != name)
+        )
+
+    def read_indices(self, number: int, given: dict[int, tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:
+        """Yield, for each sparse operand of a statement and then each workspace, the indices of each of its modes."""
+        yield from (_modes(access) for access in self.grouping.operands(number) if access.tensor in self.sparse)
+        yield from (tuple((name,) for name in given.get(other, ())) for other in self.grouping.workspaces(number))
+
+    def _cuts(self, scope: Scope) -> Iterator[frozenset[int]]:
+        """Yield the sets of statements that part from what consumes them; several roots part all at once."""
+        inside = set(scope.statements)
+        inner = [number for number in scope.statements if self.grouping.statements[number].parent in inside]
+        roots = [number for number in scope.statements if number not in inner]
+        for chosen in subsets(inner):
+            if (chosen or len(roots) > 1) and all(self._may_cut(scope, number) for number in chosen):
+                yield frozenset((*chosen, *roots))
+
+    def _may_cut(self, scope: Scope, number: int) -> bool:
+        statement = self.grouping.statements[number]
+        if self.workspace_modes is not None and len(statement.carries.intersection(scope.loops)) > self.workspace_modes:
+            return False
+        if statement.operator == "=" or self.both_operators:
+            return True
+        return not (statement.needs - statement.carries).isdisjoint(scope.loops)
+
+    def _cut(self, scope: Scope, tops: frozenset[int]) -> Alternative[Scope]:
+        inside = set(scope.statements)
+        parts: dict[int, list[int]] = {number: [] for number in sorted(tops)}
+        for number in scope.statements:
+            top = number
+            while top not in tops:
+                parent = self.grouping.statements[top].parent
+                assert parent in inside
+                top = parent
+            parts[top].append(number)
+        given = dict(scope.given) | {
+            number: self.ordered(self.grouping.statements[number].carries.intersection(scope.loops)) for number in tops
+        }
+        scopes = tuple(self._part(scope, tuple(statements), given) for statements in parts.values())
+        return Alternative(Cut(tuple(part.statements for part in scopes)), scopes)
+
+    def _part(self, scope: Scope, statements: tuple[int, ...], given: dict[int, tuple[str, ...]]) -> Scope:
+        needed = self.needs(statements)
+        read = sorted({other for number in statements for other in self.grouping.workspaces(number)}.difference(statements))
+        return Scope(
+            statements,
+            tuple(name for name in scope.loops if name in needed),
+            True,
+            scope.depth,
+            tuple((other, given[other]) for other in read),
+        )
+
+
+def _modes(access: Access) -> tuple[tuple[str, ...], ...]:
+    return tuple(subscript.indices for subscript in access.subscripts)
