@@ -31,7 +31,7 @@ def matmul(left: Tensor, right: Any) -> Any:
     sparse = right if isinstance(right, Tensor) else read(right)
     dense = dense_array(right) if sparse is None else sparse.to_numpy() if sparse.order == 1 else None
     shape: tuple[int, ...] = dense.shape if dense is not None else sparse.shape if sparse is not None else ()
-    if left.order == 0 or len(shape) not in (1, 2) or left.shape[-1] != shape[0]:
+    if left.order == 0 or len(shape) not in (1, 2) or left.shape[-1:] != shape[:1]:
         raise _mismatch(left.shape, shape)
     if dense is not None:
         return np.asarray(_as_matrix(left) @ dense).reshape(left.shape[:-1] + shape[1:])
@@ -100,7 +100,7 @@ def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
         return from_entries(shape, columns, values)
     summed = sort_entries(Entries(shape, columns, values), (0,))
     dense: NDArray[Any] = np.zeros(shape, total)
-    dense[summed.coordinates[0]] = summed.values
+    dense[summed.columns[0]] = summed.values
     return dense
 
 

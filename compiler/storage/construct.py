@@ -119,7 +119,12 @@ def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, d
     kind = checked_dtype(values.dtype)
     values = cast_values(values, dtype or kind)
     fill = checked_fill(0 if fill_value is None else fill_value, values.dtype)
-    return from_entries(extents, coordinates, values, format, fill)
+    packed = from_entries(extents, coordinates, values, format, fill)
+    if not np.may_share_memory(packed.values, values):
+        return packed
+    # coordinates and values are loose parts, which the caller may use again: only whole arrays are shared
+    levels = tuple(LevelArrays(arrays.pos, None if arrays.crd is None else arrays.crd.copy()) for arrays in packed.levels)
+    return Tensor(packed.shape, packed.format, levels, packed.values.copy(), fill)
 
 
 def _coordinate_array(given: Any, values: NDArray[Any]) -> NDArray[Any]:

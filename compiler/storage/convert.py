@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from ..errors import FormatError
-from ..format import Format
+from ..format import Format, LevelKind
+from .kernels import active
 from .pack import pack
-from .tensor import Tensor
+from .tensor import LevelArrays, Tensor
 from .unpack import unpack
+
+_ROWS = (LevelKind.DENSE, LevelKind.COMPRESSED)
 
 
 def convert(tensor: Tensor, format: Format) -> Tensor:
@@ -19,4 +22,15 @@ def convert(tensor: Tensor, format: Format) -> Tensor:
         raise FormatError(f"format '{format}' has {len(format)} levels, but the tensor has {tensor.order} modes")
     if format == tensor.format:
         return tensor
+    if format.levels == tensor.format.levels == _ROWS and len(tensor.values):
+        return _transposed(tensor, format)
     return pack(unpack(tensor, drop_padding=True), format, tensor.fill_value)
+
+
+def _transposed(tensor: Tensor, format: Format) -> Tensor:
+    """Store a dense level above a compressed one the other way round, which needs neither sorting nor columns."""
+    arrays = tensor.levels[1]
+    assert arrays.pos is not None
+    assert arrays.crd is not None
+    pos, crd, values = active().transpose(arrays.pos, arrays.crd, tensor.values, tensor.shape[tensor.format.order[1]])
+    return Tensor(tensor.shape, format, (LevelArrays(), LevelArrays(pos, crd)), values, tensor.fill_value)

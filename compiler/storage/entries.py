@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .aligned import index_dtype
+from .kernels import active
 
 
 @dataclass(frozen=True)
@@ -30,67 +34,50 @@ class Entries:
         return len(self.values)
 
 
-def sort_entries(entries: Entries, order: tuple[int, ...]) -> Entries:
-    """Return the entries sorted lexicographically by the modes of ``order``, duplicates summed in their given order."""
-    if entries.sorted_by == order or (entries.sorted_by is not None and len(entries) < 2):
-        return replace(entries, sorted_by=order)
-    if not order:
-        return _summed_scalar(entries)
-    first = first_differences(entries, order)
-    if (first < 0).any():
-        permutation = _sorting_permutation(entries, _modes_to_sort(entries.sorted_by, order))
-        columns = tuple(column[permutation] for column in entries.coordinates)
-        entries = Entries(entries.shape, columns, entries.values[permutation], entries.sorted_by and order)
-        if entries.sorted_by is None:
-            first = first_differences(entries, order)
-    if entries.sorted_by is not None or (first < len(order)).all():
-        return replace(entries, sorted_by=order)
-    return _summed(entries, first < len(order), order)
+@dataclass(frozen=True)
+class SortedEntries:
+    """Entries in lexicographic order of their levels, each coordinate tuple once.
 
-
-def first_differences(entries: Entries, order: tuple[int, ...]) -> NDArray[np.int8]:
-    """Return for each entry the first level at which it is greater than its predecessor.
-
-    0 for the first entry, ``len(order)`` for an equal one, -1 where the entry is smaller (not sorted).
+    Args:
+        columns: coordinates by level, outermost first, int32 where the extent allows.
+        values: one value an entry.
     """
-    count = len(entries)
-    first = np.full(count, len(order), np.int8)
-    for level in reversed(range(len(order))):
-        column = entries.coordinates[order[level]]
-        first[1:][column[1:] > column[:-1]] = level
-        first[1:][column[1:] < column[:-1]] = -1
-    first[:1] = 0
-    return first
+
+    columns: tuple[NDArray[Any], ...]
+    values: NDArray[Any]
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self.values)
+
+    @cached_property
+    def differences(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        """The first level at which each entry differs from the one before (0 for entry 0), and how many differ at each."""
+        return active().first_differences(self.columns)
+
+    def heads(self, level: int) -> int:
+        """Return how many distinct coordinate tuples the levels down to ``level`` hold."""
+        return len(self) if level == len(self.columns) - 1 else int(self.differences[1][: level + 1].sum())
 
 
-def _modes_to_sort(known: tuple[int, ...] | None, order: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the leading modes of ``order`` that a stable sort has to look at, given the order that already holds."""
-    if known is None:
-        return order
-    for count in range(len(order)):
-        if tuple(mode for mode in known if mode not in order[:count]) == order[count:]:
-            return order[:count]
-    return order
-
-
-def _sorting_permutation(entries: Entries, modes: tuple[int, ...]) -> NDArray[np.intp]:
-    widths = [max(0, entries.shape[mode] - 1).bit_length() for mode in modes]
-    if sum(widths) > 63:
-        return np.lexsort([entries.coordinates[mode] for mode in reversed(modes)])
-    key = np.zeros(len(entries), np.int64)
-    for mode, width in zip(modes, widths, strict=True):
-        key <<= width
-        key |= entries.coordinates[mode]
-    return np.argsort(key, kind="stable")
-
-
-def _summed(entries: Entries, new: NDArray[np.bool_], order: tuple[int, ...]) -> Entries:
-    heads = np.flatnonzero(new)
-    values = np.add.reduceat(entries.values, heads).astype(entries.values.dtype, copy=False)
-    return Entries(entries.shape, tuple(column[heads] for column in entries.coordinates), values, order)
-
-
-def _summed_scalar(entries: Entries) -> Entries:
+def sort_entries(entries: Entries, order: tuple[int, ...]) -> SortedEntries:
+    """Return the entries sorted lexicographically by the modes of ``order``, duplicates summed in their given order."""
     values = entries.values
-    total = values if len(values) < 2 else np.add.reduce(values, keepdims=True, dtype=values.dtype)
-    return Entries((), (), total, ())
+    if not order:
+        return SortedEntries((), values if len(values) < 2 else np.add.reduce(values, keepdims=True, dtype=values.dtype))
+    extents = tuple(entries.shape[mode] for mode in order)
+    columns = tuple(np.ascontiguousarray(entries.coordinates[mode], index_dtype(entries.shape[mode])) for mode in order)
+    kernels = active()
+    unique = entries.sorted_by is not None
+    if entries.sorted_by == order or (not unique and kernels.order_state(columns) == 0):
+        return SortedEntries(columns, values)
+    return SortedEntries(*kernels.sort(columns, extents, values, _modes_to_sort(entries.sorted_by, order), unique))
+
+
+def _modes_to_sort(known: tuple[int, ...] | None, order: tuple[int, ...]) -> int:
+    """Return how many leading modes of ``order`` a stable sort has to look at, given the order that already holds."""
+    if known is not None:
+        for count in range(len(order)):
+            if tuple(mode for mode in known if mode not in order[:count]) == order[count:]:
+                return count
+    return len(order)

@@ -12,6 +12,7 @@ from ..format import Format, parse_format
 from .aligned import index_dtype
 from .dtypes import cast_values, checked_dtype, checked_fill
 from .entries import Entries
+from .kernels import active
 from .pack import pack
 from .tensor import LevelArrays, Tensor
 
@@ -98,30 +99,18 @@ def _from_compressed(shape: Any, format: Format, pos: NDArray[Any], crd: NDArray
     """Take the three arrays of CSR or CSC as they are where they are canonical, else sort them and sum duplicates."""
     shape = tuple(int(extent) for extent in shape)
     rows, columns = (shape[mode] for mode in format.order)
-    _check_segments(pos, rows, len(crd), len(values))
-    crd, values = crd[: int(pos[-1])], cast_values(values[: int(pos[-1])], checked_dtype(values.dtype))
-    if len(crd) and (int(crd.min()) < 0 or int(crd.max()) >= columns):
+    pos, crd = (np.ascontiguousarray(array, array.dtype if array.dtype in (np.int32, np.int64) else np.int64) for array in (pos, crd))
+    state = 3 if len(pos) != rows + 1 else active().check_segments(pos, crd, min(len(crd), len(values)), columns)
+    if state == 3:
+        raise DataError(f"the sparse array is broken: its {len(pos)} positions do not delimit {rows} segments of {len(crd)} indices")
+    if state == 2:
         raise DataError(f"the sparse array is broken: its indices go from {crd.min()} to {crd.max()}, but the extent is {columns}")
-    pos, crd = (array if array.dtype in (np.int32, np.int64) else array.astype(np.int64) for array in (pos, crd))
-    if not _strictly_increasing_in_segments(pos, crd):
-        outer = np.repeat(np.arange(rows, dtype=index_dtype(rows)), np.diff(pos))
+    crd, values = crd[: int(pos[-1])], cast_values(values[: int(pos[-1])], checked_dtype(values.dtype))
+    if state == 1:
+        outer = active().expand(pos, None, index_dtype(rows))
         by_mode = (outer, crd) if format.order == (0, 1) else (crd, outer)
         return pack(Entries(shape, by_mode, values), format)
-    return Tensor(shape, format, (LevelArrays(), LevelArrays(np.ascontiguousarray(pos), np.ascontiguousarray(crd))), values)
-
-
-def _check_segments(pos: NDArray[Any], rows: int, stored: int, values: int) -> None:
-    if len(pos) != rows + 1 or int(pos[0]) != 0 or (np.diff(pos) < 0).any() or int(pos[-1]) > min(stored, values):
-        raise DataError(
-            f"the sparse array is broken: its {len(pos)} positions do not delimit {rows} segments of {stored} indices and {values} values"
-        )
-
-
-def _strictly_increasing_in_segments(pos: NDArray[Any], crd: NDArray[Any]) -> bool:
-    """Return whether every descent of the coordinates falls on the beginning of a segment."""
-    descents = crd[1:] <= crd[:-1]
-    begins = np.unique(pos[(pos > 0) & (pos < len(crd))]) - 1
-    return int(np.count_nonzero(descents)) == int(np.count_nonzero(descents[begins]))
+    return Tensor(shape, format, (LevelArrays(), LevelArrays(pos, crd)), values)
 
 
 def _from_columns(shape: Any, columns: tuple[NDArray[Any], ...], values: NDArray[Any], fill_value: Any = 0) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,14 +32,17 @@ def to_scipy(tensor: Tensor) -> scipy.sparse.sparray:
         )
     if tensor.order == 0:
         raise DataError("SciPy's arrays have at least one dimension; the scalar is .values[0]")
-    for name, kind in (("csr", scipy.sparse.csr_array), ("csc", scipy.sparse.csc_array)):
+    constructors: dict[str, Any] = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array, "coo": scipy.sparse.coo_array}
+    for name in ("csr", "csc"):
         if tensor.order == 2 and tensor.format == parse_format(name, 2):
-            # pos and crd of different widths would make SciPy copy; it wants one width anyway
-            array = kind((tensor.values, tensor.levels[1].crd, tensor.levels[1].pos), shape=tensor.shape, copy=False)
-            array.has_canonical_format = True
-            return array
-    entries = sort_entries(unpack(tensor, drop_padding=True), tuple(range(tensor.order)))
-    coordinates = tuple(np.ascontiguousarray(column) for column in entries.coordinates)
-    array = scipy.sparse.coo_array((entries.values, coordinates), shape=tensor.shape, copy=tensor.values is entries.values)
+            parts = (tensor.values, tensor.levels[1].crd, tensor.levels[1].pos)
+            return _canonical(constructors[name](parts, shape=tensor.shape, copy=False))
+    found = sort_entries(unpack(tensor, drop_padding=True), tuple(range(tensor.order)))
+    shared = np.may_share_memory(found.values, tensor.values)
+    return _canonical(constructors["coo"]((found.values.copy() if shared else found.values, found.columns), shape=tensor.shape))
+
+
+def _canonical(array: Any) -> Any:
+    """Tell SciPy that an array is sorted and free of duplicates, which it would look for otherwise."""
     array.has_canonical_format = True
     return array

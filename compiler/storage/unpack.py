@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..format import LevelKind
+from .aligned import index_dtype
 from .dtypes import equals_fill
 from .entries import Entries, sort_entries
+from .kernels import active
 from .tensor import Tensor, level_extent
 
 
@@ -17,7 +21,7 @@ def count_entries(tensor: Tensor) -> int:
     """Return the number of stored entries: positions of the last level that no free hash slot leads to."""
     if LevelKind.HASHED not in tensor.format.levels:
         return len(tensor.values)
-    return len(_walk(tensor)[1])
+    return _walk(tensor).count
 
 
 def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
@@ -28,9 +32,9 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
         drop_padding: leave out what only a dense level has put there: fill values below a dense last level, and fill
             values at coordinate 0 of a singleton below a dense level. Explicit zeros of other levels stay.
     """
-    columns, positions = _walk(tensor)
-    values = tensor.values if len(positions) == len(tensor.values) else tensor.values[positions]
-    by_mode = tuple(columns[tensor.format.level_of(mode)] for mode in range(tensor.order))
+    walk = _walk(tensor)
+    values = tensor.values if walk.positions is None else active().gather(tensor.values, walk.positions)
+    by_mode = tuple(walk.columns[tensor.format.level_of(mode)] for mode in range(tensor.order))
     hashed = LevelKind.HASHED in tensor.format.levels
     entries = Entries(tensor.shape, by_mode, values, None if hashed else tensor.format.order)
     padded = _padding(tensor, entries) if drop_padding else None
@@ -44,9 +48,10 @@ def to_coordinates(tensor: Tensor) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return (coordinates of shape (order, nnz), values), lexicographic in mode order."""
     entries = sort_entries(unpack(tensor), tuple(range(tensor.order)))
     coordinates = np.empty((tensor.order, len(entries)), np.int64)
-    for mode, column in enumerate(entries.coordinates):
+    for mode, column in enumerate(entries.columns):
         coordinates[mode] = column
-    return coordinates, entries.values.copy()
+    shared = np.may_share_memory(entries.values, tensor.values)
+    return coordinates, entries.values.copy() if shared else entries.values
 
 
 def to_dense(tensor: Tensor) -> NDArray[Any]:
@@ -60,41 +65,65 @@ def to_dense(tensor: Tensor) -> NDArray[Any]:
     return dense
 
 
-def _walk(tensor: Tensor) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-    """Return the coordinate columns by level, and the position in the last level, of every stored entry."""
-    columns: list[NDArray[Any]] = []
-    positions = np.zeros(1, np.int64)
+@dataclass(frozen=True)
+class _Walk:
+    """Where a walk down the levels stands.
+
+    Args:
+        columns: the coordinates, by level, of the positions that were reached.
+        positions: the positions reached; None while they are all positions of the level, in order.
+        count: how many were reached.
+    """
+
+    columns: tuple[NDArray[Any], ...] = ()
+    positions: NDArray[np.int64] | None = None
+    count: int = 1
+
+    def down(self, repeated: Callable[[NDArray[Any]], NDArray[Any]], column: NDArray[Any], positions: NDArray[np.int64] | None) -> _Walk:
+        """Return the walk one level further, the columns so far repeated for the children."""
+        return _Walk((*(repeated(above) for above in self.columns), column), positions, len(column))
+
+
+def _walk(tensor: Tensor) -> _Walk:
+    """Return the coordinates and positions of every stored entry."""
+    walk = _Walk()
     for level, (kind, arrays) in enumerate(zip(tensor.format.levels, tensor.levels, strict=True)):
         if kind is LevelKind.DENSE:
-            extent = level_extent(tensor, level)
-            counts = np.full(len(positions), extent)
-            coordinates = np.tile(np.arange(extent), len(positions))
-            children = np.repeat(positions * extent, counts) + coordinates
+            walk = _below_dense(walk, level_extent(tensor, level))
         elif kind is LevelKind.SINGLETON:
             assert arrays.crd is not None
-            columns.append(arrays.crd[positions])
-            continue
+            crd = arrays.crd if walk.positions is None else active().gather(arrays.crd, walk.positions)
+            walk = _Walk((*walk.columns, crd), walk.positions, walk.count)
         else:
             assert arrays.pos is not None
             assert arrays.crd is not None
-            counts, children = _segments(arrays.pos, positions)
-            coordinates = arrays.crd[children]
-            if kind is LevelKind.HASHED:
-                taken = coordinates >= 0
-                counts = np.bincount(np.repeat(np.arange(len(positions)), counts)[taken], minlength=len(positions))
-                children, coordinates = children[taken], coordinates[taken]
-        columns = [np.repeat(column, counts) for column in columns]
-        columns.append(coordinates)
-        positions = children
-    return columns, positions
+            walk = _below_segments(walk, arrays.pos, arrays.crd, kind is LevelKind.HASHED)
+    return walk
 
 
-def _segments(pos: NDArray[Any], parents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many children each parent has, and their positions, one segment after the other."""
-    begins = pos[parents].astype(np.int64)
-    counts = pos[parents + 1] - begins
-    before = np.cumsum(counts) - counts
-    return counts, np.repeat(begins - before, counts) + np.arange(int(counts.sum()))
+def _below_dense(walk: _Walk, extent: int) -> _Walk:
+    kind = index_dtype(extent)
+    coordinates = np.tile(np.arange(extent, dtype=kind), walk.count)
+    positions = None if walk.positions is None else np.repeat(walk.positions * extent, extent) + coordinates
+    return walk.down(lambda column: np.repeat(column, extent), coordinates, positions)
+
+
+def _below_segments(walk: _Walk, pos: NDArray[Any], crd: NDArray[Any], hashed: bool) -> _Walk:
+    kernels = active()
+    if walk.positions is not None:
+        begins = pos[walk.positions].astype(np.int64)
+        counts = pos[walk.positions + 1] - begins
+        ends = np.zeros(walk.count + 1, np.int64)
+        np.cumsum(counts, out=ends[1:])
+        children = kernels.expand(ends, begins - ends[:-1], np.dtype(np.int64)) + np.arange(ends[-1])
+        pos, crd = ends, kernels.gather(crd, children)
+    else:
+        children = None
+    if not hashed:
+        return walk.down(lambda column: kernels.expand(pos, column, column.dtype), crd, children)
+    taken = np.flatnonzero(crd >= 0)
+    parents = kernels.expand(pos, None, np.dtype(np.int64))[taken]
+    return walk.down(lambda column: kernels.gather(column, parents), crd[taken], taken if children is None else children[taken])
 
 
 def _padding(tensor: Tensor, entries: Entries) -> NDArray[np.bool_] | None:

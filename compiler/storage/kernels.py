@@ -1,0 +1,105 @@
+"""The passes over entries that packing and conversion are made of, in C where there is a compiler, else in NumPy."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import native, numpy_kernels
+
+Columns = tuple[NDArray[Any], ...]
+
+
+class Kernels(Protocol):
+    """What ``numpy_kernels`` and ``native_kernels`` both do. Columns are by level, outermost first, int32 or int64.
+
+    ``first`` and ``histogram`` are the first level at which each entry differs from the one before, and how many entries
+    have each; an entry begins a new position of level l where ``first <= l``.
+    """
+
+    def order_state(self, columns: Columns) -> int:
+        """Return 0 where each entry is lexicographically greater than the one before, 1 where some are equal, 2 else."""
+        ...
+
+    def first_differences(self, columns: Columns) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        """Return (first, histogram) of sorted entries."""
+        ...
+
+    def sort(
+        self, columns: Columns, extents: tuple[int, ...], values: NDArray[Any], leading: int, unique: bool
+    ) -> tuple[Columns, NDArray[Any]]:
+        """Return sorted columns and values, duplicates summed.
+
+        Args:
+            leading: how many leading columns a stable sort has to look at, the rest being in order then.
+            unique: whether it is known that there are no duplicates.
+        """
+        ...
+
+    def segments(self, parent: NDArray[Any], parents: int, count: int) -> NDArray[Any]:
+        """Return where the entries of each of ``parents`` parents begin, and ``count`` at the end; parents do not decrease."""
+        ...
+
+    def expand(self, pos: NDArray[Any], column: NDArray[Any] | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return for each child the column's element of its parent, or the parent itself."""
+        ...
+
+    def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
+        """Return ``position * extent + column``."""
+        ...
+
+    def compress(
+        self, first: NDArray[np.int8], last_level: int, parent: NDArray[Any] | None, parents: int, column: NDArray[Any], heads: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return (pos, crd, child) of a compressed level below parents that do not decrease (None: one parent).
+
+        ``child`` is the position of each entry; ``heads`` is how many entries begin a position.
+        """
+        ...
+
+    def count_children(self, first: NDArray[np.int8], level: int, parent: NDArray[np.int64], parents: int) -> NDArray[np.int64]:
+        """Return how many children each parent has; the entries of one parent stand together."""
+        ...
+
+    def place_children(
+        self, first: NDArray[np.int8], level: int, parent: NDArray[np.int64], starts: NDArray[np.int64], column: NDArray[Any], hashed: bool
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return (crd, child): the children of each parent in line from ``starts`` on, or in hash tables between starts."""
+        ...
+
+    def scatter(self, values: NDArray[Any], position: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write ``out[position] = values``."""
+        ...
+
+    def gather(self, values: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
+        """Return ``values[position]``."""
+        ...
+
+    def transpose(
+        self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return the arrays of a dense level above a compressed one, stored the other way round."""
+        ...
+
+    def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
+        """Return 0 for segments of strictly increasing coordinates, 1 where they do not increase, 2 where one is out of
+        range, 3 for positions that are no segments of ``stored`` coordinates."""
+        ...
+
+
+@cache
+def _native() -> Kernels | None:
+    loaded = native.library("st_pack", "st_order", "st_transpose")
+    if loaded is None:
+        return None
+    from .native_kernels import NativeKernels
+
+    return NativeKernels(*loaded)
+
+
+def active() -> Kernels:
+    """Return the kernels of this process."""
+    return _native() or numpy_kernels.NumpyKernels()

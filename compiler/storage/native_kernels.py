@@ -1,0 +1,200 @@
+"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_transpose.c."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
+from .native import threads_for
+from .numpy_kernels import NumpyKernels
+
+Columns = tuple[NDArray[Any], ...]
+_SUM_KINDS = {
+    "float32": "ST_F32",
+    "float64": "ST_F64",
+    "bool": "ST_BOOL",
+    "complex64": "ST_C64",
+    "complex128": "ST_C128",
+    **{f"{sign}int{8 * size}": f"ST_I{8 * size}" for sign in ("", "u") for size in (1, 2, 4, 8)},
+}
+_PAYLOADS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+class NativeKernels(NumpyKernels):
+    """See ``kernels.Kernels`` for what each method does; keys of more than 64 bits are sorted by NumPy."""
+
+    def __init__(self, ffi: Any, lib: Any) -> None:
+        self._ffi, self._lib = ffi, lib
+
+    def order_state(self, columns: Columns) -> int:
+        return self._lib.st_order_state(len(columns[0]), len(columns), *self._columns(columns), threads_for(len(columns[0])))
+
+    def first_differences(self, columns: Columns) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        count, levels = len(columns[0]), len(columns)
+        first, histogram = aligned_empty(count, np.int8), np.zeros(levels + 1, np.int64)
+        outputs = self._bytes(first), self._longs(histogram), threads_for(count)
+        self._lib.st_first_differences(count, levels, *self._columns(columns), *outputs)
+        return first, histogram
+
+    def sort(
+        self, columns: Columns, extents: tuple[int, ...], values: NDArray[Any], leading: int, unique: bool
+    ) -> tuple[Columns, NDArray[Any]]:
+        widths = [max(0, extent - 1).bit_length() for extent in extents]
+        if sum(widths) > 64:
+            return self._sorted_by_permutation(columns, extents, values, leading)
+        if len(columns) == 2 and leading == 1 and unique and max(extents) <= 2 * len(values):
+            return self._transposed_columns(columns, extents, values)
+        keys, values = self._sorted(self._keys(columns, widths), sum(widths[leading:]), sum(widths), values)
+        if not unique:
+            kind, threads = getattr(self._lib, _SUM_KINDS[values.dtype.name]), threads_for(len(keys))
+            kept = self._lib.st_sum_duplicates(len(keys), self._keys_at(keys), self._at(values), kind, values.itemsize, threads)
+            keys, values = keys[:kept], values[:kept]
+        return self._split(keys, widths, extents), values
+
+    def _sorted_by_permutation(
+        self, columns: Columns, extents: tuple[int, ...], values: NDArray[Any], leading: int
+    ) -> tuple[Columns, NDArray[Any]]:
+        permutation = self.sorting_permutation(columns[:leading], extents[:leading])
+        return self.summed(tuple(self.gather(column, permutation) for column in columns), self.gather(values, permutation))
+
+    def _transposed_columns(self, columns: Columns, extents: tuple[int, ...], values: NDArray[Any]) -> tuple[Columns, NDArray[Any]]:
+        """Sort the entries of a matrix that are in order of their second column, by counting the first."""
+        pos = self.segments(columns[1], extents[1], len(values))
+        out_pos, crd, values = self.transpose(pos, columns[0], values, extents[0])
+        return (self.expand(out_pos, None, index_dtype(extents[0])), crd), values
+
+    def _keys(self, columns: Columns, widths: list[int]) -> NDArray[np.uint64]:
+        keys = aligned_empty(len(columns[0]), np.uint64)
+        pointers, wide = self._columns(columns)
+        self._lib.st_build_keys(
+            len(keys), len(columns), pointers, wide, self._ffi.new("int8_t[]", widths), self._keys_at(keys), threads_for(len(keys))
+        )
+        return keys
+
+    def _sorted(self, keys: NDArray[np.uint64], low: int, high: int, values: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[Any]]:
+        """Return keys sorted by bits low to high; values of up to 8 bytes travel with them, larger ones are gathered."""
+        count = len(keys)
+        if values.itemsize == 8:
+            payload = values.view(np.uint64)
+        elif values.itemsize < 8:
+            payload = aligned_copy(values.view(_PAYLOADS[values.itemsize]), np.uint64)
+        else:
+            payload = np.arange(count, dtype=np.uint64)
+        sorted_keys, sorted_payload = aligned_empty(count, np.uint64), aligned_empty(count, np.uint64)
+        arrays = (self._keys_at(part) for part in (keys, payload, sorted_keys, sorted_payload))
+        if self._lib.st_sort_pairs(count, low, high, *arrays, threads_for(count)):
+            raise MemoryError("no memory to sort entries")
+        if values.itemsize == 8:
+            return sorted_keys, sorted_payload.view(values.dtype)
+        if values.itemsize < 8:
+            return sorted_keys, aligned_copy(sorted_payload, _PAYLOADS[values.itemsize]).view(values.dtype)
+        return sorted_keys, self.gather(values, sorted_payload.view(np.int64))
+
+    def _split(self, keys: NDArray[np.uint64], widths: list[int], extents: tuple[int, ...]) -> Columns:
+        columns = tuple(aligned_empty(len(keys), index_dtype(extent)) for extent in extents)
+        pointers, wide = self._columns(columns)
+        bits = self._ffi.new("int8_t[]", widths)
+        self._lib.st_split_keys(len(keys), len(widths), self._keys_at(keys), bits, pointers, wide, threads_for(len(keys)))
+        return columns
+
+    def segments(self, parent: NDArray[Any], parents: int, count: int) -> NDArray[Any]:
+        pos = aligned_empty(parents + 1, index_dtype(count))
+        self._lib.st_segments(count, *self._index(parent), parents, *self._index(pos), threads_for(count + parents))
+        return pos
+
+    def expand(self, pos: NDArray[Any], column: NDArray[Any] | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+        parents = len(pos) - 1
+        count = int(pos[-1]) - int(pos[0])
+        if column is not None and column.dtype.itemsize not in (4, 8):
+            return super().expand(pos, column, dtype)
+        out = aligned_empty(count, dtype)
+        given = self._at(column), int(column is not None and column.itemsize == 8)
+        self._lib.st_expand(parents, *self._index(pos), *given, *self._index(out), threads_for(count))
+        return out
+
+    def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
+        out = aligned_empty(len(column), np.int64)
+        self._lib.st_below_dense(
+            len(column), *self._index(position), extent, *self._index(column), self._longs(out), threads_for(len(column))
+        )
+        return out
+
+    def compress(
+        self, first: NDArray[np.int8], last_level: int, parent: NDArray[Any] | None, parents: int, column: NDArray[Any], heads: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        kind, count = index_dtype(heads), len(first)
+        pos, crd, child = aligned_empty(parents + 1, kind), aligned_empty(heads, column.dtype), aligned_empty(count, kind)
+        self._lib.st_compress(
+            *(count, self._bytes(first), last_level, *self._index(parent), parents, *self._index(column)),
+            *(*self._index(crd), *self._index(pos), *self._index(child), threads_for(count + parents)),
+        )
+        return pos, crd, child
+
+    def count_children(self, first: NDArray[np.int8], level: int, parent: NDArray[np.int64], parents: int) -> NDArray[np.int64]:
+        counts = np.zeros(parents, np.int64)
+        count = len(first)
+        self._lib.st_count_children(count, self._bytes(first), level, self._longs(parent), self._longs(counts), threads_for(count))
+        return counts
+
+    def place_children(
+        self, first: NDArray[np.int8], level: int, parent: NDArray[np.int64], starts: NDArray[np.int64], column: NDArray[Any], hashed: bool
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        count = len(first)
+        crd, child = aligned_full(int(starts[-1]), -1, column.dtype), aligned_empty(count, np.int64)
+        self._lib.st_place_children(
+            *(count, self._bytes(first), level, self._longs(parent), self._longs(starts), *self._index(column), *self._index(crd)),
+            *(int(hashed), self._longs(child), threads_for(count)),
+        )
+        return crd, child
+
+    def scatter(self, values: NDArray[Any], position: NDArray[Any], out: NDArray[Any]) -> None:
+        self._lib.st_scatter(
+            len(values), self._at(values), values.itemsize, *self._index(position), self._at(out), threads_for(len(values))
+        )
+
+    def gather(self, values: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
+        out = aligned_empty(len(position), values.dtype)
+        self._lib.st_gather(len(out), self._at(values), values.itemsize, *self._index(position), self._at(out), threads_for(len(out)))
+        return out
+
+    def transpose(
+        self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        rows, count = len(pos) - 1, len(crd)
+        # each thread counts all columns: not worth it where they outnumber the entries
+        threads = min(threads_for(count), max(1, 4 * count // max(1, columns)))
+        out_pos = aligned_empty(columns + 1, index_dtype(count))
+        out_crd, out_values = aligned_empty(count, index_dtype(rows)), aligned_empty(count, values.dtype)
+        failed = self._lib.st_transpose(
+            *(rows, columns, *self._index(pos), *self._index(crd), self._at(values), values.itemsize),
+            *(*self._index(out_pos), *self._index(out_crd), self._at(out_values), threads),
+        )
+        if failed:
+            raise MemoryError("no memory to transpose")
+        return out_pos, out_crd, out_values
+
+    def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
+        return self._lib.st_check_segments(len(pos) - 1, *self._index(pos), *self._index(crd), stored, extent, threads_for(len(crd)))
+
+    def _at(self, array: NDArray[Any] | None) -> Any:
+        return self._ffi.NULL if array is None else self._ffi.cast("void *", array.__array_interface__["data"][0])
+
+    def _bytes(self, array: NDArray[Any]) -> Any:
+        return self._ffi.cast("int8_t *", array.__array_interface__["data"][0])
+
+    def _longs(self, array: NDArray[Any]) -> Any:
+        return self._ffi.cast("int64_t *", array.__array_interface__["data"][0])
+
+    def _keys_at(self, array: NDArray[Any]) -> Any:
+        return self._ffi.cast("uint64_t *", array.__array_interface__["data"][0])
+
+    def _index(self, array: NDArray[Any] | None) -> tuple[Any, int]:
+        """Return the pointer to an index array and whether it is wide."""
+        return self._at(array), int(array is not None and array.itemsize == 8)
+
+    def _columns(self, columns: Columns) -> tuple[Any, Any]:
+        pointers = self._ffi.new("void *[]", [self._at(column) for column in columns])
+        return pointers, self._ffi.new("int8_t[]", [int(column.itemsize == 8) for column in columns])

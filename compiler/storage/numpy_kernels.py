@@ -1,0 +1,128 @@
+"""The passes of ``kernels.Kernels`` in NumPy, for machines without a C compiler, and as the oracle of the native ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import hashing
+from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
+
+Columns = tuple[NDArray[Any], ...]
+
+
+class NumpyKernels:
+    """See ``kernels.Kernels`` for what each method does."""
+
+    def order_state(self, columns: Columns) -> int:
+        state = np.ones(max(0, len(columns[0]) - 1), np.int8)
+        for column in reversed(columns):
+            state[column[1:] > column[:-1]] = 0
+            state[column[1:] < column[:-1]] = 2
+        return int(state.max(initial=0))
+
+    def first_differences(self, columns: Columns) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        first = np.full(len(columns[0]), len(columns), np.int8)
+        for level in reversed(range(len(columns))):
+            first[1:][columns[level][1:] != columns[level][:-1]] = level
+        first[:1] = 0
+        return first, np.bincount(first, minlength=len(columns) + 1).astype(np.int64)
+
+    def sort(
+        self, columns: Columns, extents: tuple[int, ...], values: NDArray[Any], leading: int, unique: bool
+    ) -> tuple[Columns, NDArray[Any]]:
+        permutation = self.sorting_permutation(columns[:leading], extents[:leading])
+        columns, values = tuple(column[permutation] for column in columns), values[permutation]
+        return (columns, values) if unique else self.summed(columns, values)
+
+    def sorting_permutation(self, columns: Columns, extents: tuple[int, ...]) -> NDArray[np.int64]:
+        widths = [max(0, extent - 1).bit_length() for extent in extents]
+        if sum(widths) > 63:
+            return np.lexsort(columns[::-1])
+        key = np.zeros(len(columns[0]), np.int64)
+        for column, width in zip(columns, widths, strict=True):
+            key <<= width
+            key |= column
+        return np.argsort(key, kind="stable")
+
+    def summed(self, columns: Columns, values: NDArray[Any]) -> tuple[Columns, NDArray[Any]]:
+        """Return sorted entries with their duplicates summed."""
+        heads = np.flatnonzero(self.first_differences(columns)[0] < len(columns))
+        if len(heads) == len(values):
+            return columns, values
+        return tuple(column[heads] for column in columns), np.add.reduceat(values, heads).astype(values.dtype, copy=False)
+
+    def segments(self, parent: NDArray[Any], parents: int, count: int) -> NDArray[Any]:
+        return aligned_copy(np.searchsorted(parent, np.arange(parents + 1)), index_dtype(count))
+
+    def expand(self, pos: NDArray[Any], column: NDArray[Any] | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+        parents = np.arange(len(pos) - 1, dtype=dtype) if column is None else column.astype(dtype, copy=False)
+        return np.repeat(parents, np.diff(pos))
+
+    def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
+        return position.astype(np.int64) * extent + column
+
+    def compress(
+        self, first: NDArray[np.int8], last_level: int, parent: NDArray[Any] | None, parents: int, column: NDArray[Any], heads: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        new = first <= last_level
+        of_heads = np.zeros(heads, np.int64) if parent is None else parent[new]
+        return self.segments(of_heads, parents, heads), aligned_copy(column[new]), (np.cumsum(new) - 1).astype(index_dtype(heads))
+
+    def count_children(self, first: NDArray[np.int8], level: int, parent: NDArray[np.int64], parents: int) -> NDArray[np.int64]:
+        return np.bincount(parent[first <= level], minlength=parents).astype(np.int64)
+
+    def place_children(
+        self, first: NDArray[np.int8], level: int, parent: NDArray[np.int64], starts: NDArray[np.int64], column: NDArray[Any], hashed: bool
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        new = first <= level
+        parents, coordinates = parent[new], column[new]
+        if hashed:
+            crd = aligned_full(int(starts[-1]), -1, column.dtype)
+            children = hashing.insert(crd, starts, parents, coordinates)
+        else:
+            crd = aligned_empty(len(parents), column.dtype)
+            children = starts[parents] + _ranks(parents)
+            crd[children] = coordinates
+        return crd, children[np.cumsum(new) - 1]
+
+    def scatter(self, values: NDArray[Any], position: NDArray[Any], out: NDArray[Any]) -> None:
+        out[position] = values
+
+    def gather(self, values: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
+        return values[position]
+
+    def transpose(
+        self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        permutation = np.argsort(crd, kind="stable")
+        rows = self.expand(pos, None, index_dtype(len(pos) - 1))
+        out_pos = aligned_copy(_segment_starts(np.bincount(crd, minlength=columns)), index_dtype(len(crd)))
+        return out_pos, aligned_copy(rows[permutation]), aligned_copy(values[permutation])
+
+    def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
+        if int(pos[0]) != 0 or (np.diff(pos) < 0).any() or int(pos[-1]) > stored:
+            return 3
+        crd = crd[: int(pos[-1])]
+        if len(crd) and (int(crd.min()) < 0 or int(crd.max()) >= extent):
+            return 2
+        descents = crd[1:] <= crd[:-1]
+        begins = np.unique(pos[(pos > 0) & (pos < len(crd))]) - 1
+        return int(np.count_nonzero(descents) != np.count_nonzero(descents[begins]))
+
+
+def _segment_starts(counts: NDArray[Any]) -> NDArray[np.int64]:
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _ranks(parents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each head among those of its parent, which stand together."""
+    places = np.arange(len(parents))
+    if not len(parents):
+        return places
+    begins = np.flatnonzero(np.diff(parents, prepend=parents[:1] - 1))
+    return places - np.repeat(begins, np.diff(begins, append=len(parents)))

@@ -1,0 +1,88 @@
+/* Rows of coordinates: their check, and the transposition of a dense level above a compressed one (Gustavson 1978). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "st_columns.h"
+#include "st_pack.h"
+
+/* Where a thread begins with rows so that all have nearly equally many entries. */
+static int64_t balanced_row(int64_t rows, const void *pos, int pos_wide, int64_t thread, int64_t team) {
+  const int64_t wanted = st_share(st_get(pos, pos_wide, rows) + rows, thread, team);
+  int64_t low = 0, high = rows;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (st_get(pos, pos_wide, middle) + middle < wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+typedef struct {
+  uint64_t low, high;
+} item16;
+
+typedef struct {
+  int64_t rows, columns;
+  const void *pos, *crd, *values;
+  int64_t itemsize;
+  int32_t pos_wide, crd_wide;
+} rows_of_coordinates;
+
+typedef struct {
+  void *pos, *crd, *values;
+  int32_t pos_wide, crd_wide;
+} transposed;
+
+enum { MOST_THREADS = 255 };
+
+#define ST_PLACE uint32_t
+#define ST_NAME transpose_narrow
+#include "st_transpose_rows.h"
+#undef ST_PLACE
+#undef ST_NAME
+#define ST_PLACE int64_t
+#define ST_NAME transpose_wide
+#include "st_transpose_rows.h"
+
+int32_t st_transpose(int64_t rows, int64_t columns, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide,
+                     const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd, int32_t out_crd_wide,
+                     void *out_values, int32_t threads) {
+  const rows_of_coordinates in = {rows, columns, pos, crd, values, itemsize, pos_wide, crd_wide};
+  const transposed out = {out_pos, out_crd, out_values, out_pos_wide, out_crd_wide};
+  if (threads > MOST_THREADS) threads = MOST_THREADS;
+  /* places of 32 bits, where they suffice, keep twice as many columns in a cache */
+  return st_get(pos, pos_wide, rows) < UINT32_MAX ? transpose_narrow(in, out, threads) : transpose_wide(in, out, threads);
+}
+
+int32_t st_check_segments(int64_t rows, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, int64_t stored,
+                          int64_t extent, int32_t threads) {
+  int broken = 0;
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(| : broken)
+  for (int64_t row = 0; row < rows; row++) broken |= st_get(pos, pos_wide, row + 1) < st_get(pos, pos_wide, row);
+  if (broken || st_get(pos, pos_wide, 0) != 0 || st_get(pos, pos_wide, rows) > stored) return 3;
+  int64_t descents = 0, outside = 0;
+  const int64_t count = st_get(pos, pos_wide, rows);
+#pragma omp parallel num_threads(threads) reduction(+ : descents, outside)
+  {
+    /* the descents inside rows are all descents less those at the beginnings of rows: two loops that compilers vectorise */
+    const int64_t team = st_thread_count(), thread = st_thread_number();
+    const int64_t begin = st_share(count, thread, team), end = st_share(count, thread + 1, team);
+    if (crd_wide) {
+      const int64_t *coordinate = crd;
+      for (int64_t p = begin; p < end; p++) outside += coordinate[p] < 0 || coordinate[p] >= extent;
+      for (int64_t p = begin ? begin : 1; p < end; p++) descents += coordinate[p] <= coordinate[p - 1];
+    } else {
+      const int32_t *coordinate = crd, most = extent > INT32_MAX ? INT32_MAX : (int32_t)(extent - 1);
+      for (int64_t p = begin; p < end; p++) outside += coordinate[p] < 0 || coordinate[p] > most;
+      for (int64_t p = begin ? begin : 1; p < end; p++) descents += coordinate[p] <= coordinate[p - 1];
+    }
+    const int64_t last = st_share(rows, thread + 1, team);
+    for (int64_t row = st_share(rows, thread, team); row < last; row++) {
+      const int64_t p = st_get(pos, pos_wide, row);
+      if (p > 0 && p < st_get(pos, pos_wide, row + 1)) descents -= st_get(crd, crd_wide, p) <= st_get(crd, crd_wide, p - 1);
+    }
+  }
+  return outside ? 2 : descents ? 1 : 0;
+}

@@ -1,0 +1,69 @@
+/* The transposition of st_transpose.c for one type of places: ST_PLACE, ST_NAME. */
+
+#define MOVE_ROWS(CRD, OUT_CRD, T)                                                                     \
+  for (int64_t row = begin; row < end; row++) {                                                        \
+    const int64_t stop = st_get(in.pos, in.pos_wide, row + 1);                                         \
+    for (int64_t p = st_get(in.pos, in.pos_wide, row); p < stop; p++) {                                \
+      const ST_PLACE to = next[((const CRD *)in.crd)[p]]++;                                            \
+      ((OUT_CRD *)out.crd)[to] = (OUT_CRD)row;                                                         \
+      ((T *)out.values)[to] = ((const T *)in.values)[p];                                               \
+    }                                                                                                  \
+  }
+#define MOVE_ITEMS(CRD, OUT_CRD)                          \
+  switch (in.itemsize) {                                  \
+    case 1: MOVE_ROWS(CRD, OUT_CRD, uint8_t) break;       \
+    case 2: MOVE_ROWS(CRD, OUT_CRD, uint16_t) break;      \
+    case 4: MOVE_ROWS(CRD, OUT_CRD, uint32_t) break;      \
+    case 8: MOVE_ROWS(CRD, OUT_CRD, uint64_t) break;      \
+    default: MOVE_ROWS(CRD, OUT_CRD, item16) break;       \
+  }
+
+static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) {
+  const int64_t columns = in.columns;
+  ST_PLACE *places = malloc(sizeof *places * (size_t)threads * (size_t)(columns + 1));
+  int64_t sums[MOST_THREADS + 1] = {0};
+  if (!places) return 1;
+#pragma omp parallel num_threads(threads)
+  {
+    const int64_t team = st_thread_count(), thread = st_thread_number();
+    const int64_t begin = balanced_row(in.rows, in.pos, in.pos_wide, thread, team);
+    const int64_t end = balanced_row(in.rows, in.pos, in.pos_wide, thread + 1, team);
+    const int64_t last = st_get(in.pos, in.pos_wide, end);
+    ST_PLACE *next = places + thread * columns;
+    memset(next, 0, sizeof *next * (size_t)columns);
+    for (int64_t p = st_get(in.pos, in.pos_wide, begin); p < last; p++) next[st_get(in.crd, in.crd_wide, p)]++;
+#pragma omp barrier
+    /* each thread sums the counts of its share of the columns, then turns them into places, column by column */
+    const int64_t low = st_share(columns, thread, team), high = st_share(columns, thread + 1, team);
+    int64_t sum = 0;
+    for (int64_t other = 0; other < team; other++)
+      for (int64_t column = low; column < high; column++) sum += places[other * columns + column];
+    sums[thread + 1] = sum;
+#pragma omp barrier
+    sum = 0;
+    for (int64_t other = 0; other <= thread; other++) sum += sums[other];
+    for (int64_t column = low; column < high; column++) {
+      st_put(out.pos, out.pos_wide, column, sum);
+      for (int64_t other = 0; other < team; other++) {
+        const ST_PLACE here = places[other * columns + column];
+        places[other * columns + column] = (ST_PLACE)sum;
+        sum += here;
+      }
+    }
+    if (thread == team - 1) st_put(out.pos, out.pos_wide, columns, sum);
+#pragma omp barrier
+    if (in.crd_wide && out.crd_wide)
+      MOVE_ITEMS(int64_t, int64_t)
+    else if (in.crd_wide)
+      MOVE_ITEMS(int64_t, int32_t)
+    else if (out.crd_wide)
+      MOVE_ITEMS(int32_t, int64_t)
+    else
+      MOVE_ITEMS(int32_t, int32_t)
+  }
+  free(places);
+  return 0;
+}
+
+#undef MOVE_ROWS
+#undef MOVE_ITEMS
