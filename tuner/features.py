@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler.storage import Tensor
+from ..compiler.storage.tensor import Tensor
 from .records import Input
 
 SAMPLE = 4096

@@ -1,0 +1,63 @@
+"""A worker whose kernels do what their schedule says, in plain numpy: ``python fake_worker.py``.
+
+Schedules of fakes are words: ``sleep 0.01`` takes that long, ``crash``, ``hang``, ``wrong``, ``illegal``, ``compile``, ``bug``,
+``nan`` and ``same as X`` (the source of X).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+from sparsetune.compiler.errors import BuildError, ScheduleError
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.tuner.measure.oracle import evaluate_dense
+from sparsetune.tuner.measure.worker import Task, main
+
+
+class FakeKernel:
+    def __init__(self, task: Task, schedule: str) -> None:
+        self.task = task
+        self.words = schedule.split()
+        self.source = f"{task.expression}: {schedule.removeprefix('same as ')}"
+
+    def bind(self, threads: int, out: Any = None, **operands: Any) -> Any:
+        dense = {name: operand.to_numpy() for name, operand in operands.items()}
+        right = evaluate_dense(parse(self.task.expression), dense, self.task.extents)
+
+        def run() -> Any:
+            match self.words:
+                case ["sleep", seconds]:
+                    time.sleep(float(seconds))
+                case ["crash"]:
+                    os.abort()
+                case ["hang"]:
+                    time.sleep(1e6)
+                case ["wrong"]:
+                    return right + 1e-6
+                case ["nan"]:
+                    return right * np.nan
+                case ["prints"]:
+                    os.write(1, b"a kernel that prints to standard output\n")
+            return right
+
+        return run
+
+
+def compile_fake(task: Task, schedule: str) -> FakeKernel:
+    match schedule.split():
+        case ["illegal"]:
+            raise ScheduleError("directive 1, split: no such loop\nsecond line")
+        case ["compile"]:
+            raise BuildError("gcc failed")
+        case ["bug"]:
+            raise KeyError("lost")
+        case ["slow-compile"]:
+            time.sleep(1e6)
+    return FakeKernel(task, schedule)
+
+
+if __name__ == "__main__":
+    main(compile_fake)

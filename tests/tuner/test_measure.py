@@ -1,0 +1,226 @@
+"""The worker process: handing over, checking, and surviving what candidates do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sparsetune.compiler.errors import TuningError
+from sparsetune.compiler.format import Format
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.storage.construct import tensor
+from sparsetune.tuner.measure import handover, runner
+from sparsetune.tuner.measure.runner import Runner, Worker
+from sparsetune.tuner.measure.timing import Policy
+from sparsetune.tuner.measure.verify import Reference, difference, sampled_problem, tolerance_factor
+from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.records import Status
+
+FAKE = (sys.executable, str(Path(__file__).parents[1] / "fake_worker.py"))
+RNG = np.random.default_rng(0)
+MATRIX = scipy.sparse.random_array((30, 20), density=0.2, rng=RNG, format="csr")
+POLICY = Policy(max_seconds=0.05, max_repeats=5)
+
+
+def spmv(expression: str = "y(i) = A(i,j) * x(j)") -> Problem:
+    return make_problem(expression, {"A": MATRIX, "x": RNG.standard_normal(20)}, threads=1)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(1, FAKE) as worker:
+        yield worker
+
+
+@pytest.fixture
+def prepared(worker: Worker) -> Iterator[Runner]:
+    with Runner(spmv(), worker, POLICY) as prepared:
+        prepared.prepare()
+        yield prepared
+
+
+def test_good_candidate(prepared: Runner) -> None:
+    built = prepared.build("sleep 0.002")
+    assert built.status is Status.OK
+    measured = prepared.measure("sleep 0.002")
+    assert measured.status is Status.OK
+    assert measured.seconds == pytest.approx(0.002, rel=0.5)
+    assert len(measured.times) >= 3
+
+
+def test_equal_sources_have_equal_digests(prepared: Runner) -> None:
+    assert prepared.build("same as sleep 0.002").source == prepared.build("sleep 0.002").source
+    assert prepared.build("sleep 0.003").source != prepared.build("sleep 0.002").source
+
+
+@pytest.mark.parametrize(("schedule", "status"), [("illegal", Status.ILLEGAL), ("compile", Status.COMPILE), ("bug", Status.CRASH)])
+def test_failures_to_build(prepared: Runner, schedule: str, status: Status) -> None:
+    built = prepared.build(schedule)
+    assert built.status is status
+    assert built.message
+    assert "\n" not in built.message
+
+
+@pytest.mark.parametrize("schedule", ["wrong", "nan"])
+def test_wrong_results_do_not_count(prepared: Runner, schedule: str) -> None:
+    measured = prepared.measure(schedule)
+    assert measured.status is Status.WRONG
+    assert measured.seconds is None
+    assert "value" in measured.message
+
+
+def test_crash_costs_one_trial(prepared: Runner, worker: Worker) -> None:
+    starts = worker.starts
+    measured = prepared.measure("crash")
+    assert measured.status is Status.CRASH
+    assert "SIGABRT" in measured.message
+    assert prepared.measure("sleep 0.001").status is Status.OK
+    assert worker.starts == starts + 1
+
+
+def test_hang_ends_at_its_limit(prepared: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_GRACE_SECONDS", 0.2)
+    start = time.monotonic()
+    measured = prepared.measure("hang", best=0.001)
+    assert measured.status is Status.TIMEOUT
+    assert time.monotonic() - start < 5
+    assert prepared.measure("sleep 0.001").status is Status.OK
+
+
+def test_compiler_that_hangs(prepared: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "BUILD_SECONDS", 0.3)
+    assert prepared.build("slow-compile").status is Status.COMPILE
+    assert prepared.build("sleep 0.001").status is Status.OK
+
+
+def test_output_of_a_kernel_does_not_reach_the_replies(prepared: Runner) -> None:
+    assert prepared.measure("prints").status is Status.OK
+
+
+def test_losing_candidate_stops_early(prepared: Runner) -> None:
+    measured = prepared.measure("sleep 0.01", best=0.001)
+    assert measured.stopped == "losing"
+    assert len(measured.times) == 1
+
+
+def test_burst(prepared: Runner) -> None:
+    assert prepared.burst("sleep 0.002", 3, 0.002) == pytest.approx(0.002, rel=0.5)
+    assert prepared.burst("crash", 1, 0.002) is None
+
+
+def test_next_problem_in_the_same_worker(worker: Worker) -> None:
+    for expression in ("y(i) = A(i,j) * x(j)", "y(i) = 2 * A(i,j) * x(j)"):
+        with Runner(spmv(expression), worker, POLICY) as other:
+            other.prepare()
+            assert other.measure("").status is Status.OK
+
+
+def test_nothing_is_left_behind(worker: Worker) -> None:
+    with Runner(spmv(), worker, POLICY) as other:
+        folder = other.folder
+        assert folder.exists()
+    assert not folder.exists()
+
+
+def test_folders_of_dead_processes_are_removed() -> None:
+    dead = subprocess.Popen([sys.executable, "-c", "pass"])
+    dead.wait()
+    stale = Path("/dev/shm") / f"sparsetune-operands-{dead.pid}-x"
+    stale.mkdir()
+    handover.remove_stale_folders()
+    assert not stale.exists()
+
+
+def test_default_that_fails_is_an_error() -> None:
+    command = (sys.executable, "-c", "import sys; sys.exit('no such luck')")
+    with Worker(1, command) as broken, Runner(spmv(), broken, POLICY) as other, pytest.raises(TuningError, match="no such luck"):
+        other.prepare()
+
+
+def test_worker_ends_with_its_parent() -> None:
+    program = "import subprocess, sys, time; print(subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).pid, flush=True); time.sleep(60)"
+    parent = subprocess.Popen([sys.executable, "-c", program, *FAKE], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{child}").exists() and Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("form", ["dense, compressed", "compressed, compressed; 1, 0", "coo", "dense; 1, 0", "dense, hashed"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_operands_arrive_unchanged(tmp_path: Path, form: str, dtype: str) -> None:
+    dense = np.where(RNG.random((6, 5)) < 0.4, RNG.integers(1, 9, (6, 5)), 0).astype(dtype)
+    form = "dense, dense; 1, 0" if form.startswith("dense;") else form
+    given = {"for": tensor(dense, form), "x/y": tensor(np.array(3.0))}
+    handover.save(tmp_path, given)
+    found = handover.load(tmp_path)
+    for name, operand in given.items():
+        assert found[name].format == operand.format
+        assert found[name].dtype == operand.dtype
+        np.testing.assert_array_equal(found[name].to_numpy(), operand.to_numpy())
+        assert found[name].values.ctypes.data % 64 == 0
+
+
+class TestVerify:
+    def reference(self, length: float = 100) -> Reference:
+        values = RNG.standard_normal(10)
+        return Reference(values, np.abs(values), tolerance_factor(np.dtype(np.float64), length))
+
+    def test_rounding_is_right(self) -> None:
+        reference = self.reference()
+        assert difference(np.asarray(reference.result) * (1 + 4e-16), reference) is None
+
+    def test_more_than_rounding_is_wrong(self) -> None:
+        reference = self.reference()
+        assert difference(np.asarray(reference.result) * (1 + 1e-12), reference) is not None
+
+    def test_tolerance_grows_with_the_reduction(self) -> None:
+        kind = np.dtype(np.float64)
+        assert tolerance_factor(kind, 1e6) > 10 * tolerance_factor(kind, 1e3)
+        assert tolerance_factor(np.dtype(np.int64), 1e6) == 0
+
+    def test_nan_and_infinity(self) -> None:
+        values = np.array([np.nan, np.inf, -np.inf, 1.0])
+        reference = Reference(values, np.abs(values), 1e-15)
+        assert difference(values.copy(), reference) is None
+        assert difference(np.array([0.0, np.inf, -np.inf, 1.0]), reference) is not None
+        assert difference(np.array([np.nan, -np.inf, -np.inf, 1.0]), reference) is not None
+        assert difference(np.array([np.nan, np.inf, -np.inf, np.nan]), reference) is not None
+
+    def test_shape(self) -> None:
+        assert "shape" in str(difference(np.zeros(3), self.reference()))
+
+    def test_sparse_results(self) -> None:
+        right = tensor(MATRIX)
+        reference = Reference(right, tensor(abs(MATRIX)), 1e-15)
+        assert difference(tensor(MATRIX.copy()), reference) is None
+        assert difference(right.convert("coo"), reference) is None
+        moved = right.to_coordinates()[0].copy()
+        moved[1, 0] = (moved[1, 0] + 1) % 20
+        if (moved[:, 0] == moved[:, 1]).all():
+            moved[1, 0] = (moved[1, 0] + 1) % 20
+        other = tensor((moved, right.to_coordinates()[1]), "csr", right.shape)
+        assert difference(other, reference) == "the pattern of the result differs"
+
+    def test_sample_keeps_entries_and_formats(self) -> None:
+        problem = make_problem("y(i,r) = A(i,j) * C(j,r)", {"A": MATRIX, "C": RNG.standard_normal((20, 200))}, threads=1)
+        operands, extents = sampled_problem(parse(problem.expression), problem.operands, problem.extents)
+        assert operands["A"].format == Format("dense, compressed")
+        assert operands["A"].nnz > 0
+        assert operands["A"].shape == (extents["i"], extents["j"])
+        assert max(extents.values()) <= 12
+
+
+def test_threads_reach_the_worker() -> None:
+    assert Worker(2).settings["OMP_NUM_THREADS"] == "2"
+    assert "OMP_PROC_BIND" not in Worker(1).settings

@@ -1,0 +1,119 @@
+"""Handing operands to another process once: a folder of memory-mapped arrays and what they mean.
+
+The receiver copies them into its own aligned memory, so that what is timed lies in memory as a caller's operands would, and not in
+the page cache of a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...compiler.errors import TuningError
+from ...compiler.format import parse_format
+from ...compiler.storage.aligned import aligned_copy
+from ...compiler.storage.tensor import LevelArrays, Tensor
+
+_PREFIX = "sparsetune-operands-"
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+def make_folder(size: int) -> Path:
+    """Return a new folder for ``size`` bytes, in memory where there is room for twice as much, else on disk.
+
+    Its name holds this process's number; folders that dead processes have left behind are removed first.
+
+    Raises:
+        TuningError: no place has room.
+    """
+    remove_stale_folders()
+    for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
+        try:
+            room = shutil.disk_usage(place).free
+            if room > 2 * size + 2**20:
+                return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place))
+        except OSError:
+            continue
+    places = f"{_SHARED_MEMORY} or {tempfile.gettempdir()}"
+    raise TuningError(f"no room for {size / 2**20:.0f} MiB of operands in {places}; free some, or set TMPDIR")
+
+
+def remove_stale_folders() -> None:
+    """Remove the folders of processes that no longer run."""
+    for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
+        for folder in place.glob(f"{_PREFIX}*"):
+            owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+            if owner.isdigit() and not _runs(int(owner)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def save(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors into a folder, under their names' numbers (a name may be anything).
+
+    Raises:
+        TuningError: they cannot be written.
+    """
+    manifest: list[dict[str, Any]] = []
+    try:
+        for number, (name, tensor) in enumerate(tensors.items()):
+            entry: dict[str, Any] = {"name": name, "shape": tensor.shape, "format": str(tensor.format), "fill": _plain(tensor.fill_value)}
+            entry["values"] = _write(folder / f"{number}-values.npy", tensor.values)
+            entry["levels"] = [
+                [None if array is None else _write(folder / f"{number}-{level}-{kind}.npy", array) for kind, array in _arrays(arrays)]
+                for level, arrays in enumerate(tensor.levels)
+            ]
+            manifest.append(entry)
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    except OSError as error:
+        raise TuningError(f"cannot hand over the operands through {folder}: {error.strerror or error}") from None
+
+
+def load(folder: Path) -> dict[str, Tensor]:
+    """Read what ``save`` wrote, into aligned memory of this process."""
+    return {entry["name"]: _read(folder, entry) for entry in json.loads((folder / "manifest.json").read_text())}
+
+
+def total_bytes(tensors: Mapping[str, Tensor]) -> int:
+    """Return the size of the arrays that ``save`` would write."""
+    return sum(tensor.nbytes for tensor in tensors.values())
+
+
+def _arrays(level: LevelArrays) -> tuple[tuple[str, NDArray[Any] | None], ...]:
+    return (("pos", level.pos), ("crd", level.crd))
+
+
+def _write(path: Path, array: NDArray[Any]) -> str:
+    np.save(path, array)
+    return path.name
+
+
+def _read(folder: Path, entry: Mapping[str, Any]) -> Tensor:
+    def array(name: str | None) -> NDArray[Any] | None:
+        return None if name is None else aligned_copy(np.load(folder / name, mmap_mode="r"))
+
+    shape = tuple(entry["shape"])
+    levels = tuple(LevelArrays(array(pos), array(crd)) for pos, crd in entry["levels"])
+    values = aligned_copy(np.load(folder / entry["values"], mmap_mode="r"))
+    return Tensor(shape, parse_format(entry["format"] or "dense", len(shape)), levels, values, entry["fill"])
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,258 @@
+"""The parent's side of measurement: a worker process that is asked, watched, and replaced when it dies or hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from ...compiler.errors import TuningError
+from ..problem import Problem
+from ..records import Status
+from . import handover
+from .timing import Policy
+
+BUILD_SECONDS = 120.0
+"""How long a compiler may take for one candidate."""
+
+_LOAD_SECONDS = 300.0
+_GRACE_SECONDS = 10.0  # beside the runs themselves: page faults, checking the result, a busy machine
+
+WORKER = (sys.executable, "-P", "-m", f"{__package__}.worker")
+
+
+@dataclass(frozen=True)
+class Built:
+    """Outcome of compiling a candidate; ``source`` is the digest of the generated code, empty where there is none."""
+
+    status: Status
+    source: str = ""
+    seconds: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Outcome of running a candidate; ``stopped`` says why it was not run more often."""
+
+    status: Status
+    times: tuple[float, ...] = ()
+    seconds: float | None = None
+    stopped: str = ""
+    message: str = ""
+
+
+class _Lost(Exception):
+    """The worker did not answer; ``status`` says how it ended."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class Worker:
+    """One worker process, started when it is first needed and again after each loss.
+
+    Threads are bound to cores where there are several; one thread is left to the system, so that two tuning processes do not
+    meet on the first core.
+    """
+
+    def __init__(self, threads: int, command: Sequence[str] = WORKER) -> None:
+        self.threads = threads
+        self.starts = 0
+        self._command = list(command)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._received = b""
+        self._log = -1  # file descriptor of what the process writes to standard error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_details: object) -> None:
+        self.stop()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The environment variables that decide how threads run."""
+        bound = {"OMP_PROC_BIND": "true", "OMP_PLACES": "cores"} if self.threads > 1 else {}
+        return {"OMP_NUM_THREADS": str(self.threads), "OMP_DYNAMIC": "false", **bound}
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    def ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
+        """Send a request and return the reply. Raises ``_Lost`` if none comes in time or the process dies."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps({"action": action, **arguments}).encode() + b"\n")
+            process.stdin.flush()
+            return json.loads(self._receive(process, time.monotonic() + seconds, seconds))
+        except BrokenPipeError:
+            raise self._died(process) from None
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the process and what it started; another request starts a new one."""
+        process, self._process, self._received = self._process, None, b""
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        os.close(self._log)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._log, name = tempfile.mkstemp(prefix="sparsetune-worker-")
+        os.unlink(name)  # the open file goes on; nothing is left behind
+        # a session of its own: Ctrl-C goes to the parent alone, and a compiler that the worker started dies with it
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, **self.settings, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,
+        )
+        self.starts += 1
+        return self._process
+
+    def _receive(self, process: subprocess.Popen[bytes], deadline: float, seconds: float) -> bytes:
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._received:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise _Lost(Status.TIMEOUT, f"no answer within {seconds:.0f} s")
+                part = os.read(process.stdout.fileno(), 2**16)
+                if not part:
+                    raise self._died(process)
+                self._received += part
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    def _died(self, process: subprocess.Popen[bytes]) -> _Lost:
+        code = process.wait()
+        last = (os.pread(self._log, 2**20, 0).decode(errors="replace").strip().splitlines() or [""])[-1]
+        self.stop()
+        how = signal.Signals(-code).name if code < 0 else f"status {code}"
+        return _Lost(Status.CRASH, f"the process ended with {how}" + (f": {last}" if last else ""))
+
+
+class Runner:
+    """Candidates of one problem, run in a worker."""
+
+    def __init__(self, problem: Problem, worker: Worker, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
+        self._problem = problem
+        self._worker = worker
+        self._loaded = -1  # the worker's start at which it was given the operands
+        self._slowest = 1.0  # seconds of the default schedule, once known
+        operands = dict(problem.operands)
+        self._folder = handover.make_folder(handover.total_bytes(operands))
+        try:
+            (self._folder / "operands").mkdir()
+            handover.save(self._folder / "operands", operands)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_details: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the operands that were handed over; the worker goes on."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def prepare(self) -> Built:
+        """Compile the default schedule and make the reference result.
+
+        Raises:
+            TuningError: the default schedule cannot be compiled or run, or is wrong: there is nothing to compare with.
+        """
+        built = self.build("")
+        if built.status is not Status.OK:
+            raise TuningError(f"the default schedule cannot be compiled ({built.status}): {built.message}")
+        try:
+            reply = self._ask(_LOAD_SECONDS, "reference")
+        except _Lost as lost:
+            raise TuningError(f"the default schedule does not run ({lost.status}): {lost.message}") from None
+        if reply["status"] != "ok":
+            raise TuningError(f"the default schedule gives no result to compare with: {reply['message']}")
+        return built
+
+    def build(self, schedule: str) -> Built:
+        """Compile a candidate."""
+        try:
+            reply = self._ask(BUILD_SECONDS, "build", schedule=schedule)
+        except _Lost as lost:
+            return Built(Status.COMPILE, message=lost.message)
+        return Built(Status(reply["status"]), reply.get("source", ""), reply.get("seconds"), reply.get("message", ""))
+
+    def measure(self, schedule: str, best: float | None = None) -> Measured:
+        """Run, check and time a candidate that was built; ``best`` is the fastest time so far, to race against."""
+        limit = _GRACE_SECONDS + 2 * self.policy.max_seconds + 10 * self.policy.hopeless * (best or self._slowest)
+        try:
+            reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), best=best)
+        except _Lost as lost:
+            return Measured(lost.status, message=lost.message)
+        found = Measured(
+            Status(reply["status"]), tuple(reply.get("times", ())), reply.get("seconds"), reply.get("stopped", ""), reply.get("message", "")
+        )
+        if schedule == "" and found.seconds:
+            self._slowest = found.seconds
+        return found
+
+    def burst(self, schedule: str, runs: int, expected: float) -> float | None:
+        """Return the mean time of some runs of a finalist; None where it fails."""
+        try:
+            reply = self._ask(_GRACE_SECONDS + 10 * (runs + 1) * expected, "burst", schedule=schedule, runs=runs)
+        except _Lost:
+            return None
+        return reply["seconds"] if reply["status"] == "ok" else None
+
+    def _ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
+        if not self._worker.running or self._loaded != self._worker.starts:
+            self._load()
+        return self._worker.ask(seconds, action, **arguments)
+
+    def _load(self) -> None:
+        problem = self._problem
+        task = {
+            "expression": problem.expression,
+            "formats": {name: str(form) for name, form in problem.formats.items()},
+            "extents": dict(problem.extents),
+            "target": problem.target,
+            "threads": problem.threads,
+        }
+        try:
+            self._worker.ask(_LOAD_SECONDS, "load", folder=str(self._folder), task=task)
+        except _Lost as lost:
+            raise TuningError(f"the measuring process does not start: {lost.message}") from None
+        self._loaded = self._worker.starts

@@ -1,0 +1,244 @@
+"""The process in which candidates are compiled, checked and timed: ``python -m sparsetune.tuner.measure.worker``.
+
+One JSON request a line on standard input, one JSON reply a line on what was standard output (which then goes to standard error, so
+that nothing else gets between the replies). A candidate that crashes or hangs takes this process with it and nothing else. The
+process ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+
+from ...compiler.errors import BuildError, SparsetuneError
+from ...compiler.notation.nodes import Assignment
+from ...compiler.notation.parser import parse
+from ...compiler.notation.printer import show_assignment
+from ...compiler.storage.tensor import Tensor
+from . import handover
+from .oracle import absolute
+from .timing import Policy, measure
+from .verify import Reference, Result, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
+
+_KEPT_KERNELS = 8  # bound kernels kept for the finals; each may hold a result array
+_MEMORY_SHARE = 0.9  # of the machine's, before a candidate's allocation fails
+_ORACLE_ENTRIES = 5_000_000  # stored entries up to which a sample is cut out of the operands
+
+
+class Bound(Protocol):
+    def __call__(self) -> Result: ...
+
+
+class Compiled(Protocol):
+    """What a compiled kernel offers; ``compiler.pipeline`` makes them, tests may make others."""
+
+    @property
+    def source(self) -> str: ...
+
+    def bind(self, **operands: Any) -> Bound: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is compiled: an expression, formats and extents of its tensors, and the target."""
+
+    expression: str
+    formats: Mapping[str, str]
+    extents: Mapping[str, int]
+    target: str
+    threads: int
+
+
+Compile = Callable[[Task, str], Compiled]
+
+
+class Worker:
+    """Answers requests about one task at a time."""
+
+    def __init__(self, compile_kernel: Compile) -> None:
+        self._compile = compile_kernel
+        self._kernels: OrderedDict[str, Compiled] = OrderedDict()
+        self._bound: OrderedDict[str, Bound] = OrderedDict()
+        self._operands: dict[str, Tensor] = {}
+        self._reference: Reference | None = None
+        self._out: np.ndarray[Any, Any] | None = None
+
+    def load(self, folder: str, task: dict[str, Any]) -> dict[str, Any]:
+        """Take the operands and the task; forget everything about the last one."""
+        self._kernels.clear()
+        self._bound.clear()
+        self._reference, self._out = None, None
+        self._operands = {}
+        self._folder, self._task = Path(folder), Task(**task)
+        self._operands = handover.load(self._folder / "operands")
+        return {"status": "ok"}
+
+    def build(self, schedule: str) -> dict[str, Any]:
+        """Compile a schedule; the reply has the digest of its source."""
+        start = time.perf_counter()
+        kernel = self._kernel(schedule)
+        return {"status": "ok", "seconds": time.perf_counter() - start, "source": hashlib.sha256(kernel.source.encode()).hexdigest()[:16]}
+
+    def make_reference(self) -> dict[str, Any]:
+        """Run the default schedule, check it against the definition on a sample, and store its result and bound."""
+        assignment = parse(self._task.expression)
+        if (wrong := self._check_against_definition(assignment)) is not None:
+            return {"status": "wrong", "message": f"the default schedule is wrong on a sample: {wrong}"}
+        result = self._run_once("", self._operands, self._task)
+        magnitudes = {name: _absolute(operand) for name, operand in self._operands.items()}
+        bounding = replace(self._task, expression=show_assignment(absolute(assignment)))
+        kernel = self._kernel("") if bounding == self._task else self._compile(bounding, "")
+        bound = kernel.bind(**magnitudes, threads=self._task.threads)()
+        folder = self._folder / "reference"
+        folder.mkdir(exist_ok=True)
+        handover.save(folder, {"result": _as_tensor(result), "bound": _as_tensor(bound)})
+        return {"status": "ok"}
+
+    def measure(self, schedule: str, policy: dict[str, Any], best: float | None) -> dict[str, Any]:
+        """Run, check, then time a schedule."""
+        bound = self._bind(schedule)
+        if (wrong := difference(bound(), self._known_reference())) is not None:
+            return {"status": "wrong", "message": wrong}
+        timing = measure(bound, Policy(**policy), best)
+        return {"status": "ok", "times": timing.times, "seconds": timing.seconds, "stopped": timing.stopped}
+
+    def burst(self, schedule: str, runs: int) -> dict[str, Any]:
+        """Run a finalist some times in a row, once more before that; the reply has the mean time."""
+        bound = self._bind(schedule)
+        bound()
+        start = time.perf_counter()
+        for _ in range(runs):
+            bound()
+        return {"status": "ok", "seconds": (time.perf_counter() - start) / runs}
+
+    def _kernel(self, schedule: str) -> Compiled:
+        if schedule not in self._kernels:
+            self._kernels[schedule] = self._compile(self._task, schedule)
+            while len(self._kernels) > _KEPT_KERNELS:
+                self._bound.pop(self._kernels.popitem(last=False)[0], None)
+        self._kernels.move_to_end(schedule)
+        return self._kernels[schedule]
+
+    def _bind(self, schedule: str) -> Bound:
+        kernel = self._kernel(schedule)
+        if schedule not in self._bound:
+            out = {} if self._out is None else {"out": self._out}
+            bound = kernel.bind(**self._operands, threads=self._task.threads, **out)
+            if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
+                self._out = first  # all candidates write into the same memory, so that its pages favour none
+            self._bound[schedule] = bound
+        return self._bound[schedule]
+
+    def _run_once(self, schedule: str, operands: Mapping[str, Tensor], task: Task) -> Result:
+        kernel = self._kernel(schedule) if task == self._task else self._compile(task, schedule)
+        return kernel.bind(**operands, threads=task.threads)()
+
+    def _check_against_definition(self, assignment: Assignment) -> str | None:
+        if sum(len(operand.values) for operand in self._operands.values() if not operand.format.is_dense) > _ORACLE_ENTRIES:
+            return None
+        operands, extents = sampled_problem(assignment, self._operands, self._task.extents)
+        result = self._run_once("", operands, replace(self._task, extents=extents))
+        return oracle_difference(assignment, result, operands, extents)
+
+    def _known_reference(self) -> Reference:
+        if self._reference is None:
+            stored = handover.load(self._folder / "reference")
+            result, bound = (_as_result(stored[name]) for name in ("result", "bound"))
+            length = reduction_length(parse(self._task.expression), self._operands, self._task.extents)
+            self._reference = Reference(result, bound, tolerance_factor(stored["result"].dtype, length))
+        return self._reference
+
+
+def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile) -> None:
+    """Answer requests until there are no more."""
+    worker = Worker(compile_kernel)
+    actions: dict[str, Callable[..., dict[str, Any]]] = {
+        "load": worker.load,
+        "build": worker.build,
+        "reference": worker.make_reference,
+        "measure": worker.measure,
+        "burst": worker.burst,
+    }
+    for line in requests:
+        request = json.loads(line)
+        reply = _answer(actions[request.pop("action")], request)
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+def main(compile_kernel: Compile) -> None:
+    """Serve on this process's standard input and output."""
+    _end_with_parent()
+    _limit_memory()
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        serve(sys.stdin, replies, compile_kernel)
+
+
+def _answer(action: Callable[..., dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return action(**request)
+    except BuildError as error:
+        return {"status": "compile", "message": _first_line(error)}
+    except SparsetuneError as error:
+        return {"status": "illegal", "message": _first_line(error)}
+    except MemoryError:
+        return {"status": "crash", "message": "out of memory"}
+    except Exception as error:  # a fault of the compiler in one candidate must not end the campaign; it is counted and told
+        return {"status": "crash", "message": f"{type(error).__name__}: {_first_line(error)}"}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _absolute(operand: Tensor) -> Tensor:
+    return Tensor(operand.shape, operand.format, operand.levels, np.abs(operand.values), operand.fill_value)
+
+
+def _as_tensor(result: Result) -> Tensor:
+    from ...compiler.storage.construct import tensor
+
+    return result if isinstance(result, Tensor) else tensor(np.array(result))
+
+
+def _as_result(stored: Tensor) -> Result:
+    return stored.values.reshape(stored.shape) if stored.format.is_dense else stored
+
+
+def _end_with_parent() -> None:
+    """Ask the system to kill this process when its parent dies; elsewhere than on Linux it ends at the end of its input."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def _limit_memory() -> None:
+    """Let an allocation beyond most of the machine's memory fail here instead of taking the machine down."""
+    try:
+        import resource
+
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_DATA, (int(_MEMORY_SHARE * physical), resource.RLIM_INFINITY))
+    except (ImportError, ValueError, OSError):
+        return
+
+
+if __name__ == "__main__":
+    from ..kernels import compile_task
+
+    main(compile_task)

@@ -1,0 +1,197 @@
+"""What is to be tuned or looked up: an expression with its operands, resolved, checked, and described in canonical names.
+
+This module is on the run-time path: numpy, the compiler and the standard library; files are read through ``datasets`` only where
+an operand is a path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..compiler.concrete.check import check_assignment, formats_of, tensor_names
+from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningError
+from ..compiler.format import Format
+from ..compiler.native.machine import available_cores, this_machine
+from ..compiler.notation.canonical import CanonicalForm, canonical_form
+from ..compiler.notation.nodes import Access, Assignment, accesses
+from ..compiler.notation.parser import parse
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.construct import tensor
+from ..compiler.storage.tensor import Tensor
+from .features import describe_input
+from .records import Input, Workload
+
+TARGETS = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """An expression and the operands that it is to run on.
+
+    Attributes:
+        expression: the text as given.
+        assignment: the parsed text.
+        operands: every operand as a stored tensor, by the user's name.
+        formats: format of every tensor, the result's included.
+        extents: extent of every index.
+        target: "cpu" or "cuda".
+        threads: exact number of threads.
+        name: where the data came from, for people.
+    """
+
+    expression: str
+    assignment: Assignment
+    operands: Mapping[str, Tensor]
+    formats: Mapping[str, Format]
+    extents: Mapping[str, int]
+    target: str
+    threads: int
+    name: str = ""
+
+    @cached_property
+    def canonical(self) -> CanonicalForm:
+        return canonical_form(self.assignment)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The result's dtype: that of the operands together."""
+        return np.result_type(*(operand.dtype for operand in self.operands.values())) if self.operands else np.dtype(np.float64)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The kernel and how it is called, on this machine, in canonical names."""
+        dtypes = [str(self.operands[name].dtype if name in self.operands else self.dtype) for name, _ in self.canonical.tensors]
+        formats = " | ".join(str(self.formats[name]) for name, _ in self.canonical.tensors)
+        shown = dtypes[0] if len(set(dtypes)) == 1 else " | ".join(dtypes)
+        return Workload(this_machine().fingerprint, self.canonical.text, formats, shown, self.target, self.threads)
+
+    @cached_property
+    def input(self) -> Input:
+        """Sizes and sparsity of the operands, in canonical names."""
+        tensors = dict(self.canonical.tensors)
+        operands = {tensors[name]: operand for name, operand in self.operands.items()}
+        extents = {canonical: self.extents[name] for name, canonical in self.canonical.indices}
+        return describe_input(operands, extents, self.name)
+
+    def to_canonical(self, schedule: Schedule) -> str:
+        """Return the text of a schedule of this expression in canonical names, as records hold it."""
+        return str(schedule.rename(dict((*self.canonical.tensors, *self.canonical.indices))))
+
+    def from_canonical(self, text: str) -> Schedule:
+        """Return the schedule that a record holds, in this expression's names. Raises ``ScheduleError``: it is no schedule."""
+        names = {canonical: name for name, canonical in (*self.canonical.tensors, *self.canonical.indices)}
+        return Schedule(text).rename(names)
+
+
+def make_problem(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    name: str = "",
+) -> Problem:
+    """Resolve and check an expression and its operands.
+
+    Args:
+        expression: index notation.
+        operands: by name: ndarray, number, sparse array of any library, Tensor, or a path or catalogue name.
+        output_format: of the result; None: dense.
+        target: "cpu" or "cuda".
+        threads: None: $SPARSETUNE_THREADS, or the cores that this process may use.
+
+    Raises:
+        ExpressionError: the text is no index notation; an operand is missing or not used.
+        FormatError, DataError: the result's format or an operand is not meaningful.
+        ShapeError: extents disagree, or no operand gives one.
+        TuningError: target or threads are not possible.
+    """
+    assignment = parse(expression)
+    check_assignment(assignment)
+    _check_names(assignment, operands)
+    tensors = {operand: _load(operand, operands[operand]) for operand in tensor_names(assignment)}
+    formats: dict[str, Format | str | None] = {operand: found.format for operand, found in tensors.items()}
+    _check_orders(assignment, tensors)
+    formats[assignment.target.tensor] = output_format
+    extents = _extents(assignment, tensors)
+    if target not in TARGETS:
+        raise TuningError(f"target {target!r} is not one of {', '.join(TARGETS)}")
+    return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name)
+
+
+def thread_count(threads: int | None) -> int:
+    """Return the number of threads asked for, or the default one.
+
+    Raises:
+        TuningError: it is not a whole number from 1 on.
+    """
+    source = "threads"
+    value: Any = threads
+    if value is None and (text := os.environ.get("SPARSETUNE_THREADS")):
+        source, value = "SPARSETUNE_THREADS", int(text) if text.strip().isdigit() else text
+    if value is None:
+        return available_cores()
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 4096:
+        raise TuningError(f"{source} is {value!r}: a whole number from 1 to 4096 is expected")
+    return int(value)
+
+
+def _load(name: str, data: Any) -> Tensor:
+    if isinstance(data, Tensor):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        from ..datasets import load
+
+        return load(data)
+    try:
+        return tensor(data)
+    except (FormatError, ShapeError) as error:
+        raise type(error)(f"operand {name}: {error}") from None
+
+
+def _check_names(assignment: Assignment, operands: Mapping[str, Any]) -> None:
+    if not isinstance(operands, Mapping):
+        raise ExpressionError(f"operands are a mapping from names to tensors, such as {{'A': A, 'x': x}}, not {type(operands).__name__}")
+    needed = tensor_names(assignment)
+    for name in needed:
+        if name not in operands:
+            raise ExpressionError(f"operand {name} is missing: '{assignment.text}' reads {', '.join(needed)}")
+    for name in operands:
+        if name not in needed:
+            raise ExpressionError(f"operand {name} is not used: '{assignment.text}' reads {', '.join(needed)}")
+
+
+def _check_orders(assignment: Assignment, tensors: Mapping[str, Tensor]) -> None:
+    for access in _reads(assignment):
+        found = tensors[access.tensor]
+        if found.order != len(access.subscripts):
+            subscripts = len(access.subscripts)
+            raise ShapeError(f"{access.tensor} has {subscripts} subscripts in the expression, but the operand has shape {found.shape}")
+
+
+def _extents(assignment: Assignment, tensors: Mapping[str, Tensor]) -> dict[str, int]:
+    found: dict[str, tuple[int, str]] = {}  # extent of an index, and where it was seen first
+    for access in _reads(assignment):
+        for mode, subscript in enumerate(access.subscripts):
+            _note(found, subscript.index, tensors[access.tensor].shape[mode], f"{access.tensor} (mode {mode})")
+    for index in assignment.target.indices:
+        if index not in found:
+            raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
+    return {index: extent for index, (extent, _) in found.items()}
+
+
+def _note(found: dict[str, tuple[int, str]], index: str, extent: int, where: str) -> None:
+    known, first = found.setdefault(index, (extent, where))
+    if known != extent:
+        raise ShapeError(f"index {index} has extent {known} in {first} and {extent} in {where}")
+
+
+def _reads(assignment: Assignment) -> tuple[Access, ...]:
+    own = (assignment.target,) if assignment.operator == "+=" else ()
+    return (*accesses(assignment.value), *own)
