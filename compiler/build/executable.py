@@ -1,0 +1,70 @@
+"""From a kernel's specification to a C function that can be called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ..codegen.c import KERNEL, emit_c
+from ..errors import BuildError
+from ..lowering.kernel_spec import KernelSpec
+from ..native.cache import cached_object
+from ..native.library import CSRC, OPENMP_FLAG, foreign_interface, load_object, openmp_works
+from ..native.machine import this_machine
+from ..native.toolchain import default_flags, find_compiler, parse_flags
+
+DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void free(void *memory);"
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A loaded kernel.
+
+    Attributes:
+        call: ``call(arrays, sizes, threads)`` on cffi arrays; returns 0, or 1 when there was no memory. Other Python
+            threads run meanwhile.
+        compiler: the compiler's name and version, for records.
+        flags: all flags it was compiled with.
+    """
+
+    call: Callable[[Any, Any, int], int]
+    compiler: str
+    flags: tuple[str, ...]
+
+
+def kernel_source(spec: KernelSpec) -> str:
+    """Return the C source of a kernel for this machine's vectors."""
+    heading = f"{spec.expression}\n{spec.schedule}" if spec.schedule else spec.expression
+    return emit_c(spec.function, this_machine().vector_bytes, heading)
+
+
+def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
+    """Compile a kernel, or take it from the cache, and load it.
+
+    Raises:
+        BuildError: no compiler, a compiler that fails or takes longer than ``timeout`` seconds, an object that cannot
+            be loaded.
+    """
+    name, asked = spec.build
+    compiler = find_compiler(name)
+    flags = default_flags() if asked is None else parse_flags(asked)
+    if OPENMP_FLAG not in flags and "#pragma omp" in source and openmp_works(compiler.identity, name):
+        flags = (*flags, OPENMP_FLAG)
+    library = load_object(cached_object(source, compiler, flags, CSRC, timeout), DECLARATIONS)
+    return Executable(getattr(library, KERNEL), compiler.name, flags)
+
+
+def interface() -> Any:
+    """Return the cffi interface that kernels' arguments are made with."""
+    return foreign_interface(DECLARATIONS)
+
+
+@cache
+def release() -> Any:
+    """Return the C function that frees what kernels hand over."""
+    try:
+        return interface().dlopen(None).free
+    except OSError as error:
+        raise BuildError(f"the C library of this process cannot be opened: {error}") from None

@@ -1,0 +1,176 @@
+"""What a caller hands in, checked against what a kernel expects and brought into the formats that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError, ExpressionError, ShapeError
+from ..format import LevelKind, dense_format
+from ..lowering.kernel_spec import KernelSpec, OperandSpec
+from ..storage.construct import tensor
+from ..storage.tensor import LevelArrays, Tensor
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand as the kernel reads it."""
+
+    spec: OperandSpec
+    shape: tuple[int, ...]
+    levels: tuple[LevelArrays, ...]
+    values: NDArray[Any]
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """Number of positions of each level."""
+        found, positions = [], 1
+        for level, kind in enumerate(self.spec.format.levels):
+            crd = self.levels[level].crd if self.levels else None
+            positions = positions * self.shape[self.spec.format.order[level]] if kind is LevelKind.DENSE or crd is None else len(crd)
+            found.append(positions)
+        return tuple(found)
+
+    def array(self, part: str, level: int | None) -> NDArray[Any]:
+        """Return the values, or the pos or crd of a level."""
+        if level is None:
+            return self.values
+        found = self.levels[level].pos if part == "pos" else self.levels[level].crd
+        if found is None:
+            raise AssertionError(f"level {level} of {self.spec.key} has no {part}")
+        return found
+
+
+def check_names(spec: KernelSpec, given: Mapping[str, Any]) -> None:
+    """Refuse missing and unused operands.
+
+    Raises:
+        ExpressionError: naming the operand.
+    """
+    wanted = {operand.tensor for operand in spec.operands}
+    if given.keys() == wanted:
+        return
+    for operand in spec.operands:
+        if operand.tensor not in given:
+            raise ExpressionError(f"operand '{operand.tensor}' of '{spec.expression}' is missing; give it by its name")
+    extra = next(name for name in given if name not in wanted)
+    raise ExpressionError(f"operand '{extra}' is not used in '{spec.expression}'; its operands are {_listed(sorted(wanted))}")
+
+
+def prepare(spec: OperandSpec, data: Any, fill_value: Any) -> Operand:
+    """Bring one operand into the kernel's format and dtype, without a copy where its layout allows.
+
+    Raises:
+        ShapeError: it has another number of modes than the expression says.
+        DataError: its values do not fit the kernel's dtype, or what it does not store means something else here.
+        FormatError: it cannot be stored in the format.
+    """
+    dtype = np.dtype(spec.dtype)
+    if type(data) is np.ndarray and data.dtype == dtype and data.flags.c_contiguous and spec.format == dense_format(data.ndim):
+        _check_order(spec, data.ndim)
+        return Operand(spec, data.shape, (), data.reshape(-1))
+    if isinstance(data, Tensor):
+        _check_order(spec, data.order)
+        _check_fill(spec, data, fill_value)
+        stored = data if data.format == spec.format and data.dtype == dtype else _converted(spec, data, dtype, fill_value)
+    else:
+        stored = _converted(spec, data, dtype, fill_value)
+    return Operand(spec, stored.shape, _with_widths(spec, stored), stored.values)
+
+
+def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: Any) -> Tensor:
+    order = getattr(data, "ndim", None)
+    if isinstance(order, int):
+        _check_order(spec, order)
+    try:
+        found = tensor(data)
+    except DataError as error:
+        raise DataError(f"operand '{spec.tensor}': {error}") from None
+    _check_order(spec, found.order)
+    _check_fill(spec, found, fill_value)
+    if not np.can_cast(found.dtype, dtype, "same_kind"):
+        values = f"values of type {found.dtype}"
+        raise DataError(f"operand '{spec.tensor}' has {values}, but the kernel was compiled for {dtype}; convert it first")
+    if found.format == spec.format:
+        return found.astype(dtype)
+    if found.format.is_dense and not spec.format.is_dense:
+        return tensor(found.to_numpy(), spec.format, dtype=dtype, fill_value=fill_value)
+    if found.fill_value != fill_value:
+        found = Tensor(found.shape, found.format, found.levels, found.values.astype(dtype), fill_value)
+    return found.convert(spec.format).astype(dtype)
+
+
+def _check_order(spec: OperandSpec, order: int) -> None:
+    if order != len(spec.format):
+        raise ShapeError(f"operand '{spec.tensor}' has {order} modes, but the expression indexes {len(spec.format)} of them")
+
+
+def _check_fill(spec: OperandSpec, data: Tensor, fill_value: Any) -> None:
+    """Refuse a fill value that the kernel would silently take for another one.
+
+    Zero is also what data have that know of no fill value; what they do not store is then skipped, as everywhere.
+    """
+    stored_everywhere = data.format.is_dense
+    if not stored_everywhere and data.fill_value != 0 and data.fill_value != fill_value:
+        raise DataError(
+            f"operand '{spec.tensor}' has fill value {data.fill_value}, but the kernel takes what is not stored for {fill_value}; "
+            "convert it, or use the semiring that it was made with"
+        )
+
+
+def _with_widths(spec: OperandSpec, stored: Tensor) -> tuple[LevelArrays, ...]:
+    levels = stored.levels
+    if all(_has_width(arrays, bits) for arrays, bits in zip(levels, spec.widths, strict=True)):
+        return levels
+    return tuple(_cast(spec, arrays, bits) for arrays, bits in zip(levels, spec.widths, strict=True))
+
+
+def _has_width(arrays: LevelArrays, bits: int) -> bool:
+    return all(array is None or 8 * array.itemsize == bits for array in (arrays.pos, arrays.crd))
+
+
+def _cast(spec: OperandSpec, arrays: LevelArrays, bits: int) -> LevelArrays:
+    kind = np.dtype(f"int{bits}")
+    for array in (arrays.pos, arrays.crd):
+        if array is not None and array.size and int(array.max()) > np.iinfo(kind).max:
+            raise DataError(f"operand '{spec.tensor}' is too large for 32-bit index arrays; compile the kernel for this operand")
+    return LevelArrays(*(None if array is None else array.astype(kind, copy=False) for array in (arrays.pos, arrays.crd)))
+
+
+def find_extents(spec: KernelSpec, operands: Mapping[str, Operand], given: Mapping[str, int]) -> dict[str, int]:
+    """Return the extent of every index, from the operands, the caller, and what the kernel was compiled for.
+
+    Raises:
+        ShapeError: two of them disagree, or an index has no extent.
+    """
+    extents: dict[str, int] = {}
+    origins: dict[str, str] = {}
+    for index, extent in spec.extents:
+        extents[index], origins[index] = extent, "the kernel was compiled for"
+    for index, extent in given.items():
+        _agree(extents, origins, index, int(extent), "the given shape says")
+    for operand in operands.values():
+        for mode, index in enumerate(operand.spec.indices):
+            if index is not None:
+                _agree(extents, origins, index, operand.shape[mode], f"mode {mode} of operand '{operand.spec.tensor}' has")
+    for index in spec.result.indices:
+        if index not in extents:
+            advice = f"give its extent: shape={{'{index}': ...}}"
+            raise ShapeError(f"no operand of '{spec.expression}' says how far index '{index}' goes; {advice}")
+    return extents
+
+
+def _agree(extents: dict[str, int], origins: dict[str, str], index: str, extent: int, origin: str) -> None:
+    known = extents.setdefault(index, extent)
+    if known != extent:
+        raise ShapeError(f"index '{index}' has two extents: {origins[index]} {known}, but {origin} {extent}")
+    origins.setdefault(index, origin)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"

@@ -1,0 +1,85 @@
+"""What a kernel gives back: memory for dense results, tensors around arrays that the kernel assembled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError, ShapeError
+from ..format import LevelKind
+from ..lowering.kernel_spec import ResultSpec
+from ..storage import LevelArrays, Tensor
+from ..storage.aligned import aligned_empty
+from .executable import interface, release
+from .operands import Operand
+
+
+def dense_result(
+    spec: ResultSpec, extents: Mapping[str, int], out: Any, operands: Mapping[str, Operand]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return a dense result's array in mode order and its flat storage, allocated (64-byte aligned) or over ``out``.
+
+    Raises:
+        DataError: ``out`` cannot take the result.
+        ShapeError: ``out`` has another shape.
+    """
+    shape = tuple(extents[index] for index in spec.indices)
+    order = spec.format.order
+    stored_shape = tuple(shape[mode] for mode in order)
+    dtype = np.dtype(spec.dtype)
+    if out is not None:
+        return out, _checked_out(out, shape, order, dtype, operands)
+    flat = aligned_empty(math.prod(shape), dtype)
+    return flat.reshape(stored_shape).transpose(tuple(spec.format.level_of(mode) for mode in range(len(order)))), flat
+
+
+def _checked_out(
+    out: Any, shape: tuple[int, ...], order: tuple[int, ...], dtype: np.dtype[Any], operands: Mapping[str, Operand]
+) -> NDArray[Any]:
+    if not isinstance(out, np.ndarray):
+        raise DataError(f"out is an ndarray that is filled with the result, not {type(out).__name__}")
+    if out.shape != shape:
+        raise ShapeError(f"out has shape {out.shape}, but the result has shape {shape}")
+    if out.dtype != dtype:
+        raise DataError(f"out has dtype {out.dtype}, but the result has dtype {dtype}")
+    stored = out.transpose(order)
+    if not stored.flags.c_contiguous or not out.flags.writeable:
+        fault = "is read-only" if not out.flags.writeable else "is not contiguous in the order of the result's format"
+        raise DataError(f"out {fault}; give another array, or none")
+    for operand in operands.values():
+        arrays = [operand.values, *(array for level in operand.levels for array in (level.pos, level.crd) if array is not None)]
+        if any(np.may_share_memory(out, array) for array in arrays):
+            raise DataError(f"out shares memory with operand '{operand.spec.tensor}'; give another array, or none")
+    return stored.reshape(-1)
+
+
+def owned_array(pointer: Any, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return memory that a kernel handed over as an array that frees it."""
+    ffi = interface()
+    if length == 0:
+        release()(pointer)
+        return np.empty(0, dtype)
+    size = length * dtype.itemsize
+    return np.frombuffer(ffi.buffer(ffi.gc(pointer, release(), size), size), dtype)
+
+
+def assembled_result(spec: ResultSpec, extents: Mapping[str, int], arrays: Mapping[tuple[str, int | None], NDArray[Any]]) -> Tensor:
+    """Return the tensor around assembled arrays, given by part and level."""
+    shape = tuple(extents[index] for index in spec.indices)
+    levels = tuple(LevelArrays(arrays.get(("pos", level)), arrays.get(("crd", level))) for level in range(len(spec.format)))
+    return Tensor(shape, spec.format, levels, arrays["values", None], fill_of(spec))
+
+
+def fill_of(spec: ResultSpec) -> Any:
+    """Return the fill value as the result's dtype holds it."""
+    return np.dtype(spec.dtype).type(spec.fill_value).item()
+
+
+def requested_form(spec: ResultSpec, made: Tensor) -> Any:
+    """Return a made result in the format that was asked for; an ndarray where that is dense."""
+    converted = made.convert(spec.requested)
+    return converted.to_numpy() if all(kind is LevelKind.DENSE for kind in spec.requested.levels) else converted

@@ -1,0 +1,1 @@
+"""From loop IR to source text: C with OpenMP and GNU vectors."""

@@ -1,0 +1,113 @@
+"""A function of the loop IR as one C translation unit.
+
+The kernel is ``int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads)`` and returns 0, or 1 when
+there was no memory (all that it allocated is freed then). Assembled arrays are left in their slots of ``st_arrays``,
+their lengths in ``st_sizes`` behind the size parameters, in the order of the assembled parameters; the caller frees
+them with ``free``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..loops.nodes import Allocate, ArrayRef, Block, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Store, Var
+from .expressions import ExpressionPrinter, c_type
+from .lanes import vector_definitions
+from .names import NameTable
+from .statements import Region, StatementPrinter, heap_allocations, may_fail, walk
+
+KERNEL = "st_kernel"
+CODEGEN_VERSION = 1
+"""Part of the key under which compiled kernels are cached, should the same source ever come to mean something else."""
+
+
+def emit_c(function: Function, vector_bytes: int, heading: str = "") -> str:
+    """Return the C source of a kernel.
+
+    Args:
+        function: the kernel as lowering made it.
+        vector_bytes: width of the vectors that loops tagged ``Vector`` are cut into.
+        heading: text for a comment on top.
+    """
+    return print_c(function, heading)
+
+
+def print_c(function: Function, heading: str = "") -> str:
+    """Print a function as it stands."""
+    return _KernelPrinter(function).source(heading)
+
+
+class _KernelPrinter:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.expressions = ExpressionPrinter(NameTable())
+        types = {parameter.name: parameter.type for parameter in function.arrays}
+        types |= {node.array: node.type for node in walk(function.body) if isinstance(node, Allocate)}
+        assembled = [parameter.name for parameter in function.arrays if parameter.assembled]
+        slots = {parameter.name: slot for slot, parameter in enumerate(function.arrays)}
+        published = {name: (slots[name], len(function.sizes) + rank) for rank, name in enumerate(assembled)}
+        self.statements = StatementPrinter(self.expressions, types, self._region_parameters, published)
+
+    def source(self, heading: str) -> str:
+        body = self._body()
+        head = [f"/* {line} */" for line in heading.splitlines() if line.strip()]
+        head.append('#include "st_runtime.h"')
+        head += [f'#include "{header}"' for header in sorted(self.expressions.headers - {"st_runtime.h"})]
+        lines = [*head, "", *vector_definitions(self.expressions.vectors, self.expressions.lane_functions)]
+        lines += [f"int32_t {KERNEL}(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {{", *body, "}", ""]
+        return "\n".join(lines)
+
+    def _body(self) -> list[str]:
+        printer, body = self.statements, self.function.body
+        fails = may_fail(body)
+        end = printer.names.own("st_end")
+        printer.enter(Region(end, parallel=False))
+        outside = _used_names(body, into_parallel=False)
+        for text in (*self._sizes(_used_names(body)), *self._arrays(outside)):
+            printer.line(text)
+        if fails:
+            printer.line("int32_t st_status = 0;")
+        held = printer.declare_heap(heap_allocations((body,)))
+        printer.statement(body)
+        if fails:
+            printer.lines.append(f"{end}:;")
+            printer.free_heap(held)
+        printer.line("return st_status;" if fails else "return 0;")
+        return printer.lines
+
+    def _sizes(self, used: set[str]) -> list[str]:
+        names = self.expressions.names
+        slots = [(slot, parameter.name) for slot, parameter in enumerate(self.function.sizes) if parameter.name in used]
+        return [f"const int64_t {names[name]} = st_sizes[{slot}];" for slot, name in slots]
+
+    def _arrays(self, used: set[str]) -> list[str]:
+        names, lines = self.expressions.names, []
+        for slot, parameter in enumerate(self.function.arrays):
+            if parameter.name in used and not parameter.assembled:
+                constant = "" if parameter.writable else "const "
+                lines.append(f"{constant}{c_type(parameter.type)} *restrict {names[parameter.name]} = st_arrays[{slot}];")
+        return lines
+
+    def _region_parameters(self, loop: For) -> list[str]:
+        """Declare a parallel region's parameters inside it: captured from outside they would lose their ``restrict``."""
+        return self._arrays(_used_names(Block((*loop.private, replace(loop, tag=None), *loop.finish))))
+
+
+def _is_parallel(node: Node) -> bool:
+    return isinstance(node, For) and isinstance(node.tag, Parallel)
+
+
+def _used_names(node: Node, into_parallel: bool = True) -> set[str]:
+    """Return the names of variables and arrays that a statement mentions, parallel regions left out if asked."""
+    if _is_parallel(node) and not into_parallel:
+        assert isinstance(node, For)
+        return set()
+    here = set()
+    match node:
+        case Var(name):
+            here.add(name)
+        case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array) | Fill(array) | Grow(array) | Free(array):
+            here.add(array)
+    for child in node.children:
+        here |= _used_names(child, into_parallel)
+    return here

@@ -1,0 +1,203 @@
+"""Expressions of the loop IR as C text, with no more parentheses than precedence asks for.
+
+C converts operands by its own rules; where these would compute in a narrower or wider type than the IR says, a cast is
+written. Indices of arrays are computed in 64 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ..loops.intrinsics import INTRINSICS
+from ..loops.nodes import F32, I32, I64, MAP, ArrayRef, Binary, Call, Cast, Const, Expr, Load, Select, Type, Unary, Var
+from .names import NameTable
+
+PRIMARY, UNARY, TERNARY, LOWEST = 16, 14, 3, 0
+_PRECEDENCE = {"*": 13, "/": 13, "%": 13, "+": 12, "-": 12, "<": 10, "<=": 10, ">": 10, ">=": 10, "==": 9, "!=": 9, "and": 5, "or": 4}
+_SYMBOLS = {"and": "&&", "or": "||"}
+_COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
+_SCALARS = {"f32": "float", "f64": "double", "bool": "bool", "map": "st_map"}
+
+
+def c_type(kind: Type) -> str:
+    """Return the C name of a type; vectors are typedefs of the generated file."""
+    if kind.lanes > 1:
+        return kind.name
+    return _SCALARS.get(kind.name) or f"{'u' if kind.name.startswith('u') else ''}int{kind.name[1:]}_t"
+
+
+def vector_access(kind: Type) -> str:
+    """Return the typedef through which a vector is read from or written to memory of any alignment."""
+    return f"{kind.name}_u"
+
+
+def lane_function(function: str, kind: Type) -> str:
+    """Return the name of a function over vectors that the generated file defines: sum, product, min, max."""
+    return f"st_{function}_{kind.name}"
+
+
+class ExpressionPrinter:
+    """Prints expressions with the names of one function; remembers which headers and vector helpers they need."""
+
+    def __init__(self, names: NameTable) -> None:
+        self.names = names
+        self.headers: set[str] = set()
+        self.vectors: set[Type] = set()
+        self.lane_functions: set[tuple[str, Type]] = set()
+
+    def text(self, expr: Expr, above: int = LOWEST) -> str:
+        """Return an expression as an operand of something that binds with precedence ``above``."""
+        shown, precedence = self._print(expr)
+        return f"({shown})" if precedence < above else shown
+
+    def converted(self, expr: Expr, kind: Type) -> str:
+        """Return an expression as the value of a variable or element of a type."""
+        if kind.lanes > 1 and expr.type.lanes == 1:
+            return self.text(Cast(expr, kind))
+        return self.text(expr)
+
+    def index(self, expr: Expr) -> str:
+        """Return the index of an array element, computed in 64 bits wherever it is computed at all."""
+        return self.text(_widened(expr))
+
+    def type_name(self, kind: Type) -> str:
+        """Return the C name of a type and see that it is defined."""
+        if kind.lanes > 1:
+            self.vectors.add(kind)
+        return c_type(kind)
+
+    def element(self, array: str, index: Expr, kind: Type) -> str:
+        """Return an element of an array, or a vector of elements, as something that can be read or assigned."""
+        if kind.lanes == 1:
+            return f"{self.names[array]}[{self.index(index)}]"
+        self.vectors.add(kind)
+        return f"*({vector_access(kind)} *)&{self.names[array]}[{self.index(index)}]"
+
+    def _print(self, expr: Expr) -> tuple[str, int]:
+        match expr:
+            case Var(name):
+                return self.names[name], PRIMARY
+            case Const():
+                return _constant(expr)
+            case Load(array, index, kind):
+                if kind.lanes == 1:
+                    return self.element(array, index, kind), PRIMARY
+                return f"*(const {self.element(array, index, kind)[2:]}", UNARY
+            case ArrayRef(array, kind):
+                return (f"&{self.names[array]}", UNARY) if kind == MAP else (self.names[array], PRIMARY)
+            case Unary(op, operand):
+                shown = self.text(operand, UNARY)
+                symbol = "!" if op == "not" else op
+                return (f"{symbol}({shown})" if shown.startswith(symbol) else f"{symbol}{shown}"), UNARY
+            case Select(condition, then, otherwise):
+                parts = (self.text(condition, TERNARY + 1), self.text(then, TERNARY + 1), self.text(otherwise, TERNARY))
+                return f"{parts[0]} ? {parts[1]} : {parts[2]}", TERNARY
+            case Cast(operand, kind):
+                return self._cast(operand, kind)
+            case Call(function, arguments, kind):
+                return self._call(function, arguments, kind), PRIMARY
+            case Binary():
+                return self._binary(expr)
+        raise TypeError(f"not an expression of the loop IR: {expr!r}")
+
+    def _cast(self, operand: Expr, kind: Type) -> tuple[str, int]:
+        if kind.lanes == 1:
+            return f"({c_type(kind)}){self.text(operand, UNARY)}", UNARY
+        name = self.type_name(kind)
+        if operand.type.lanes > 1:
+            return f"__builtin_convertvector({self.text(operand)}, {name})", PRIMARY
+        if isinstance(operand, Const) and operand.value == 0 and math.copysign(1, operand.value) > 0:
+            return f"({name}){{0}}", PRIMARY
+        return f"{self.text(operand, 12)} - ({name}){{0}}", 12  # x - 0 is x for every x, -0.0 and NaN included
+
+    def _call(self, function: str, arguments: tuple[Expr, ...], kind: Type) -> str:
+        if function in ("sum_lanes", "product_lanes", "min_lanes", "max_lanes"):
+            return self._lane_call(function.removesuffix("_lanes"), arguments)
+        intrinsic = INTRINSICS[function]
+        self.headers.add(intrinsic.header)
+        suffix = f"_{arguments[0].type.name}" if intrinsic.typed else ""
+        return f"{intrinsic.c_name}{suffix}({', '.join(self.text(argument) for argument in arguments)})"
+
+    def _lane_call(self, function: str, arguments: tuple[Expr, ...]) -> str:
+        kind = next((argument.type for argument in arguments if argument.type.lanes > 1), arguments[0].type)
+        self.type_name(kind)
+        self.lane_functions.add((function, kind))
+        name = lane_function("lanes_" + function if len(arguments) == 1 else function, kind)
+        return f"{name}({', '.join(self.converted(argument, kind) for argument in arguments)})"
+
+    def _binary(self, expr: Binary) -> tuple[str, int]:
+        op, left, right = expr.op, expr.left, expr.right
+        if op in ("min", "max"):
+            if expr.type.lanes > 1:
+                return self._lane_call(op, (left, right)), PRIMARY
+            return f"st_{op}_{expr.type.name}({self.text(left)}, {self.text(right)})", PRIMARY
+        if op not in _COMPARISONS and op not in _SYMBOLS and expr.type.lanes == 1:
+            left, right = _converted_operands(left, right, expr.type)
+        precedence = _PRECEDENCE[op]
+        if op in _SYMBOLS:  # both && and || in one expression: parentheses for the reader
+            shown = (self._logical(left, op, precedence), self._logical(right, op, precedence))
+        else:
+            shown = (self.text(left, precedence), self.text(right, precedence + 1))
+        return f"{shown[0]} {_SYMBOLS.get(op, op)} {shown[1]}", precedence
+
+    def _logical(self, operand: Expr, op: str, precedence: int) -> str:
+        mixed = isinstance(operand, Binary) and operand.op in _SYMBOLS and operand.op != op
+        return f"({self.text(operand)})" if mixed else self.text(operand, precedence)
+
+
+def _constant(constant: Const) -> tuple[str, int]:
+    value, kind = constant.value, constant.type
+    if kind.name == "bool":
+        return ("true" if value else "false"), PRIMARY
+    if not kind.is_float:
+        whole = int(value)
+        shown = f"INT64_C({abs(whole)})" if abs(whole) >= 2**31 else str(abs(whole))
+        if whole == -(2**63):
+            return "INT64_MIN", PRIMARY
+        return (f"-{shown}", UNARY) if whole < 0 else (shown, PRIMARY)
+    suffix = "f" if kind == F32 else ""
+    if math.isnan(value):
+        return f'__builtin_nan{suffix}("")', PRIMARY
+    negative = math.copysign(1, value) < 0
+    if math.isinf(value):
+        shown = f"__builtin_inf{suffix}()"
+    else:
+        magnitude = abs(value)
+        shown = (str(np.float32(magnitude)) if kind == F32 else repr(float(magnitude))) + suffix
+    return (f"-{shown}", UNARY) if negative else (shown, PRIMARY)
+
+
+def _printed_type(expr: Expr) -> Type:
+    """Return the type that the C text of an expression has: small constants are int, narrow integers become int."""
+    kind = expr.type
+    if kind.is_float:
+        return kind
+    if isinstance(expr, Const):
+        return I32 if abs(int(expr.value)) < 2**31 else I64
+    return I64 if kind.name in ("i64", "u64", "u32") else I32
+
+
+def _converted_operands(left: Expr, right: Expr, kind: Type) -> tuple[Expr, Expr]:
+    """Cast operands so that C computes in ``kind``: wider ones down, and one up if neither has the type."""
+    target = kind if kind.is_float else (I64 if kind.name == "i64" else I32)
+    operands = [Cast(operand, kind) if _wider(_printed_type(operand), target) else operand for operand in (left, right)]
+    if all(_printed_type(operand) != target for operand in operands):
+        place = 1 if isinstance(operands[0], Const) and not isinstance(operands[1], Const) else 0
+        operands[place] = Cast(operands[place], kind)
+    return operands[0], operands[1]
+
+
+def _wider(kind: Type, target: Type) -> bool:
+    if kind.is_float and not target.is_float:
+        return True
+    return kind.is_float == target.is_float and kind.bytes > target.bytes
+
+
+def _widened(expr: Expr) -> Expr:
+    """Compute the products, sums and differences of an index in 64 bits."""
+    if isinstance(expr, Binary) and expr.op in ("+", "-", "*", "min", "max") and not expr.type.is_float:
+        return replace(expr, left=_widened(expr.left), right=_widened(expr.right), type=I64)
+    return expr

@@ -1,0 +1,95 @@
+"""Vector types that a generated file defines, and the functions over their lanes that GNU C has no operator for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..loops.nodes import Type
+from .expressions import c_type, lane_function, vector_access
+
+_OPERATORS = {"sum": "+", "product": "*"}
+
+
+def vector_definitions(used: Iterable[Type], functions: Iterable[tuple[str, Type]]) -> list[str]:
+    """Return the typedefs and functions for the vectors that a file uses, each preceded by what it needs."""
+    wanted = _closure(functions)
+    kinds = set(used) | {kind for _, kind in wanted} | {_mask(kind) for function, kind in wanted if function in ("min", "max")}
+    lines = []
+    for kind in sorted(kinds, key=lambda kind: (kind.element.name, kind.lanes)):
+        lines += _typedefs(kind)
+    for function, kind in wanted:
+        lines += ["", *_definition(function, kind)]
+    return [*lines, ""] if lines else []
+
+
+def _typedefs(kind: Type) -> list[str]:
+    """Return the type of variables, and the one through which memory of any alignment and type is accessed."""
+    element = c_type(kind.element)
+    access = f"vector_size({kind.bytes}), aligned({kind.element.bytes}), may_alias"
+    return [
+        f"typedef {element} {kind.name} __attribute__((vector_size({kind.bytes})));",
+        f"typedef {element} {vector_access(kind)} __attribute__(({access}));",
+    ]
+
+
+def _mask(kind: Type) -> Type:
+    return Type(f"i{8 * kind.element.bytes}").vector(kind.lanes)
+
+
+def _half(kind: Type) -> Type:
+    return kind.vector(kind.lanes // 2)
+
+
+def _needs(function: str, kind: Type) -> list[tuple[str, Type]]:
+    if not function.startswith("lanes_"):
+        return []
+    halves = [(function, _half(kind))] if kind.lanes > 2 else []
+    elementwise = function.removeprefix("lanes_")
+    return [*halves, (elementwise, _half(kind))] if elementwise in ("min", "max") and kind.lanes > 2 else halves
+
+
+def _closure(functions: Iterable[tuple[str, Type]]) -> list[tuple[str, Type]]:
+    """Return functions with all they call, callees first."""
+    ordered: list[tuple[str, Type]] = []
+
+    def visit(wanted: tuple[str, Type]) -> None:
+        for needed in _needs(*wanted):
+            visit(needed)
+        if wanted not in ordered:
+            ordered.append(wanted)
+
+    for wanted in sorted(functions, key=lambda wanted: (wanted[0], wanted[1].lanes, wanted[1].name)):
+        visit(wanted)
+    return ordered
+
+
+def _definition(function: str, kind: Type) -> list[str]:
+    name, element = lane_function(function, kind), c_type(kind.element)
+    if function in ("min", "max"):
+        mask, symbol = _mask(kind), "<" if function == "min" else ">"
+        return [
+            f"static inline {kind.name} {name}({kind.name} a, {kind.name} b) {{",
+            f"  const {mask.name} first = (a {symbol} b) | (a != a);",
+            f"  return ({kind.name})((({mask.name})a & first) | (({mask.name})b & ~first));",
+            "}",
+        ]
+    elementwise = function.removeprefix("lanes_")
+    if kind.lanes == 2:
+        value = _combined(elementwise, f"st_{elementwise}_{kind.element.name}", "v")
+        return [f"static inline {element} {name}({kind.name} v) {{ return {value}; }}"]
+    half = _half(kind)
+    combined = _combined(elementwise, lane_function(elementwise, half), "half")
+    return [
+        f"static inline {element} {name}({kind.name} v) {{",
+        f"  {half.name} half[2];",
+        "  memcpy(half, &v, sizeof v);",
+        f"  return {lane_function(function, half)}({combined});",
+        "}",
+    ]
+
+
+def _combined(operation: str, function: str, pair: str) -> str:
+    """Return C text that combines the two elements of an array."""
+    if operation in _OPERATORS:
+        return f"{pair}[0] {_OPERATORS[operation]} {pair}[1]"
+    return f"{function}({pair}[0], {pair}[1])"

@@ -1,0 +1,69 @@
+"""Names of the loop IR made safe in C: no keyword, macro or runtime name is hidden, and different names stay different."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import count
+
+_KEYWORDS = frozenset((
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto",
+    "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch",
+    "typedef", "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "near", "far", "alignas", "alignof", "constexpr",
+    "nullptr", "static_assert", "thread_local", "typeof_unqual",
+))  # fmt: skip
+_MACROS = frozenset((
+    "bool", "true", "false", "linux", "unix", "i386", "alloca", "offsetof", "assert", "errno", "complex", "imaginary", "I", "stdin",
+    "stdout", "stderr", "be16toh", "be32toh", "be64toh", "le16toh", "le32toh", "le64toh", "htobe16", "htobe32", "htobe64", "htole16",
+    "htole32", "htole64", "major", "minor", "makedev",
+))  # fmt: skip
+_USED = frozenset((
+    "free", "malloc", "realloc", "aligned_alloc", "memset", "memcpy", "main",
+))  # fmt: skip
+_PREFIXES = ("_", "st_", "ST_", "omp_", "KMP_")
+"""Of the implementation, the runtime in csrc/, and OpenMP."""
+
+_PATTERNS = re.compile(
+    r"[A-Z][A-Z0-9_]{2,}"  # macros of the system's headers: NULL, SIZE_MAX, BYTE_ORDER
+    r"|\w+_t"  # its types
+    r"|[fiu]\d+x\d+(_u)?"  # our vector types
+)
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a name means, or may come to mean, something else in generated C."""
+    return name.startswith(_PREFIXES) or name in _KEYWORDS | _MACROS | _USED or _PATTERNS.fullmatch(name) is not None
+
+
+class NameTable:
+    """The C name of each IR name, the same one whenever it is asked for."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        found = self._names.get(name)
+        if found is None:
+            found = self._names[name] = self.fresh(name)
+        return found
+
+    def fresh(self, name: str) -> str:
+        """Return a C name like ``name`` that nothing else has."""
+        return self._take(candidate for candidate in _variants(name, f"{name}_", f"v_{name}_") if not is_reserved(candidate))
+
+    def own(self, name: str) -> str:
+        """Return a name of the emitter's own, ``st_`` something."""
+        return self._take(_variants(name))
+
+    def _take(self, candidates: Iterator[str]) -> str:
+        chosen = next(candidate for candidate in candidates if candidate not in self._taken)
+        self._taken.add(chosen)
+        return chosen
+
+
+def _variants(*names: str) -> Iterator[str]:
+    """Yield names, then the last of them with numbers without end."""
+    yield from names
+    for number in count(2):
+        yield f"{names[-1]}{number}"

@@ -1,0 +1,455 @@
+"""Statements of the loop IR as C lines.
+
+Memory that a kernel allocates hangs on pointers declared at the top of the kernel (or of the parallel region that
+allocates it), so that one place frees whatever is held when an allocation fails: serial code jumps there; a thread of a
+parallel region notes the failure, and all skip the iterations that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ..loops.nodes import (
+    BOOL,
+    I64,
+    MAP,
+    Allocate,
+    ArrayRef,
+    Binary,
+    Block,
+    Call,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    Free,
+    Grow,
+    If,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    Publish,
+    Run,
+    SetVar,
+    Stmt,
+    Store,
+    Type,
+    Unroll,
+    Var,
+    Vector,
+    While,
+)
+from .expressions import ExpressionPrinter, c_type
+
+CACHE_LINE = 64
+_COMPOUND = frozenset(("+", "-", "*", "/"))
+_LOGICAL = {"or": "|", "and": "&"}
+
+
+@dataclass
+class Region:
+    """The code that shares one set of heap pointers: the kernel, or one parallel region of it."""
+
+    fails_to: str
+    parallel: bool
+    declared: list[set[str]] = field(default_factory=lambda: [set()])
+
+
+class StatementPrinter:
+    """Prints statements into ``lines``; ``expressions`` gives names and collects what the file's head must define."""
+
+    def __init__(
+        self,
+        expressions: ExpressionPrinter,
+        array_types: dict[str, Type],
+        region_head: Callable[[For], list[str]],
+        published: dict[str, tuple[int, int]],
+    ) -> None:
+        """Create a printer.
+
+        Args:
+            array_types: the element type of every array (or ``map``) of the kernel.
+            region_head: gives the lines that declare the parameters which a parallel region uses.
+            published: slot of the pointer and slot of the length of every assembled parameter.
+        """
+        self.expressions = expressions
+        self.names = expressions.names
+        self.lines: list[str] = []
+        self.depth = 1
+        self._array_types = array_types
+        self._region_head = region_head
+        self._published = published
+        self._regions: list[Region] = []
+
+    # Scaffolding
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text)
+
+    def enter(self, region: Region) -> None:
+        self._regions.append(region)
+
+    def leave(self) -> None:
+        self._regions.pop()
+
+    @property
+    def region(self) -> Region:
+        return self._regions[-1]
+
+    def scope(self, statement: Stmt | None) -> None:
+        """Print a statement as the body of a pair of braces that the caller prints."""
+        self.depth += 1
+        self.region.declared.append(set())
+        if statement is not None:
+            self.statement(statement)
+        self.region.declared.pop()
+        self.depth -= 1
+
+    def statement(self, statement: Stmt) -> None:
+        match statement:
+            case Block(statements):
+                for inner in statements:
+                    self._nested(inner)
+            case Comment(text):
+                self.line(f"/* {text.replace('*/', '* /')} */")
+            case Declare(variable, value):
+                self._declare(variable, value)
+            case SetVar(variable, value, op):
+                self.line(self._assignment(self.names[variable.name], variable, value, op))
+                self._check_maps(value)
+            case Store():
+                self._store(statement)
+            case If():
+                self._if(statement)
+            case While(condition, body):
+                self.line(f"while ({self.expressions.text(condition)}) {{")
+                self.scope(body)
+                self.line("}")
+            case For():
+                self._for(statement)
+            case Prefetch(array, index, count):
+                self._prefetch(array, index, count)
+            case Run(function, arguments):
+                self.line(f"{self.expressions.text(Call(function, arguments, I64))};")
+            case Allocate() | Free() | Grow() | Fill() | Publish():
+                self._memory(statement)
+            case _:
+                raise TypeError(f"not a statement of the loop IR: {statement!r}")
+
+    def _nested(self, statement: Stmt) -> None:
+        """Print a statement of a block; a block in a block gets braces only where its names are taken already."""
+        if isinstance(statement, Block) and not _own_declarations(statement).isdisjoint(self.region.declared[-1]):
+            self.line("{")
+            self.scope(statement)
+            self.line("}")
+        else:
+            self.statement(statement)
+
+    # Scalars and elements
+
+    def _declare(self, variable: Var, value: Expr) -> None:
+        self.region.declared[-1].add(variable.name)
+        kind = self.expressions.type_name(variable.type)
+        self.line(f"{kind} {self.names[variable.name]} = {self.expressions.converted(value, variable.type)};")
+        self._check_maps(value)
+
+    def _assignment(self, target: str, current: Expr, value: Expr, op: str) -> str:
+        """Return ``target = target op value`` in the shortest form that C has for it."""
+        kind = current.type
+        if op == "":
+            return f"{target} = {self.expressions.converted(value, kind)};"
+        if op in _COMPOUND:
+            return f"{target} {op}= {self.expressions.text(value)};"
+        if op in _LOGICAL and kind == BOOL:
+            return f"{target} {_LOGICAL[op]}= {self.expressions.text(value)};"
+        return f"{target} = {self.expressions.text(Binary(op, current, value, kind))};"
+
+    def _store(self, store: Store) -> None:
+        kind = self._array_types[store.array].vector(store.value.type.lanes)
+        target = self.expressions.element(store.array, store.index, kind)
+        if not store.atomic:
+            self.line(self._assignment(target, Load(store.array, store.index, kind), store.value, store.op))
+        elif store.op in ("min", "max", "and", "or"):
+            self.expressions.headers.add("st_atomic.h")
+            self.line(f"st_atomic_{store.op}_{kind.name}(&{target}, {self.expressions.text(store.value)});")
+        else:
+            self.line(f"#pragma omp atomic {'update' if store.op else 'write'}")
+            self.line(f"{target} {store.op}= {self.expressions.text(store.value)};")
+
+    def _prefetch(self, array: str, index: Expr, count: int) -> None:
+        base = self.expressions.index(index)
+        name = self.names[array]
+        step = CACHE_LINE // self._array_types[array].bytes
+        for offset in range(0, count, step):
+            place = f"{base} + {offset}" if offset else base
+            self.line(f"__builtin_prefetch((const char *){name} + ({place}) * (int64_t)sizeof *{name}, 0, 3);")
+
+    # Control
+
+    def _if(self, statement: If) -> None:
+        self.line(f"if ({self.expressions.text(statement.condition)}) {{")
+        self.scope(statement.then)
+        otherwise = statement.otherwise
+        while isinstance(otherwise, If):
+            self.line(f"}} else if ({self.expressions.text(otherwise.condition)}) {{")
+            self.scope(otherwise.then)
+            otherwise = otherwise.otherwise
+        if otherwise is not None:
+            self.line("} else {")
+            self.scope(otherwise)
+        self.line("}")
+
+    def _for(self, loop: For) -> None:
+        if isinstance(loop.tag, Parallel) and not self.region.parallel:
+            self._parallel(loop)
+            return
+        if isinstance(loop.tag, Vector) and not may_fail(loop.body):
+            reductions = _reductions(loop)
+            if reductions is not None:
+                self.line(f"#pragma omp simd{self._reduction_clauses(reductions)}")
+        elif isinstance(loop.tag, Unroll) and loop.tag.factor > 1:
+            self.line(f"ST_UNROLL({loop.tag.factor})")
+        self.line(self._loop_head(loop, hoist=True))
+        self.scope(loop.body)
+        self.line("}")
+
+    def _loop_head(self, loop: For, hoist: bool) -> str:
+        kind, name = c_type(loop.variable.type), self.names[loop.variable.name]
+        low, high = self.expressions.text(loop.low), self.expressions.text(loop.high, 11)
+        step = f"{name}++" if loop.step == 1 else f"{name} += {loop.step}"
+        if hoist and not isinstance(loop.high, Const | Var):
+            end = self.names.fresh(f"{name}_end")
+            return f"for ({kind} {name} = {low}, {end} = {self.expressions.text(loop.high)}; {name} < {end}; {step}) {{"
+        return f"for ({kind} {name} = {low}; {name} < {high}; {step}) {{"
+
+    def _reduction_clauses(self, reductions: dict[str, set[str]]) -> str:
+        listed = {op: ", ".join(sorted(self.names[name] for name in names)) for op, names in sorted(reductions.items())}
+        return "".join(f" reduction({op}:{names})" for op, names in listed.items())
+
+    def _parallel(self, loop: For) -> None:
+        tag = loop.tag
+        assert isinstance(tag, Parallel)
+        fails = any(may_fail(part) for part in (*loop.private, loop.body, *loop.finish))
+        done = self.names.own("st_private_done") if fails else ""
+        schedule = f" schedule({tag.chunking}{f', {tag.chunk}' if tag.chunk else ''})" if tag.chunking else ""
+        self.line("#pragma omp parallel num_threads((int)st_threads)")
+        self.line("{")
+        self.enter(Region(done, parallel=True))
+        self.depth += 1
+        for text in self._region_head(loop):
+            self.line(text)
+        held = self.declare_heap(heap_allocations((*loop.private, loop.body, *loop.finish), inside_parallel=True))
+        self._statements(loop.private)
+        if fails and any(may_fail(part) for part in loop.private):
+            self.line(f"{done}:;")
+        self.line(f"#pragma omp for{schedule} nowait")
+        self.line(self._loop_head(loop, hoist=False))
+        self._iteration(loop.body)
+        self.line("}")
+        self._finish(loop.finish, fails)
+        self.free_heap(held)
+        self.depth -= 1
+        self.leave()
+        self.line("}")
+        if fails:
+            self.line(f"if (st_status) goto {self.region.fails_to};")
+
+    def _iteration(self, body: Stmt) -> None:
+        """Print one iteration of a parallel loop; if it may fail, all later ones are skipped once one has failed."""
+        if not may_fail(body):
+            self.scope(body)
+            return
+        end = self.names.own("st_next")
+        outer = self.region
+        self.enter(Region(end, parallel=True, declared=outer.declared))
+        self.depth += 1
+        self.line("if (st_failed(&st_status)) continue;")
+        self.depth -= 1
+        self.scope(body)
+        self.leave()
+        self.line(f"{end}:;")
+
+    def _finish(self, finish: tuple[Stmt, ...], fails: bool) -> None:
+        if not finish:
+            return
+        if not fails:
+            self._statements(finish)
+            return
+        end = self.names.own("st_finished")
+        may = any(may_fail(part) for part in finish)
+        self.line("if (!st_failed(&st_status)) {")
+        self.enter(Region(end, parallel=True))
+        self.scope(Block(finish))
+        self.leave()
+        self.line("}")
+        if may:
+            self.line(f"{end}:;")
+
+    def _statements(self, statements: tuple[Stmt, ...]) -> None:
+        self.statement(Block(statements))
+
+    # Memory
+
+    def declare_heap(self, arrays: dict[str, Allocate]) -> dict[str, Allocate]:
+        """Declare the pointers (and maps) of a region's heap arrays, all empty."""
+        for name, allocation in arrays.items():
+            shown = self.names[name]
+            self.region.declared[0].add(name)
+            empty = f"st_map {shown} = {{0}};" if allocation.type == MAP else f"{c_type(allocation.type)} *restrict {shown} = NULL;"
+            if allocation.type == MAP:
+                self.expressions.headers.add("st_map.h")
+            self.line(empty)
+        return arrays
+
+    def free_heap(self, arrays: dict[str, Allocate]) -> None:
+        """Free what a region still holds; freed and published arrays are NULL by then."""
+        for name, allocation in arrays.items():
+            self.line(f"st_map_free(&{self.names[name]});" if allocation.type == MAP else f"free({self.names[name]});")
+
+    def _fail_unless(self, succeeded: str) -> None:
+        self.line(f"if (!{succeeded}) {{")
+        self.depth += 1
+        self.line("st_fail(&st_status);")
+        self.line(f"goto {self.region.fails_to};")
+        self.depth -= 1
+        self.line("}")
+
+    def _check_maps(self, value: Expr) -> None:
+        if isinstance(value, Call) and value.function == "map_insert":
+            keys = value.arguments[0]
+            assert isinstance(keys, ArrayRef)
+            self._fail_unless(f"st_map_sound(&{self.names[keys.array]})")
+        elif any(isinstance(node, Call) and node.function == "map_insert" for node in walk(value)):
+            raise ValueError("map_insert may find no memory: it stands only as the whole value of a Declare or SetVar")
+
+    def _memory(self, statement: Stmt) -> None:
+        match statement:
+            case Allocate():
+                self._allocate(statement)
+            case Free(array):
+                name = self.names[array]
+                if self._array_types[array] == MAP:
+                    self.line(f"st_map_free(&{name});")
+                else:
+                    self.line(f"free({name});")
+                    self.line(f"{name} = NULL;")
+            case Grow(array, _, capacity, needed):
+                self._grow(self.names[array], self.names[capacity.name], needed)
+            case Fill():
+                self._fill(statement)
+            case Publish(parameter, array, length):
+                pointer, size = self._published[parameter]
+                name = self.names[array]
+                self.line(f"st_arrays[{pointer}] = {name};")
+                self.line(f"st_sizes[{size}] = {self.expressions.text(length)};")
+                self.line(f"{name} = NULL;")
+
+    def _allocate(self, allocation: Allocate) -> None:
+        name = self.names[allocation.array]
+        length = self.expressions.text(allocation.length)
+        if allocation.storage == "registers":
+            zero = " = {0}" if allocation.zero else ""
+            self.region.declared[-1].add(allocation.array)
+            self.line(f"{c_type(allocation.type)} {name}[{length}] __attribute__((aligned(64))){zero};")
+        elif allocation.type == MAP:
+            self._fail_unless(f"st_map_reserve(&{name}, {length})")
+        else:
+            function = "st_allocate_zeros" if allocation.zero else "st_allocate"
+            self.line(f"{name} = {function}({length}, sizeof *{name});")
+            self._fail_unless(name)
+
+    def _grow(self, name: str, capacity: str, needed: Expr) -> None:
+        self.line(f"if ({capacity} < {self.expressions.text(needed, 11)}) {{")
+        self.depth += 1
+        self.line(f"void *st_room = st_grow({name}, &{capacity}, {self.expressions.text(needed)}, sizeof *{name});")
+        self._fail_unless("st_room")
+        self.line(f"{name} = st_room;")
+        self.depth -= 1
+        self.line("}")
+
+    def _fill(self, fill: Fill) -> None:
+        name = self.names[fill.array]
+        zero = isinstance(fill.value, Const) and fill.value.value == 0 and not str(fill.value.value).startswith("-")
+        if zero:
+            low, high = self.expressions.index(fill.low), self.expressions.index(fill.high)
+            start = name if low == "0" else f"{name} + {low}"
+            count = self.expressions.index(fill.high if low == "0" else Binary("-", fill.high, fill.low, I64))
+            if low == "0" and isinstance(fill.high, Const):
+                self.line(f"memset({start}, 0, {high} * sizeof *{name});")
+            else:
+                guard = f"if ({high} > {low}) "
+                self.line(f"{guard}memset({start}, 0, (size_t)({count}) * sizeof *{name});")
+            return
+        place = Var(self.names.own("st_k"), I64)
+        self._for(For(place, fill.low, fill.high, Store(fill.array, place, fill.value)))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and everything below it."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def may_fail(statement: Stmt) -> bool:
+    """Return whether a statement may find no memory."""
+    return any(_fails(node) for node in walk(statement))
+
+
+def _fails(node: Node) -> bool:
+    match node:
+        case Allocate(storage=storage):
+            return storage == "heap"
+        case Call(function=function):
+            return function == "map_insert"
+    return isinstance(node, Grow)
+
+
+def heap_allocations(statements: tuple[Stmt, ...], inside_parallel: bool = False) -> dict[str, Allocate]:
+    """Return the heap arrays that belong to a region, by name: those not in a parallel region of their own."""
+    found: dict[str, Allocate] = {}
+
+    def visit(node: Node) -> None:
+        if isinstance(node, For) and isinstance(node.tag, Parallel) and not inside_parallel:
+            visit(node.low)
+            visit(node.high)
+            return
+        if isinstance(node, Allocate) and node.storage == "heap":
+            known = found.setdefault(node.array, node)
+            if known.type != node.type:
+                raise ValueError(f"array {node.array} is allocated as {known.type.name} and as {node.type.name}")
+        for child in node.children:
+            visit(child)
+
+    for statement in statements:
+        visit(statement)
+    return found
+
+
+def _own_declarations(block: Block) -> set[str]:
+    names: set[str] = set()
+    for statement in block.statements:
+        if isinstance(statement, Declare):
+            names.add(statement.variable.name)
+        elif isinstance(statement, Allocate) and statement.storage == "registers":
+            names.add(statement.array)
+        elif isinstance(statement, Block):
+            names |= _own_declarations(statement)
+    return names
+
+
+def _reductions(loop: For) -> dict[str, set[str]] | None:
+    """Return the scalars that a vector loop reduces into, by operator; None if one is reduced by min, max, and, or."""
+    inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare)}
+    inside |= {node.variable.name for node in walk(loop) if isinstance(node, For)}
+    found: dict[str, set[str]] = {}
+    for node in walk(loop.body):
+        if isinstance(node, SetVar) and node.variable.name not in inside:
+            if node.op not in ("+", "-", "*"):
+                return None
+            found.setdefault("+" if node.op == "-" else node.op, set()).add(node.variable.name)
+    return found

@@ -1,0 +1,122 @@
+"""The functions that the loop IR calls by name: what each means (in Python, for the interpreter) and what C calls it.
+
+Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i64. Searches take sorted coordinates
+``crd[low .. high)``; ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near ``low``.
+A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal.
+``map_insert`` may stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+GOLDEN_RATIO = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """One function.
+
+    Attributes:
+        meaning: what the interpreter runs; arrays are ndarrays, maps are ``KeyMap``.
+        c_name: the function in csrc/, without the suffix for its type.
+        header: the file of csrc/ that defines it.
+        typed: whether the element type of the first argument is a suffix of the C name.
+        updates: whether it changes its first argument.
+        comparisons: how many comparisons the interpreter counts for one call over a range of a given length.
+    """
+
+    meaning: Callable[..., Any]
+    c_name: str
+    header: str = "st_runtime.h"
+    typed: bool = False
+    updates: bool = False
+    comparisons: Callable[[int], int] = lambda _: 0
+
+
+class KeyMap:
+    """A map from keys to ordinals, as the interpreter keeps it."""
+
+    def __init__(self) -> None:
+        self.ordinals: dict[int, int] = {}
+        self.keys: list[int] = []
+
+    def insert(self, key: int) -> int:
+        if key not in self.ordinals:
+            self.ordinals[key] = len(self.keys)
+            self.keys.append(key)
+        return self.ordinals[key]
+
+    def clear(self) -> None:
+        self.ordinals.clear()
+        self.keys.clear()
+
+
+def _check_range(array: NDArray[Any], low: int, high: int) -> None:
+    if not (0 <= low <= high <= len(array)) and low < high:
+        raise IndexError(f"range {low} .. {high} of an array of {len(array)} elements")
+
+
+def _lower_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    _check_range(crd, low, high)
+    return low + int(np.searchsorted(crd[low:high], key, "left")) if low < high else low
+
+
+def _upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    _check_range(crd, low, high)
+    return low + int(np.searchsorted(crd[low:high], key, "right")) if low < high else low
+
+
+def _hash_find(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    _check_range(crd, low, high)
+    size = high - low
+    if size <= 0:
+        return -1
+    slot = ((key * GOLDEN_RATIO) & (2**64 - 1)) >> (65 - size.bit_length())
+    while crd[low + slot] >= 0:
+        if crd[low + slot] == key:
+            return low + slot
+        slot = (slot + 1) & (size - 1)
+    return -1
+
+
+def _sort(array: NDArray[Any], count: int) -> None:
+    _sort_range(array, 0, count)
+
+
+def _sort_range(array: NDArray[Any], low: int, high: int) -> None:
+    _check_range(array, low, high)
+    if low < high:
+        array[low:high] = np.sort(array[low:high])
+
+
+def _scan(array: NDArray[Any], count: int) -> None:
+    _check_range(array, 0, count)
+    array[:count] = np.cumsum(array[:count])
+
+
+def _halvings(length: int) -> int:
+    return max(length, 0).bit_length()
+
+
+INTRINSICS: dict[str, Intrinsic] = {
+    "lower_bound": Intrinsic(_lower_bound, "st_lower_bound", typed=True, comparisons=_halvings),
+    "upper_bound": Intrinsic(_upper_bound, "st_upper_bound", typed=True, comparisons=_halvings),
+    "gallop": Intrinsic(_lower_bound, "st_gallop", typed=True, comparisons=_halvings),
+    "hash_find": Intrinsic(_hash_find, "st_hash_find", "st_hash.h", typed=True, comparisons=lambda _: 1),
+    "sort": Intrinsic(_sort, "st_sort", "st_sort.h", typed=True, updates=True),
+    "sort_range": Intrinsic(_sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
+    "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
+    "map_insert": Intrinsic(KeyMap.insert, "st_map_insert", "st_map.h", updates=True, comparisons=lambda _: 1),
+    "map_find": Intrinsic(lambda keys, key: keys.ordinals.get(key, -1), "st_map_find", "st_map.h", comparisons=lambda _: 1),
+    "map_size": Intrinsic(lambda keys: len(keys.keys), "st_map_size", "st_map.h"),
+    "map_key": Intrinsic(lambda keys, ordinal: keys.keys[ordinal], "st_map_key", "st_map.h"),
+    "map_clear": Intrinsic(KeyMap.clear, "st_map_clear", "st_map.h", updates=True),
+    "thread_number": Intrinsic(lambda: 0, "st_thread_number", "st_threads.h"),
+    "thread_count": Intrinsic(lambda: 1, "st_thread_count", "st_threads.h"),
+}

@@ -1,0 +1,27 @@
+/* Updates of shared elements that OpenMP's atomic construct does not know: a new value until nobody came between. */
+#ifndef ST_ATOMIC_H
+#define ST_ATOMIC_H
+
+#include "st_runtime.h"
+
+#define ST_ATOMIC(T, NAME, UPDATED)                                                                              \
+  static inline void st_atomic_##NAME(T *place, T value) {                                                       \
+    T old, updated;                                                                                              \
+    __atomic_load(place, &old, __ATOMIC_RELAXED);                                                                \
+    do                                                                                                           \
+      updated = UPDATED;                                                                                         \
+    while (!__atomic_compare_exchange(place, &old, &updated, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));         \
+  }
+ST_ATOMIC(float, min_f32, st_min_f32(old, value))
+ST_ATOMIC(float, max_f32, st_max_f32(old, value))
+ST_ATOMIC(double, min_f64, st_min_f64(old, value))
+ST_ATOMIC(double, max_f64, st_max_f64(old, value))
+ST_ATOMIC(int32_t, min_i32, st_min_i32(old, value))
+ST_ATOMIC(int32_t, max_i32, st_max_i32(old, value))
+ST_ATOMIC(int64_t, min_i64, st_min_i64(old, value))
+ST_ATOMIC(int64_t, max_i64, st_max_i64(old, value))
+ST_ATOMIC(bool, or_bool, old || value)
+ST_ATOMIC(bool, and_bool, old && value)
+#undef ST_ATOMIC
+
+#endif

@@ -1,0 +1,122 @@
+/* What every generated kernel stands on: memory, searches, minimum and maximum. All names begin with st_ or ST_. */
+#ifndef ST_RUNTIME_H
+#define ST_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ST_ALIGNMENT 64 /* bytes: a cache line, and the widest vector register */
+
+#define ST_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define ST_UNROLL(times) ST_PRAGMA(unroll times)
+#else
+#define ST_UNROLL(times) ST_PRAGMA(GCC unroll times)
+#endif
+
+/* Memory. NULL means that there is none; a length of 0 gets memory too. */
+
+static inline size_t st_bytes(int64_t length, size_t size) {
+  if (length < 0 || (uint64_t)length > (SIZE_MAX / 2 - 2 * ST_ALIGNMENT) / size) return 0;
+  return ((size_t)length * size / ST_ALIGNMENT + 1) * ST_ALIGNMENT;
+}
+
+static inline void *st_allocate(int64_t length, size_t size) {
+  const size_t bytes = st_bytes(length, size);
+  return bytes ? aligned_alloc(ST_ALIGNMENT, bytes) : NULL;
+}
+
+static inline void *st_allocate_zeros(int64_t length, size_t size) {
+  void *memory = st_allocate(length, size);
+  if (memory) memset(memory, 0, st_bytes(length, size));
+  return memory;
+}
+
+/* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory. */
+static inline void *st_grow(void *array, int64_t *capacity, int64_t needed, size_t size) {
+  int64_t wanted = *capacity < 16 ? 16 : 2 * *capacity;
+  if (wanted < needed) wanted = needed;
+  const size_t bytes = st_bytes(wanted, size);
+  void *memory = bytes ? realloc(array, bytes) : NULL;
+  if (!memory) return NULL;
+  if ((uintptr_t)memory % ST_ALIGNMENT) { /* realloc keeps no alignment; if there is no memory to mend that, it stays */
+    void *aligned = aligned_alloc(ST_ALIGNMENT, bytes);
+    if (aligned) {
+      memcpy(aligned, memory, (size_t)*capacity * size);
+      free(memory);
+      memory = aligned;
+    }
+  }
+  *capacity = wanted;
+  return memory;
+}
+
+/* The status that the threads of a parallel region share: 1 once one of them found no memory. */
+static inline void st_fail(int32_t *status) { __atomic_store_n(status, 1, __ATOMIC_RELAXED); }
+static inline bool st_failed(const int32_t *status) { return __atomic_load_n(status, __ATOMIC_RELAXED); }
+
+/* Minimum and maximum as numpy has them: NaN if either is NaN. */
+
+#define ST_MIN_MAX(T, S)                                                          \
+  static inline T st_min_##S(T a, T b) { return a < b || a != a ? a : b; }        \
+  static inline T st_max_##S(T a, T b) { return a > b || a != a ? a : b; }
+ST_MIN_MAX(float, f32)
+ST_MIN_MAX(double, f64)
+ST_MIN_MAX(int32_t, i32)
+ST_MIN_MAX(int64_t, i64)
+#undef ST_MIN_MAX
+
+/* Searches in sorted coordinates crd[low .. high). */
+
+#define ST_SEARCHES(T, S)                                                                                    \
+  /* the first position whose coordinate is at least `key`; `high` if there is none */                       \
+  static inline int64_t st_lower_bound_##S(const T *crd, int64_t low, int64_t high, int64_t key) {           \
+    int64_t count = high - low;                                                                              \
+    while (count > 0) {                                                                                      \
+      const int64_t half = count >> 1;                                                                       \
+      const bool right = crd[low + half] < key;                                                              \
+      low = right ? low + half + 1 : low;                                                                    \
+      count = right ? count - half - 1 : half;                                                               \
+    }                                                                                                        \
+    return low;                                                                                              \
+  }                                                                                                          \
+  /* the first position whose coordinate is above `key` */                                                   \
+  static inline int64_t st_upper_bound_##S(const T *crd, int64_t low, int64_t high, int64_t key) {           \
+    int64_t count = high - low;                                                                              \
+    while (count > 0) {                                                                                      \
+      const int64_t half = count >> 1;                                                                       \
+      const bool right = crd[low + half] <= key;                                                             \
+      low = right ? low + half + 1 : low;                                                                    \
+      count = right ? count - half - 1 : half;                                                               \
+    }                                                                                                        \
+    return low;                                                                                              \
+  }                                                                                                          \
+  /* as st_lower_bound, by exponential search from `low`: quick where the answer is near */                  \
+  static inline int64_t st_gallop_##S(const T *crd, int64_t low, int64_t high, int64_t key) {                \
+    int64_t step = 1, begin = low;                                                                           \
+    if (low >= high || crd[low] >= key) return low;                                                          \
+    while (step < high - begin && crd[begin + step] < key) {                                                 \
+      begin += step;                                                                                         \
+      step <<= 1;                                                                                            \
+    }                                                                                                        \
+    return st_lower_bound_##S(crd, begin + 1, step < high - begin ? begin + step : high, key);               \
+  }
+ST_SEARCHES(int32_t, i32)
+ST_SEARCHES(int64_t, i64)
+#undef ST_SEARCHES
+
+/* Inclusive prefix sums in place: counts at [1 .. count) below a 0 at [0] become positions. */
+
+#define ST_SCAN(T, S)                                               \
+  static inline void st_scan_##S(T *array, int64_t count) {         \
+    T sum = 0;                                                      \
+    for (int64_t k = 0; k < count; k++) array[k] = sum += array[k]; \
+  }
+ST_SCAN(int32_t, i32)
+ST_SCAN(int64_t, i64)
+#undef ST_SCAN
+
+#endif
