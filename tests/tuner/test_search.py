@@ -1,0 +1,130 @@
+"""Strategies: nothing twice, everything when it fits, the same with the same seed, and taken up after a crash."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sparsetune.tuner.search.space import Parameter, Space, Template
+from sparsetune.tuner.search.strategy import Exhaustive, Strategy, choose_strategy
+
+CHUNK = Parameter("chunk", (64, 1, 4, 16, 256))
+KIND = Parameter("kind", ("static", "dynamic"))
+SMALL = Space((Template("a({kind})", (KIND,)), Template("b({chunk}, {kind})", (CHUNK, KIND)), Template("c")))
+UNROLL = Parameter("u", tuple(range(1, 9)))
+LARGE = Space(tuple(Template(f"t{number}({{chunk}}, {{kind}}, {{u}})", (CHUNK, KIND, UNROLL)) for number in range(6)))
+
+
+def study(space: Space, journal: Path | None = None, seed: int = 0, usual: int = 3) -> Strategy:
+    from sparsetune.tuner.search.optuna_study import OptunaStudy
+
+    return OptunaStudy(space, seed, journal, "test", usual)
+
+
+def cost(schedule: str) -> float | None:
+    """Return a made-up time: template 3 with a large chunk and small u is best; template 1 always fails."""
+    template, arguments = schedule[1], schedule[3:-1].split(", ")
+    if template == "1":
+        return None
+    return 1 + abs(int(template) - 3) + 100 / int(arguments[0]) + (arguments[1] == "static") + 0.1 * int(arguments[2])
+
+
+def run(strategy: Strategy, count: int, time: Callable[[str], float | None] = cost) -> list[str]:
+    found = []
+    while len(found) < count and (proposal := strategy.ask()) is not None:
+        found.append(proposal.schedule)
+        strategy.tell(proposal, time(proposal.schedule))
+    return found
+
+
+def test_space() -> None:
+    assert SMALL.size == 2 + 10 + 1
+    schedules = [SMALL.schedule(point) for point in SMALL.points()]
+    assert schedules[:3] == ["a(static)", "b(64, static)", "c"]
+    assert len(set(schedules)) == len(schedules) == SMALL.size
+    assert SMALL.digest != LARGE.digest
+    assert SMALL.digest == Space(SMALL.templates).digest
+
+
+def test_exhaustive_lists_everything_once() -> None:
+    strategy = Exhaustive(SMALL)
+    strategy.know("b(1, dynamic)", 1.0)
+    found = run(strategy, 100, lambda _: 1.0)
+    assert len(found) == SMALL.size - 1
+    assert "b(1, dynamic)" not in found
+
+
+def test_choice_of_strategy() -> None:
+    assert isinstance(choose_strategy(SMALL, 13, 0, None, "s"), Exhaustive)
+    assert not isinstance(choose_strategy(SMALL, 12, 0, None, "s"), Exhaustive)
+
+
+def test_tpe_proposes_nothing_twice_and_ends() -> None:
+    found = run(study(SMALL), 100, lambda schedule: float(len(schedule)))
+    assert len(found) == len(set(found)) == SMALL.size
+
+
+def test_tpe_tries_usual_values_first() -> None:
+    assert run(study(LARGE), 3) == ["t0(64, static, 1)", "t1(64, static, 1)", "t2(64, static, 1)"]
+
+
+def test_tpe_finds_what_is_good() -> None:
+    found = run(study(LARGE), 60)
+    best = min((value, schedule) for schedule in found if (value := cost(schedule)) is not None)
+    exhaustive = min(value for point in LARGE.points() if (value := cost(LARGE.schedule(point))) is not None)
+    assert best[0] <= 1.15 * exhaustive
+
+
+def test_tpe_avoids_what_fails() -> None:
+    found = run(study(LARGE), 80)
+    assert sum(schedule.startswith("t1") for schedule in found) == 3
+
+
+def test_same_seed_same_search() -> None:
+    assert run(study(LARGE, seed=7), 30) == run(study(LARGE, seed=7), 30)
+    assert run(study(LARGE, seed=7), 30) != run(study(LARGE, seed=8), 30)
+
+
+def test_known_schedules_are_not_proposed() -> None:
+    strategy = study(LARGE)
+    strategy.know("t1(64, static, 1)", 1.0)
+    assert "t1(64, static, 1)" not in run(strategy, 10)
+
+
+def test_study_is_taken_up(tmp_path: Path) -> None:
+    journal = tmp_path / "studies" / "s.journal"
+    before = run(study(LARGE, journal), 20)
+    again = study(LARGE, journal)
+    for schedule in before:
+        again.know(schedule, cost(schedule))
+    after = run(again, 20)
+    assert not set(before) & set(after)
+
+
+def test_trials_of_a_dead_process_are_failed(tmp_path: Path) -> None:
+    import optuna
+
+    journal = tmp_path / "s.journal"
+    program = (
+        "import os, sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\n"
+        "from test_search import LARGE, study\n"
+        "strategy = study(LARGE, Path(sys.argv[1])); strategy.ask(); strategy.ask(); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(journal), str(Path(__file__).parent)], check=False).returncode == 9
+    strategy = study(LARGE, journal)
+    states = [trial.state for trial in strategy._study.get_trials()]  # type: ignore[attr-defined]
+    assert states.count(optuna.trial.TrialState.FAIL) == 2
+    assert optuna.trial.TrialState.RUNNING not in states
+    assert len(run(strategy, 10)) == 10
+
+
+def test_unwritable_journal(tmp_path: Path) -> None:
+    from sparsetune.compiler.errors import DatabaseError
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DatabaseError, match="cannot keep the study"):
+        study(LARGE, tmp_path / "file" / "s.journal")

@@ -1,0 +1,1 @@
+"""Empirical search: which candidate to measure next. Strategies are asked and told; they know nothing of measuring."""

@@ -1,0 +1,164 @@
+"""Optuna's TPE over a space, in a journal file that a later process takes up. The only module that imports optuna.
+
+The template is a categorical parameter; numbers are integers over their ranks, so that neighbouring sizes are neighbours. A parameter
+of the same name and choices is shared by all templates that have it: what was learned about a chunk size serves every loop order.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.samplers import TPESampler
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.trial import TrialState
+
+from ...compiler.errors import DatabaseError
+from ..records import digest
+from .space import Choice, Parameter, Point, Space
+from .strategy import Proposal
+
+_TEMPLATE = "template"
+_OWNER = "owner"
+_TRIES = 30  # proposals in a row that are known already, before points are drawn at random
+_HOPELESS = 3  # failures of a template that has never worked, before it is given up
+_RANDOM_TRIES = 200  # random points in a row that are known already, before the space counts as exhausted
+
+
+class OptunaStudy:
+    """TPE, seeded; templates with usual values are tried first, known points are never proposed.
+
+    Args:
+        space: what may be proposed.
+        seed: of the sampler.
+        journal: file of the study, made if missing; trials that a dead process left running are failed. None: in memory.
+        name: of the study; the digest of the space is added, since a study's categories cannot change.
+        usual: how many templates to try with usual values before the sampler decides.
+    """
+
+    def __init__(self, space: Space, seed: int, journal: Path | None, name: str, usual: int) -> None:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._space = space
+        self._labels = tuple(digest(template.text)[:8] for template in space.templates)
+        self._known: dict[str, float | None] = {}
+        self._failures: Counter[str] = Counter()  # by template; below 0 once it has worked
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._study = optuna.create_study(
+                storage=None if journal is None else _storage(journal),
+                study_name=f"{name}-{space.digest}",
+                direction="minimize",
+                load_if_exists=True,
+            )
+            past = len(self._study.get_trials(deepcopy=False))
+            # a sampler that is started again with the seed of the first process would propose the same points again
+            self._study.sampler = TPESampler(seed=seed + past)
+        self._random = random.Random(seed + past)
+        self._fail_orphans()
+        if not past:
+            for point, _ in zip(space.usual_points(), range(usual), strict=False):
+                self._study.enqueue_trial(self._encode(point))
+
+    def ask(self) -> Proposal | None:
+        for _ in range(_TRIES):
+            proposal, point = self._propose()
+            if self._is_new(point):
+                return proposal
+            self._finish(proposal, self._known.get(proposal.schedule))
+        for _ in range(_RANDOM_TRIES):
+            point = self._space.random_point(self._random)
+            if self._is_new(point):
+                self._study.enqueue_trial(self._encode(point))
+                return self._propose()[0]
+        return None
+
+    def tell(self, proposal: Proposal, seconds: float | None) -> None:
+        self._known[proposal.schedule] = seconds
+        self._finish(proposal, seconds)
+        template = self._trial(proposal).params[_TEMPLATE]
+        self._failures[template] = -1 if seconds is not None or self._failures[template] < 0 else self._failures[template] + 1
+
+    def know(self, schedule: str, seconds: float | None) -> None:
+        self._known[schedule] = seconds
+
+    def close(self) -> None:
+        """The journal is written with every trial."""
+
+    def _propose(self) -> tuple[Proposal, Point]:
+        trial = self._study.ask()
+        trial.set_user_attr(_OWNER, _this_process())
+        number = self._labels.index(trial.suggest_categorical(_TEMPLATE, self._labels))
+        point = Point(number, tuple(_suggest_value(parameter, trial) for parameter in self._space.templates[number].parameters))
+        return Proposal(self._space.schedule(point), trial.number), point
+
+    def _is_new(self, point: Point) -> bool:
+        """Return whether a point is worth measuring: not known, and not of a template that has only ever failed."""
+        hopeless = self._failures[self._labels[point.template]] >= _HOPELESS
+        return not hopeless and self._space.schedule(point) not in self._known
+
+    def _finish(self, proposal: Proposal, seconds: float | None) -> None:
+        # pruned without intermediate values ranks behind every finished trial, so the sampler avoids the like; failed is ignored
+        state = TrialState.PRUNED if seconds is None else TrialState.COMPLETE
+        self._study.tell(self._trial(proposal).number, seconds, state=state, skip_if_finished=True)
+
+    def _trial(self, proposal: Proposal) -> optuna.trial.FrozenTrial:
+        assert isinstance(proposal.token, int)
+        return self._study.get_trials(deepcopy=False)[proposal.token]
+
+    def _encode(self, point: Point) -> dict[str, Any]:
+        encoded: dict[str, Any] = {_TEMPLATE: self._labels[point.template]}
+        for parameter, value in zip(self._space.templates[point.template].parameters, point.values, strict=True):
+            encoded[_name(parameter)] = sorted(parameter.choices).index(value) if parameter.is_ordered else value
+        return encoded
+
+    def _fail_orphans(self) -> None:
+        for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            if not _lives(str(trial.user_attrs.get(_OWNER, ""))):
+                self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+
+
+def _suggest_value(parameter: Parameter, trial: optuna.Trial) -> Choice:
+    if parameter.is_ordered:
+        return sorted(parameter.choices)[trial.suggest_int(_name(parameter), 0, len(parameter.choices) - 1)]
+    chosen: Any = trial.suggest_categorical(_name(parameter), parameter.choices)
+    return chosen
+
+
+def _name(parameter: Parameter) -> str:
+    """Return the parameter's name in the study: one for every set of choices, since a study's distributions cannot change."""
+    return f"{parameter.name} {digest(parameter.choices)[:4]}"
+
+
+def _storage(journal: Path) -> JournalStorage:
+    try:
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        return JournalStorage(JournalFileBackend(str(journal), lock_obj=JournalFileOpenLock(str(journal))))
+    except OSError as error:
+        raise DatabaseError(f"cannot keep the study in {journal}: {error.strerror or error}") from None
+
+
+def _this_process() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _lives(owner: str) -> bool:
+    """Return whether the process that asked for a trial may still tell; one on another machine is given the benefit of the doubt."""
+    host, _, number = owner.rpartition(":")
+    if host != socket.gethostname() or not number.isdigit():
+        return bool(host)
+    if int(number) == os.getpid():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,80 @@
+"""The contract of strategies, and the one that needs no other library: everything, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .space import Point, Space
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A candidate to measure; ``token`` is the strategy's own."""
+
+    schedule: str
+    token: object
+
+
+class Strategy(Protocol):
+    """Asked for candidates, told how long they took. One that was told is never proposed again."""
+
+    def ask(self) -> Proposal | None:
+        """Return a candidate that was not told yet; None: there are no more."""
+        ...
+
+    def tell(self, proposal: Proposal, seconds: float | None) -> None:
+        """Report a measurement; None: the candidate failed, and its like should be avoided."""
+        ...
+
+    def know(self, schedule: str, seconds: float | None) -> None:
+        """Report what is known of a schedule that was not asked for."""
+        ...
+
+    def close(self) -> None:
+        """Leave what was learned on disk, if the strategy keeps it there."""
+        ...
+
+
+class Exhaustive:
+    """Every point of a space once, templates with usual values first."""
+
+    def __init__(self, space: Space) -> None:
+        self._points: Iterator[Point] = space.points()
+        self._space = space
+        self._known: set[str] = set()
+
+    def ask(self) -> Proposal | None:
+        for point in self._points:
+            schedule = self._space.schedule(point)
+            if schedule not in self._known:
+                return Proposal(schedule, point)
+        return None
+
+    def tell(self, proposal: Proposal, seconds: float | None) -> None:
+        self._known.add(proposal.schedule)
+
+    def know(self, schedule: str, seconds: float | None) -> None:
+        self._known.add(schedule)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def choose_strategy(space: Space, trials: int, seed: int, journal: Path | None, study: str) -> Strategy:
+    """Return the strategy for a space: all of it where that is no more work than searching, else Optuna's TPE.
+
+    Args:
+        space: what may be proposed.
+        trials: how many may be measured.
+        seed: of the sampler.
+        journal: file that keeps the study; None: it is forgotten.
+        study: name of the study; the digest of the space is added.
+    """
+    if space.size <= trials:
+        return Exhaustive(space)
+    from .optuna_study import OptunaStudy
+
+    return OptunaStudy(space, seed, journal, study, usual=max(1, trials // 2))
