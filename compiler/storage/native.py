@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import platform
-import shlex
-import shutil
-import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +57,9 @@ def library(*names: str) -> tuple[Any, Any] | None:
 
 
 def _compiler() -> tuple[str, ...] | None:
+    import shlex
+    import shutil
+
     asked = os.environ.get("SPARSETUNE_CC")
     for candidate in [asked] if asked else ["gcc", "clang", "cc"]:
         command = shlex.split(candidate)
@@ -80,13 +77,12 @@ def _declarations(header: Path) -> str:
 
 def _cache_folders() -> list[Path]:
     """Return where compiled helpers may be kept, best first; the last is private to this process's user."""
-    asked = os.environ.get("SPARSETUNE_CACHE")
-    if asked:
-        first = Path(asked)
-    else:
-        import platformdirs
+    import tempfile
 
-        first = Path(platformdirs.user_cache_dir("sparsetune")) / "kernels"
+    import platformdirs
+
+    asked = os.environ.get("SPARSETUNE_CACHE")
+    first = Path(asked) if asked else Path(platformdirs.user_cache_dir("sparsetune")) / "kernels"
     return [first, Path(tempfile.gettempdir()) / f"sparsetune-{os.getuid() if hasattr(os, 'getuid') else 'helpers'}"]
 
 
@@ -113,6 +109,9 @@ def _trusted(folder: Path) -> bool:
 
 def _key(compiler: tuple[str, ...], flags: tuple[str, ...]) -> str:
     """Return a hash of everything the library depends on: sources, flags, compiler, kind of machine."""
+    import hashlib
+    import platform
+
     program = os.stat(os.path.realpath(compiler[0]))
     parts = [*compiler, *flags, str(program.st_mtime_ns), str(program.st_size), platform.system(), platform.machine()]
     digest = hashlib.sha256("\0".join(parts).encode())
@@ -123,6 +122,10 @@ def _key(compiler: tuple[str, ...], flags: tuple[str, ...]) -> str:
 
 def _compiled(path: Path, names: tuple[str, ...], compiler: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     """Compile into a temporary file and move it into place, so that another process never sees half a library."""
+    import shlex
+    import subprocess
+    import tempfile
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=path.parent) as scratch:

@@ -1,0 +1,16 @@
+"""Storage tests run on the native helpers and on NumPy alone."""
+
+from __future__ import annotations
+
+import pytest
+from sparsetune.compiler.storage import kernels
+
+
+@pytest.fixture(params=["native", "numpy"])
+def each_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test with both implementations of the passes."""
+    if request.param == "numpy":
+        monkeypatch.setattr(kernels, "_native", lambda: None)
+    elif kernels._native() is None:
+        pytest.skip("no C compiler for the native helpers")
+    return request.param

@@ -1,0 +1,50 @@
+"""Blocked tensors against slices of the dense array."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sparsetune.compiler.errors import ShapeError
+from sparsetune.compiler.storage import block, tensor, unblock
+
+
+@pytest.mark.parametrize(("shape", "extents"), [((6, 8), (2, 4)), ((7, 5), (3, 2)), ((4,), (3,)), ((3, 4, 5), (2, 2, 2))])
+def test_blocks(each_kernel: str, shape: tuple[int, ...], extents: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(2)
+    dense = np.where(rng.random(shape) < 0.3, rng.random(shape), 0)
+    padded = np.pad(dense, [(0, -extent % inner) for extent, inner in zip(shape, extents, strict=True)])
+    blocked = block(tensor(dense, "coo"), extents)
+    outer = tuple(extent // inner for extent, inner in zip(padded.shape, extents, strict=True))
+    assert blocked.shape == outer + extents
+    interleaved = [axis for pair in zip(outer, extents, strict=True) for axis in pair]
+    order = [*range(0, 2 * len(shape), 2), *range(1, 2 * len(shape), 2)]
+    assert np.array_equal(blocked.to_numpy(), padded.reshape(interleaved).transpose(order))
+    plain = unblock(blocked, shape)
+    assert np.array_equal(plain.to_numpy(), dense)
+    assert plain.nnz == np.count_nonzero(dense)
+
+
+def test_same_arrays_as_bsr(each_kernel: str) -> None:
+    array = sp.random_array((40, 60), density=0.05, rng=np.random.default_rng(3)).tocsr()
+    reference = sp.bsr_array(array, blocksize=(4, 5))
+    reference.sort_indices()
+    blocked = block(tensor(array), (4, 5))
+    assert str(blocked.format) == "dense, compressed, dense, dense"
+    assert np.array_equal(blocked.levels[1].pos, reference.indptr)
+    assert np.array_equal(blocked.levels[1].crd, reference.indices)
+    assert np.array_equal(blocked.values.reshape(-1, 4, 5), reference.data)
+
+
+def test_bad_blocks() -> None:
+    packed = tensor(np.eye(4), "csr")
+    with pytest.raises(ShapeError, match="one extent from 1 on for each of the 2 modes"):
+        block(packed, (2,))
+    with pytest.raises(ShapeError, match="from 1 on"):
+        block(packed, (0, 2))
+    with pytest.raises(ShapeError, match="lie outside"):
+        unblock(block(packed, (2, 2)), (3, 3))
+    with pytest.raises(ShapeError, match="cover a tensor of shape"):
+        unblock(block(packed, (2, 2)), (5, 4))
+    with pytest.raises(ShapeError, match="two modes for each"):
+        unblock(tensor(np.ones(3), "csf"))

@@ -1,0 +1,153 @@
+"""The native passes against those in NumPy, on inputs long enough to be shared by threads and to need every kind of division."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sparsetune.compiler.storage import kernels, tensor
+from sparsetune.compiler.storage.dtypes import SUPPORTED
+from sparsetune.compiler.storage.numpy_kernels import NumpyKernels
+
+COUNT = 150_000
+pytestmark = pytest.mark.cc
+
+
+@pytest.fixture(params=[1, 3])
+def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[kernels.Kernels, NumpyKernels]:
+    """Native kernels with so many threads, and their oracle."""
+    native = kernels._native()
+    if native is None:
+        pytest.skip("no C compiler for the native helpers")
+    monkeypatch.setenv("SPARSETUNE_THREADS", str(request.param))
+    return native, NumpyKernels()
+
+
+def columns_of(kind: str, rng: np.random.Generator) -> tuple[tuple[np.ndarray, ...], tuple[int, ...]]:
+    """Return coordinate columns of COUNT entries, and their extents."""
+    if kind == "uniform":
+        extents = (3000, 70_000)
+    elif kind == "one value":
+        return (np.full(COUNT, 7, np.int32), np.zeros(COUNT, np.int32)), (1000, 1)
+    elif kind == "few":
+        extents = (3, 5, 2)
+    elif kind == "wide":
+        extents = (2**33, 1000)
+    elif kind == "skewed":
+        first = np.minimum(rng.zipf(1.2, COUNT), 10**6 - 1).astype(np.int32)
+        return (first, rng.integers(0, 50, COUNT, dtype=np.int32)), (10**6, 50)
+    else:
+        extents = (2**33, 2**30, 1000)
+    kinds = (np.int32 if extent < 2**31 else np.int64 for extent in extents)
+    return tuple(rng.integers(0, extent, COUNT).astype(kind) for extent, kind in zip(extents, kinds, strict=True)), extents
+
+
+@pytest.mark.parametrize("kind", ["uniform", "one value", "few", "wide", "skewed", "beyond 64 bits"])
+def test_sort(pair: tuple[kernels.Kernels, NumpyKernels], kind: str) -> None:
+    native, numpy = pair
+    columns, extents = columns_of(kind, np.random.default_rng(3))
+    values = np.arange(COUNT, dtype=np.float64)
+    for leading in range(1, len(columns) + 1):
+        rest = np.lexsort(columns[leading:][::-1]) if leading < len(columns) else np.arange(COUNT)
+        given = tuple(column[rest] for column in columns)
+        before = [column.copy() for column in given], values.copy()
+        got, expected = (one.sort(given, extents, values, leading, False) for one in (native, numpy))
+        for one, other in zip((*got[0], got[1]), (*expected[0], expected[1]), strict=True):
+            assert np.array_equal(one, other)
+        assert all(np.array_equal(one, other) for one, other in zip((*given, values), (*before[0], before[1]), strict=True))
+        assert native.order_state(columns) == numpy.order_state(columns)
+        assert native.order_state(got[0]) == numpy.order_state(got[0]) == 0
+
+
+@pytest.mark.parametrize("dtype", sorted(SUPPORTED, key=str), ids=str)
+def test_every_dtype_is_sorted_and_summed(pair: tuple[kernels.Kernels, NumpyKernels], dtype: np.dtype) -> None:
+    rng = np.random.default_rng(5)
+    columns = (rng.integers(0, 200, COUNT, dtype=np.int32), rng.integers(0, 400, COUNT, dtype=np.int32))
+    values = rng.integers(0, 3, COUNT).astype(dtype)
+    if dtype.kind == "c":
+        values += 1j * rng.integers(0, 3, COUNT)
+    (got, summed), (expected, oracle) = (one.sort(columns, (200, 400), values, 2, False) for one in pair)
+    assert all(np.array_equal(one, other) for one, other in zip(got, expected, strict=True))
+    assert summed.dtype == dtype
+    assert np.array_equal(summed, oracle)
+
+
+def test_duplicates_are_summed_in_their_order(pair: tuple[kernels.Kernels, NumpyKernels]) -> None:
+    values = np.tile([1e16, 1.0, -1e16], COUNT // 3)
+    columns = (np.repeat(np.arange(COUNT // 3, dtype=np.int32)[::-1], 3),)
+    _, summed = pair[0].sort(columns, (COUNT,), values, 1, False)
+    assert np.array_equal(summed, np.full(COUNT // 3, (1e16 + 1.0) - 1e16))
+
+
+def test_passes_over_sorted_entries(pair: tuple[kernels.Kernels, NumpyKernels]) -> None:
+    native, numpy = pair
+    rng = np.random.default_rng(7)
+    columns, _ = numpy.sort(
+        tuple(rng.integers(0, extent, COUNT, dtype=np.int32) for extent in (40, 70, 90)), (40, 70, 90), np.ones(COUNT), 3, False
+    )
+    first, histogram = numpy.first_differences(columns)
+    assert all(np.array_equal(one, other) for one, other in zip(native.first_differences(columns), (first, histogram), strict=True))
+    parent = (columns[0].astype(np.int64) * 71)[: len(first)]
+    heads = int(histogram[:2].sum())
+    for arguments in ((None, 1), (parent, 71 * 40), (parent.astype(np.int32), 71 * 40)):
+        got, expected = (one.compress(first, 1, *arguments, columns[1], heads) for one in pair)
+        assert all(np.array_equal(one, other) for one, other in zip(got, expected, strict=True))
+    pos = numpy.segments(columns[0], 40, len(first))
+    assert np.array_equal(native.segments(columns[0], 40, len(first)), pos)
+    assert np.array_equal(native.segments(columns[0].astype(np.int64), 40, len(first)), pos)
+    for column in (None, np.arange(40, dtype=np.int64) * 3):
+        assert np.array_equal(native.expand(pos, column, np.dtype(np.int64)), numpy.expand(pos, column, np.dtype(np.int64)))
+    assert np.array_equal(native.below_dense(columns[0], 70, columns[1]), numpy.below_dense(columns[0], 70, columns[1]))
+    shuffled = rng.permutation(71 * 40).astype(np.int64)[parent]
+    counts = numpy.count_children(first, 1, shuffled, 71 * 40)
+    assert np.array_equal(native.count_children(first, 1, shuffled, 71 * 40), counts)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    got, expected = (one.place_children(first, 1, shuffled, starts, columns[1], False) for one in pair)
+    assert all(np.array_equal(one, other) for one, other in zip(got, expected, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("kinds", [(np.int32, np.int32), (np.int64, np.int64)])
+def test_moves(pair: tuple[kernels.Kernels, NumpyKernels], dtype: type, kinds: tuple) -> None:
+    native, numpy = pair
+    rng = np.random.default_rng(9)
+    values = rng.integers(0, 100, COUNT).astype(dtype)
+    position = rng.permutation(COUNT).astype(kinds[0])
+    assert np.array_equal(native.gather(values, position), values[position])
+    out = np.zeros(COUNT, dtype)
+    native.scatter(values, position, out)
+    assert np.array_equal(out[position], values)
+    pos = np.sort(rng.integers(0, COUNT, 5001)).astype(kinds[0])
+    pos[0], pos[-1] = 0, COUNT
+    crd = rng.integers(0, 777, COUNT).astype(kinds[1])
+    for got, expected in zip(native.transpose(pos, crd, values, 777), numpy.transpose(pos, crd, values, 777), strict=True):
+        assert np.array_equal(got, expected)
+
+
+def test_segments_are_checked(each_kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_THREADS", "3")
+    passes = kernels.active()
+    rows = 20_000
+    pos = np.arange(rows + 1, dtype=np.int32) * 5
+    crd = np.tile(np.array([0, 2, 3, 8, 9], np.int32), rows)
+    assert passes.check_segments(pos, crd, len(crd), 10) == 0
+    assert passes.check_segments(pos, crd, len(crd), 9) == 2
+    assert passes.check_segments(pos, crd, len(crd) - 1, 10) == 3
+    for place, value, state in ((5, -1, 2), (6, 0, 1), (7, 9, 1), (99_999, 9, 0), (99_999, 8, 1)):
+        changed = crd.copy()
+        changed[place] = value
+        assert passes.check_segments(pos, changed, len(crd), 10) == state
+    assert passes.check_segments(pos[::-1].copy(), crd, len(crd), 10) == 3
+    assert passes.check_segments(np.zeros(1, np.int64), crd[:0], 0, 0) == 0
+
+
+def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    coordinates = np.stack([rng.integers(0, extent, COUNT) for extent in (500, 30, 4000)])
+    values = rng.random(COUNT)
+    results = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("SPARSETUNE_THREADS", threads)
+        packed = tensor((coordinates, values), "hsh", shape=(500, 30, 4000)).convert("csf; 2, 0, 1")
+        results.append([packed.values, *(array for level in packed.levels for array in (level.pos, level.crd))])
+    for other in results[1:]:
+        assert all(np.array_equal(one, two) for one, two in zip(results[0], other, strict=True))

@@ -1,0 +1,147 @@
+"""Packing against a walk over the arrays: every composition of level kinds, every mode order, empty and degenerate shapes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sparsetune.compiler.errors import DataError, FormatError
+from sparsetune.compiler.format import Format, LevelKind
+from sparsetune.compiler.storage import Tensor, aligned, from_entries, tensor
+from sparsetune.compiler.storage.aligned import aligned_empty
+from storage_cases import cases, formats, holds_many, stored_entries, summed
+
+both = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def expected_entries(packed: Tensor, entries: dict) -> dict:
+    """Return the given entries, and the padding that the format adds: all of a dense last level, missing singletons."""
+    stored = stored_entries(packed)
+    padding = {entry: value for entry, value in stored.items() if entry not in entries}
+    assert all(value == packed.fill_value for value in padding.values())
+    if packed.format.levels[-1:] in ((LevelKind.COMPRESSED,), (LevelKind.HASHED,)):
+        assert not padding
+    return entries | padding
+
+
+@both
+@given(case=cases(), data=st.data())
+def test_any_format_holds_the_entries(each_kernel: str, case: tuple, data: st.DataObject) -> None:
+    shape, coordinates, values = case
+    format = data.draw(formats(len(shape)).filter(holds_many))
+    packed = tensor((coordinates, values), format, shape=shape)
+    entries = summed(coordinates, values)
+    assert stored_entries(packed) == expected_entries(packed, entries)
+    dense = np.zeros(shape)
+    for entry, value in entries.items():
+        dense[entry] = value
+    assert np.array_equal(packed.to_numpy(), dense)
+
+
+@both
+@given(case=cases(), data=st.data())
+def test_any_two_formats_convert(each_kernel: str, case: tuple, data: st.DataObject) -> None:
+    shape, coordinates, values = case
+    first, second = (data.draw(formats(len(shape)).filter(holds_many)) for _ in range(2))
+    packed = tensor((coordinates, values), first, shape=shape)
+    converted = packed.convert(second)
+    assert converted.format == second
+    entries = summed(coordinates, values)
+    if first.levels[-1:] == (LevelKind.DENSE,) or not first.levels:
+        entries = {entry: value for entry, value in entries.items() if value or not entry}
+    assert stored_entries(converted) == expected_entries(converted, entries)
+
+
+@pytest.mark.parametrize("order", range(5))
+def test_every_composition_and_mode_order(order: int) -> None:
+    shape = (2, 3, 1, 2)[:order]
+    dense = np.where(np.random.default_rng(order).random(shape) < 0.5, np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape), 0)
+    for kinds in itertools.product(LevelKind, repeat=order):
+        if kinds[:1] == (LevelKind.SINGLETON,) or not holds_many(Format(kinds)):
+            continue
+        for modes in itertools.permutations(range(order)):
+            packed = tensor(dense, Format(kinds, modes))
+            assert np.array_equal(packed.to_numpy(), dense), packed
+            coordinates, values = packed.to_coordinates()
+            assert coordinates.shape == (order, packed.nnz)
+            assert np.array_equal(coordinates, coordinates[:, np.lexsort(coordinates[::-1])] if order else coordinates)
+            rebuilt = np.zeros(shape, dense.dtype)
+            rebuilt[tuple(coordinates) if order else ()] = values if order else values[0]
+            assert np.array_equal(rebuilt, dense)
+
+
+@both
+@given(data=st.data())
+def test_singletons_below_other_levels_hold_one_coordinate_a_parent(each_kernel: str, data: st.DataObject) -> None:
+    above = data.draw(st.sampled_from(["d", "h", "dd", "sh", "hd", "sd"]))
+    below = data.draw(st.sampled_from(["", "q", "s", "d", "h"]))
+    format = Format(above + "q" + below)
+    shape = tuple(data.draw(st.integers(1, 4)) for _ in range(len(format)))
+    parents = data.draw(st.sets(st.tuples(*(st.integers(0, extent - 1) for extent in shape[: len(above)])), max_size=5))
+    entries = {
+        (*parent, *(data.draw(st.integers(0, extent - 1)) for extent in shape[len(above) :])): float(place + 1)
+        for place, parent in enumerate(sorted(parents))
+    }
+    coordinates = np.array(sorted(entries), np.int64).reshape(-1, len(format)).T
+    packed = from_entries(shape, coordinates, np.array([entries[entry] for entry in sorted(entries)]), format)
+    assert stored_entries(packed) == expected_entries(packed, entries)
+    assert {
+        entry: value for entry, value in stored_entries(packed.convert("csf" if len(format) != 2 else "csr")).items() if value
+    } == entries
+
+
+@pytest.mark.parametrize("kinds", ["dq", "hq", "dsdq", "shq"])
+def test_singleton_with_two_children_is_refused(each_kernel: str, kinds: str) -> None:
+    order = len(kinds)
+    coordinates = np.zeros((order, 2), np.int64)
+    coordinates[kinds.index("q"), 1] = 1
+    with pytest.raises(FormatError, match=rf"level {kinds.index('q') + 1} is singleton, but a parent has several coordinates"):
+        tensor((coordinates, np.ones(2)), kinds, shape=(2,) * order)
+
+
+def test_dense_levels_pad_with_the_fill_value(each_kernel: str) -> None:
+    packed = tensor((np.array([[1], [2]]), np.array([3.0])), "sd", shape=(4, 3), fill_value=np.inf)
+    assert packed.values.tolist() == [np.inf, np.inf, 3.0]
+    assert packed.to_numpy()[0, 0] == np.inf
+    assert stored_entries(packed.convert("csr")) == {(1, 2): 3.0}
+
+
+def test_widths_follow_the_limit(each_kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aligned, "INDEX_LIMIT", 10)
+    coordinates = np.array([np.arange(20) % 5, np.arange(20) % 4, np.arange(20)])
+    packed = tensor((coordinates, np.arange(20.0)), "csf", shape=(5, 9, 20))
+    kinds = [(level.pos.dtype.name, level.crd.dtype.name) for level in packed.levels]
+    assert kinds == [("int32", "int32"), ("int64", "int32"), ("int64", "int64")]
+    for target in ("csf; 2, 1, 0", "coo", "dsh", "hhh; 1, 0, 2", "sqs"):
+        converted = packed.convert(target)
+        assert stored_entries(converted) == expected_entries(converted, summed(coordinates, np.arange(20.0)))
+    rows = tensor((coordinates[1:], np.arange(20.0)), "csr", shape=(9, 20))
+    assert stored_entries(rows.convert("csc")) == stored_entries(rows)
+    assert rows.convert("csc").levels[1].pos.dtype == np.int64
+    assert rows.convert("csc").levels[1].crd.dtype == np.int32
+
+
+def test_extents_beyond_64_bits_together(each_kernel: str) -> None:
+    extent = 2**40
+    coordinates = np.array([[5, 2**39, 5, 5], [2**39 + 1, 0, 7, 2**39 + 1], [1, 2**40 - 1, 3, 1]])
+    packed = tensor((coordinates, np.array([1.0, 2.0, 3.0, 4.0])), "csf", shape=(extent,) * 3)
+    assert packed.levels[0].crd.dtype == np.int64
+    assert stored_entries(packed) == summed(coordinates, np.array([1.0, 2.0, 3.0, 4.0]))
+    assert stored_entries(packed.convert("coo; 2, 0, 1")) == stored_entries(packed)
+
+
+def test_own_arrays_are_aligned() -> None:
+    for count in (1, 7, 1000):
+        array = aligned_empty(count, np.float32)
+        assert array.shape == (count,)
+        assert array.ctypes.data % 64 == 0
+
+
+def test_too_large_is_refused() -> None:
+    with pytest.raises(DataError, match=r"does not fit into memory.*fewer dense levels"):
+        tensor((np.array([[0], [0]]), np.ones(1)), "dense", shape=(2**30, 2**30))
+    with pytest.raises(FormatError, match="dense levels of this format have"):
+        tensor((np.array([[0], [0]]), np.ones(1)), "dense", shape=(2**40, 2**40))

@@ -1,0 +1,124 @@
+"""Helpers of the storage tests: a plain walk over level arrays, written from their definition, and strategies for cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from sparsetune.compiler.format import Format, LevelKind
+from sparsetune.compiler.storage import Tensor
+
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def stored_entries(tensor: Tensor) -> dict[tuple[int, ...], Any]:
+    """Return the stored entries by coordinates in mode order, checking every promise that the level arrays make."""
+    found: dict[tuple[int, ...], Any] = {}
+    for coordinates, position in _walk(tensor, 0, 0, ()):
+        by_mode = tuple(coordinates[tensor.format.level_of(mode)] for mode in range(tensor.order))
+        assert by_mode not in found, f"{by_mode} is stored twice"
+        found[by_mode] = tensor.values[position]
+    counts = [1]
+    for level, (kind, arrays) in enumerate(zip(tensor.format.levels, tensor.levels, strict=True)):
+        counts.append(_check_arrays(tensor, level, kind, arrays, counts[-1]))
+    assert tensor.values.shape == (counts[-1],)
+    assert tensor.values.flags.c_contiguous
+    assert tensor.nnz == len(found)
+    return found
+
+
+def _walk(tensor: Tensor, level: int, position: int, above: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], int]]:
+    if level == tensor.order:
+        yield above, position
+        return
+    for coordinate, child in _children(tensor, level, position):
+        yield from _walk(tensor, level + 1, child, (*above, coordinate))
+
+
+def _children(tensor: Tensor, level: int, position: int) -> list[tuple[int, int]]:
+    kind, arrays = tensor.format.levels[level], tensor.levels[level]
+    extent = tensor.shape[tensor.format.order[level]]
+    if kind is LevelKind.DENSE:
+        return [(coordinate, position * extent + coordinate) for coordinate in range(extent)]
+    if kind is LevelKind.SINGLETON:
+        return [(int(arrays.crd[position]), position)]
+    children = [(int(arrays.crd[child]), child) for child in range(int(arrays.pos[position]), int(arrays.pos[position + 1]))]
+    if kind is LevelKind.HASHED:
+        _check_table([coordinate for coordinate, _ in children])
+        return [child for child in children if child[0] >= 0]
+    coordinates = [coordinate for coordinate, _ in children]
+    assert coordinates == sorted(coordinates)
+    if tensor.format.unique(level):
+        assert len(set(coordinates)) == len(coordinates)
+    return children
+
+
+def _check_table(slots: list[int]) -> None:
+    size = len(slots)
+    taken = [coordinate for coordinate in slots if coordinate >= 0]
+    if not size:
+        return
+    assert size >= 2
+    assert size & (size - 1) == 0
+    assert 0 < len(taken) < size
+    for coordinate in taken:
+        slot = (coordinate * GOLDEN % 2**64) >> (64 - (size.bit_length() - 1))
+        while slots[slot] != coordinate:
+            assert slots[slot] >= 0, f"{coordinate} cannot be found"
+            slot = (slot + 1) % size
+
+
+def _check_arrays(tensor: Tensor, level: int, kind: LevelKind, arrays: Any, parents: int) -> int:
+    extent = tensor.shape[tensor.format.order[level]]
+    for array in (arrays.pos, arrays.crd):
+        assert array is None or (array.dtype in (np.int32, np.int64) and array.flags.c_contiguous and array.ndim == 1)
+    if kind is LevelKind.DENSE:
+        assert arrays.pos is None
+        assert arrays.crd is None
+        return parents * extent
+    if kind is LevelKind.SINGLETON:
+        assert arrays.pos is None
+        assert len(arrays.crd) == parents
+        return parents
+    assert len(arrays.pos) == parents + 1
+    assert arrays.pos[0] == 0
+    assert arrays.pos[-1] == len(arrays.crd)
+    if kind is LevelKind.COMPRESSED and level + 1 < tensor.order and tensor.format.levels[level + 1] is LevelKind.COMPRESSED:
+        assert (np.diff(tensor.levels[level + 1].pos) > 0).all(), "an empty fibre below a compressed level"
+    return len(arrays.crd)
+
+
+@st.composite
+def formats(draw: st.DrawFn, order: int) -> Format:
+    """Draw any format of an order."""
+    kinds = [draw(st.sampled_from("dsh" if level == 0 else "dsqh")) for level in range(order)]
+    return Format(tuple(kinds), tuple(draw(st.permutations(range(order)))))
+
+
+def holds_many(format: Format) -> bool:
+    """Return whether a format can hold any entries: singletons stand below compressed levels only, or below singletons."""
+    for level, kind in enumerate(format.levels):
+        if kind is LevelKind.SINGLETON and format.levels[level - 1] not in (LevelKind.COMPRESSED, LevelKind.SINGLETON):
+            return False
+    return True
+
+
+@st.composite
+def cases(draw: st.DrawFn, most: int = 12) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """Draw (shape, coordinates, values) with duplicates and explicit zeros; orders 0 to 4, extents from 0 on."""
+    order = draw(st.integers(0, 4))
+    shape = tuple(draw(st.sampled_from([0, 1, 2, 3, 5])) for _ in range(order))
+    count = draw(st.integers(0, most)) if all(shape) else 0
+    entries = [[draw(st.integers(0, extent - 1)) for extent in shape] for _ in range(count)]
+    values = [float(draw(st.integers(-2, 2))) for _ in range(count)]
+    return shape, np.array(entries, np.int64).reshape(count, order).T, np.array(values)
+
+
+def summed(coordinates: np.ndarray, values: np.ndarray) -> dict[tuple[int, ...], float]:
+    """Return the entries with their duplicates summed."""
+    found: dict[tuple[int, ...], float] = {}
+    for entry, value in zip(map(tuple, coordinates.T.tolist()), values.tolist(), strict=True):
+        found[entry] = found.get(entry, 0.0) + value
+    return found
