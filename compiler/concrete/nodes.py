@@ -127,6 +127,7 @@ class Program:
             of one access where a tensor is read several times.
         assembly: (result, "append" | "insert" | "workspace").
         build: (compiler or None, flags or None).
+        calls: (path of a dense statement, BLAS routine that computes it).
         add, multiply: the operators of the semiring ("+", "*").
     """
 
@@ -136,6 +137,7 @@ class Program:
     conversions: tuple[tuple[str, str], ...] = ()
     assembly: tuple[tuple[str, str], ...] = ()
     build: tuple[str | None, str | None] = (None, None)
+    calls: tuple[tuple[tuple[int, ...], str], ...] = ()
     add: str = "+"
     multiply: str = "*"
     text: str = field(default="", compare=False)

@@ -33,6 +33,7 @@ class Provenance:
         self.relations = tuple(relations)
         self._made_by: dict[str, Relation] = {child: relation for relation in self.relations for child in relation.children}
         self._replaced_by: dict[str, list[Relation]] = {}
+        self._derivations: dict[frozenset[str], dict[str, Step]] = {}
         for relation in self.relations:
             for parent in relation.parents:
                 self._replaced_by.setdefault(parent, []).append(relation)
@@ -106,14 +107,18 @@ class Provenance:
 
         Parents from children come first, so that originals are read from stored coordinates where there are some.
         """
+        start = frozenset(known)
+        if start not in self._derivations:
+            self._derivations[start] = self._derive(start)
+        return self._derivations[start]
+
+    def _derive(self, known: frozenset[str]) -> dict[str, Step]:
         reached, steps = set(known), dict[str, Step]()
-        while True:
-            found = self._next_step(reached)
-            if found is None:
-                return steps
+        while (found := self._next_step(reached)) is not None:
             variable, step = found
             steps[variable] = step
             reached.add(variable)
+        return steps
 
     def _next_step(self, reached: set[str]) -> tuple[str, Step] | None:
         for relation in reversed(self.relations):

@@ -347,7 +347,7 @@ class Bound(Relation):
 
 @dataclass(frozen=True)
 class Rename(Relation):
-    """``renamed`` is another name for the derived index ``parent``: the loop of a producer that ``precompute`` made."""
+    """``renamed`` is another name for ``parent``: the loop of a producer that ``precompute`` made. Accesses keep ``parent``."""
 
     parent: str
     renamed: str

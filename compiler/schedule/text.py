@@ -275,18 +275,19 @@ _READERS: dict[str, Callable[[_Source, Parameter, _Argument], object]] = {
 
 def show_directive(directive: Directive) -> str:
     """Return the text of a directive."""
-    words = []
-    for parameter in directive.parameters:
-        value: Any = getattr(directive, parameter.field)
-        if value is None and parameter.default is None:
-            continue
-        items: tuple[object, ...] = value if parameter.many else (value,)
-        words.extend(_word(parameter.kind, item) for item in items)
+    words = [_word(parameter.kind, item) for parameter in directive.parameters for item in _items(directive, parameter)]
     if isinstance(directive, Loopfuse):
         words.append(str(list(directive.path or ())))
     elif directive.path is not None:
         words.insert(0, str(list(directive.path)))
     return f"{directive.keyword}({', '.join(words)})"
+
+
+def _items(directive: Directive, parameter: Parameter) -> tuple[object, ...]:
+    value = getattr(directive, parameter.field)
+    if parameter.many:
+        return tuple(value)
+    return () if value is None and parameter.default is None else (value,)
 
 
 def _word(kind: str, value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import pytest
@@ -162,9 +163,6 @@ def test_round_trip(found: list[d.Directive]) -> None:
 
 @given(st.text(alphabet="ijB(),;[]\"123 *+splitreorder", max_size=40))
 def test_no_text_ends_in_anything_but_a_schedule_or_a_schedule_error(text: str) -> None:
-    try:
+    with contextlib.suppress(ScheduleError):
         schedule = Schedule(text)
-    except ScheduleError as error:
-        assert "directive" in str(error)
-    else:
         assert Schedule(str(schedule)) == schedule

@@ -1,0 +1,240 @@
+"""What a program of concrete index notation means, by running its loops over dense arrays.
+
+The oracle for everything that rewrites programs: loops run over coordinates or, for position variables, over the entries that
+the operand's format stores; derived indices go through ``concrete.provenance``; workspaces start at the identity of the add.
+Slow, and meant to be obviously right.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..format import Format, LevelKind
+from ..notation.nodes import Access, Add, Affine, Div, Expr, Literal, Mul, Neg, accesses
+from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, targets
+from .provenance import Provenance, Recovery, Relation
+
+Scalar = float | int | bool
+_OPERATORS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
+    "+": operator.add, "*": operator.mul, "min": min, "max": max,
+    "and": lambda left, right: bool(left) and bool(right), "or": lambda left, right: bool(left) or bool(right),
+}  # fmt: skip
+_IDENTITIES: dict[str, Scalar] = {"+": 0.0, "*": 1.0, "min": np.inf, "max": -np.inf, "or": False, "and": True}
+
+
+def evaluate(program: Program, arrays: Mapping[str, np.ndarray], formats: Mapping[str, Format]) -> dict[str, np.ndarray]:
+    """Return the results of a program.
+
+    Args:
+        program: any program; conversions change nothing here.
+        arrays: a dense array for every operand; entries equal to zero count as not stored.
+        formats: of the operands, for position spaces.
+    """
+    return _Machine(program, arrays, formats).run()
+
+
+class _Machine:
+    def __init__(self, program: Program, arrays: Mapping[str, np.ndarray], formats: Mapping[str, Format]) -> None:
+        self.program = program
+        self.graph = Provenance(relation for relation in program.relations if isinstance(relation, Relation))
+        self.arrays = dict(arrays)
+        self.extents = _extents(program, arrays)
+        self.arithmetic = _Integers(self.extents, {name: _Tree(arrays[name], formats[name]) for name in arrays})
+        self.identity = _IDENTITIES[program.add]
+        self.lows: dict[str, tuple[int, ...]] = {}
+        self.spaces = {space.name: space for space in program.workspaces}
+        self.guards: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def run(self) -> dict[str, np.ndarray]:
+        results = {}
+        for assign in assignments(self.program.statement):
+            name = assign.target.tensor
+            if name not in self.spaces:
+                shape = tuple(self.extents[index] for index in assign.target.indices)
+                results[name] = np.full(shape, self.identity, dtype=np.float64)
+        self.arrays.update(results)
+        self.statement(self.program.statement, Recovery(self.graph, self.arithmetic, {}))
+        return results
+
+    def statement(self, statement: Stmt, known: Recovery[int]) -> None:
+        match statement:
+            case Forall(index, body, _):
+                low, high = known.bounds(index)
+                for value in range(low, high):
+                    inner = Recovery(self.graph, self.arithmetic, {**known.known, index: value})
+                    if all(inner.value(name) < inner.bounds(name)[1] for name in self.guarded(tuple(inner.known))):
+                        self.statement(body, inner)
+            case Where(consumer, producer):
+                for name in targets(producer):
+                    self.allocate(name, known)
+                self.statement(producer, known)
+                self.statement(consumer, known)
+            case Block(statements):
+                for part in statements:
+                    self.statement(part, known)
+            case Assign():
+                self.assign(statement, known)
+
+    def guarded(self, loops: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the variables to test in the innermost of some loops."""
+        if loops not in self.guards:
+            self.guards[loops] = self.graph.guards(loops).get(loops[-1], ())
+        return self.guards[loops]
+
+    def allocate(self, name: str, known: Recovery[int]) -> None:
+        bounds = [known.bounds(index) for index in self.spaces[name].indices]
+        self.lows[name] = tuple(low for low, _ in bounds)
+        self.arrays[name] = np.full(tuple(max(0, high - low) for low, high in bounds), self.identity, dtype=np.float64)
+
+    def assign(self, assign: Assign, known: Recovery[int]) -> None:
+        place = self.place(assign.target, known)
+        value = self.value(assign.value, known)
+        array = self.arrays[assign.target.tensor]
+        array[place] = value if assign.operator == "=" else _OPERATORS[self.program.add](array[place], value)
+
+    def place(self, access: Access, known: Recovery[int]) -> tuple[int, ...]:
+        lows = self.lows.get(access.tensor, (0,) * len(access.subscripts))
+        return tuple(_subscript(subscript, known) - low for subscript, low in zip(access.subscripts, lows, strict=True))
+
+    def value(self, expr: Expr, known: Recovery[int]) -> Scalar:
+        match expr:
+            case Literal(value):
+                return value
+            case Access(tensor):
+                place, array = self.place(expr, known), self.arrays[tensor]
+                inside = all(0 <= at < extent for at, extent in zip(place, array.shape, strict=True))
+                return array[place] if inside else self.identity
+            case Neg(operand):
+                return -self.value(operand, known)
+            case Div(numerator, denominator):
+                return np.divide(self.value(numerator, known), self.value(denominator, known))
+            case Add(operands) | Mul(operands):
+                combine = _OPERATORS[self.program.add if isinstance(expr, Add) else self.program.multiply]
+                whole = self.value(operands[0], known)
+                for operand in operands[1:]:
+                    whole = combine(whole, self.value(operand, known))
+                return whole
+            case _:
+                raise TypeError(f"no value of {type(expr).__name__}")
+
+
+def _subscript(subscript: Affine, known: Recovery[int]) -> int:
+    return subscript.constant + sum(coefficient * known.value(name) for name, coefficient in subscript.terms)
+
+
+def _extents(program: Program, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """Return the extent of every index that is a plain subscript of an operand."""
+    found: dict[str, int] = {}
+    for assign in assignments(program.statement):
+        for access in accesses(assign.value):
+            if access.tensor in arrays:
+                for subscript, extent in zip(access.subscripts, np.shape(arrays[access.tensor]), strict=True):
+                    if subscript.is_index:
+                        found[subscript.index] = extent
+    return found
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A position of a level: the coordinates on the way to it, and the stored entries below it."""
+
+    path: tuple[int, ...]
+    entries: tuple[tuple[int, ...], ...]
+
+
+class _Tree:
+    """The levels of a stored tensor, as lists of positions."""
+
+    def __init__(self, array: np.ndarray, form: Format) -> None:
+        array = np.asarray(array)
+        self.format = form
+        stored = np.argwhere(array)
+        entries = sorted(tuple(int(entry[mode]) for mode in form.order) for entry in stored)
+        nodes = [_Node((), tuple(entries))]
+        self.levels: list[list[_Node]] = []
+        for level in range(len(form)):
+            extent = array.shape[form.order[level]]
+            nodes = [child for node in nodes for child in self._children(node, level, extent)]
+            self.levels.append(nodes)
+
+    def _children(self, node: _Node, level: int, extent: int) -> list[_Node]:
+        if self.format.levels[level] is LevelKind.DENSE:
+            coordinates = list(range(extent))
+        elif self.format.unique(level):
+            coordinates = sorted({entry[level] for entry in node.entries})
+        else:
+            return [_Node((*node.path, entry[level]), (entry,)) for entry in node.entries]
+        return [_Node((*node.path, at), tuple(entry for entry in node.entries if entry[level] == at)) for at in coordinates]
+
+    def range_below(self, path: tuple[int, ...], level: int) -> tuple[int, int]:
+        """Return the positions of a level whose path begins with the given one."""
+        paths = [node.path for node in self.levels[level]]
+        return bisect_left(paths, path), bisect_left(paths, (*path[:-1], path[-1] + 1)) if path else len(paths)
+
+
+class _Integers:
+    """Arithmetic of ``concrete.arithmetic`` on integers, over the trees of the operands."""
+
+    def __init__(self, extents: Mapping[str, int], trees: Mapping[str, _Tree]) -> None:
+        self.extents = extents
+        self.trees = trees
+
+    def constant(self, value: int, /) -> int:
+        return value
+
+    def add(self, left: int, right: int, /) -> int:
+        return left + right
+
+    def sub(self, left: int, right: int, /) -> int:
+        return left - right
+
+    def mul(self, left: int, right: int, /) -> int:
+        return left * right
+
+    def floordiv(self, left: int, right: int, /) -> int:
+        return left // right if right else 0
+
+    def ceildiv(self, left: int, right: int, /) -> int:
+        return -(-left // right) if right else 0
+
+    def mod(self, left: int, right: int, /) -> int:
+        return left % right if right else 0
+
+    def minimum(self, left: int, right: int, /) -> int:
+        return min(left, right)
+
+    def maximum(self, left: int, right: int, /) -> int:
+        return max(left, right)
+
+    def select_le(self, left: int, right: int, then: int, otherwise: int, /) -> int:
+        return then if left <= right else otherwise
+
+    def extent(self, index: str, /) -> int:
+        return self.extents[index]
+
+    def _level(self, access: Access, index: str) -> int:
+        order = self.trees[access.tensor].format.order
+        return next(level for level, mode in enumerate(order) if index in access.subscripts[mode].indices)
+
+    def _path(self, access: Access, level: int, value: Callable[[str], int]) -> tuple[int, ...]:
+        order = self.trees[access.tensor].format.order
+        return tuple(value(access.subscripts[mode].index) for mode in order[:level])
+
+    def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], int], /) -> tuple[int, int]:
+        path = self._path(access, self._level(access, indices[0]), value)
+        return self.trees[access.tensor].range_below(path, self._level(access, indices[-1]))
+
+    def coordinate(self, access: Access, index: str, position: int, last: str, /) -> int:
+        nodes = self.trees[access.tensor].levels[self._level(access, last)]
+        return nodes[position].path[self._level(access, index)] if position < len(nodes) else -1  # guarded by the caller
+
+    def search(self, access: Access, index: str, coordinate: int, value: Callable[[str], int], /) -> int:
+        level = self._level(access, index)
+        low, high = self.segment(access, (index,), value)
+        nodes = self.trees[access.tensor].levels[level]
+        return next((place for place in range(low, high) if nodes[place].path[level] >= coordinate), high)

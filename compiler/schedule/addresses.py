@@ -1,0 +1,107 @@
+"""Places in a program: paths as users write them, addresses as passes need them, and how loops are found.
+
+An address is the child numbers from the root to a statement, as in ``Stmt.children`` (a ``Where`` has the consumer as
+child 0). A path skips the loops and counts as the text of schedules does: 0 the producer, 1 the consumer of a ``where``;
+in a block, the number of a statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
+from .rules import Rule, refuse
+
+Address = tuple[int, ...]
+
+
+def at(statement: Stmt, address: Address) -> Stmt:
+    """Return the statement at an address."""
+    for child in address:
+        statement = statement.children[child]
+    return statement
+
+
+def put(statement: Stmt, address: Address, new: Stmt) -> Stmt:
+    """Return the program with another statement at an address."""
+    if not address:
+        return new
+    children = list(statement.children)
+    children[address[0]] = put(children[address[0]], address[1:], new)
+    return statement.rebuild(tuple(children))
+
+
+def frames(statement: Stmt, address: Address) -> tuple[Stmt, ...]:
+    """Return the statements from the root down to an address, the one there not included."""
+    return tuple(at(statement, address[:depth]) for depth in range(len(address)))
+
+
+def enclosing_loops(statement: Stmt, address: Address) -> tuple[str, ...]:
+    """Return the indices of the loops around an address, outermost first."""
+    return tuple(frame.index for frame in frames(statement, address) if isinstance(frame, Forall))
+
+
+def everywhere(statement: Stmt, address: Address = ()) -> Iterator[tuple[Address, Stmt]]:
+    """Yield every statement with its address, parents first."""
+    yield address, statement
+    for number, child in enumerate(statement.children):
+        yield from everywhere(child, (*address, number))
+
+
+def leaves(statement: Stmt) -> Iterator[tuple[Address, Assign]]:
+    """Yield every assignment with its address."""
+    return ((address, found) for address, found in everywhere(statement) if isinstance(found, Assign))
+
+
+def body_address(statement: Stmt, address: Address) -> Address:
+    """Return the address below all directly nested loops that begin at an address."""
+    while isinstance(at(statement, address), Forall):
+        address = (*address, 0)
+    return address
+
+
+def chain(statement: Stmt, address: Address) -> tuple[str, ...]:
+    """Return the indices of the directly nested loops that begin at an address."""
+    return enclosing_loops(at(statement, address), body_address(at(statement, address), ()))
+
+
+def follow(statement: Stmt, path: Sequence[int]) -> Address:
+    """Return the address that a path of a directive leads to."""
+    address: Address = ()
+    for depth, number in enumerate(path):
+        address = body_address(statement, address)
+        found = at(statement, address)
+        if isinstance(found, Where) and number in (0, 1):
+            address = (*address, 1 - number)
+        elif isinstance(found, Block) and number < len(found.statements):
+            address = (*address, number)
+        else:
+            there = list(path[: depth + 1])
+            what = "a where has a producer 0 and a consumer 1" if isinstance(found, Where) else _holding(found)
+            refuse(Rule.NAMES_EXIST, f"path {there} leads nowhere: {what}")
+    return address
+
+
+def _holding(found: Stmt) -> str:
+    if isinstance(found, Block):
+        return f"the block has statements 0 to {len(found.statements) - 1}"
+    return "the nest before it ends in an assignment"
+
+
+def find_loop(statement: Stmt, index: str, path: Sequence[int] | None) -> Address:
+    """Return the address of the loop that a directive names.
+
+    Under a path, and without one from the root, the directly nested loops come first; below them the index must be unique.
+    """
+    start = follow(statement, path or ())
+    found = [address for address, node in everywhere(at(statement, start)) if isinstance(node, Forall) and node.index == index]
+    outer = set(range(len(chain(statement, start))))
+    nested = [address for address in found if len(address) in outer and not any(address)]
+    candidates = nested or found
+    if not candidates:
+        here = dict.fromkeys(node.index for _, node in everywhere(at(statement, start)) if isinstance(node, Forall))
+        where = f" at path {list(path)}" if path is not None else ""
+        refuse(Rule.NAMES_EXIST, f"there is no loop {index}{where}; the loops are {', '.join(here) or 'none'}")
+    if len(candidates) > 1:
+        refuse(Rule.NAMES_UNIQUE, f"there are {len(candidates)} loops {index}; say which by a path, such as [0] producer or [1] consumer")
+    return (*start, *candidates[0])

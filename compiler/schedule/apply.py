@@ -1,0 +1,97 @@
+"""Applying a schedule: from the default program of an expression to the scheduled one, directive by directive.
+
+Every directive is one function of the program; its preconditions are checked there, what concerns the program as a whole in
+``schedule.legality``. The first directive that cannot be carried out is named in the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..concrete.nodes import Program
+from ..errors import ScheduleError
+from ..format import Format
+from . import data_directives, loop_directives, statement_directives
+from . import directives as d
+from .context import Context, context_of
+from .legality import Judgement
+from .rules import Refusal, Rule, refuse
+from .schedule import Schedule
+from .text import show_directive
+
+_Step = Callable[[Program, Any, Context], Program]
+_STEPS: dict[type[d.Directive], _Step] = {
+    d.Reorder: loop_directives.reorder,
+    d.Split: loop_directives.split,
+    d.SplitUp: loop_directives.split,
+    d.Collapse: loop_directives.collapse,
+    d.Pos: loop_directives.pos,
+    d.Coord: loop_directives.coord,
+    d.Bound: loop_directives.bound,
+    d.Unroll: loop_directives.unroll,
+    d.Prefetch: loop_directives.prefetch,
+    d.Parallelize: loop_directives.parallelize,
+    d.Merge: loop_directives.merge,
+    d.Factors: statement_directives.factors,
+    d.Precompute: statement_directives.precompute,
+    d.Loopfuse: statement_directives.loopfuse,
+    d.ProtocolDirective: data_directives.protocol,
+    d.WorkspaceDirective: data_directives.workspace,
+    d.Convert: data_directives.convert,
+    d.Assemble: data_directives.assemble,
+    d.Call: data_directives.call,
+    d.Build: data_directives.build,
+}
+_AFTER_PARALLELIZE = (d.Parallelize, d.Unroll, d.Prefetch, *d.DATA, *d.CODE)
+
+
+def apply_schedule(
+    program: Program, schedule: Schedule | str, types: Mapping[str, Format], extents: Mapping[str, int] | None = None
+) -> Program:
+    """Return the program that a schedule makes of another one.
+
+    Args:
+        program: usually the default program of an expression.
+        schedule: directives, applied from left to right.
+        types: format of every operand and of the result.
+        extents: extents of original indices that are constants at compile time.
+
+    Raises:
+        ScheduleError: a directive cannot be carried out; the message names its number, its text, and the rule that it
+            breaks (``schedule.rules``).
+    """
+    schedule = Schedule(schedule)
+    context = context_of(program, schedule, types, extents or {})
+    judgement = Judgement(program, context)
+    parallel = 0
+    for number, directive in enumerate(schedule, 1):
+        try:
+            if parallel and not isinstance(directive, _AFTER_PARALLELIZE):
+                refuse(Rule.NOTHING_AFTER_PARALLELIZE, f"it follows parallelize (directive {parallel}); move it before")
+            program = _STEPS[type(directive)](program, directive, context)
+            judgement.structure(program)
+        except Refusal as refusal:
+            raise _error(number, directive, refusal) from None
+        if isinstance(directive, d.Parallelize):
+            parallel = parallel or number
+    _judge_whole(program, schedule, judgement)
+    return program
+
+
+def _judge_whole(program: Program, schedule: Schedule, judgement: Judgement) -> None:
+    """Judge what can only be seen once every directive is applied, and name the directive that it is about."""
+    for number, directive in enumerate(schedule, 1):
+        try:
+            if isinstance(directive, d.Parallelize):
+                judgement.parallel_loop(program, directive)
+            elif isinstance(directive, d.Pos):
+                judgement.position_loop(program, directive)
+            elif isinstance(directive, d.Assemble):
+                judgement.assembly(program, directive)
+        except Refusal as refusal:
+            raise _error(number, directive, refusal) from None
+
+
+def _error(number: int, directive: d.Directive, refusal: Refusal) -> ScheduleError:
+    return ScheduleError(f"directive {number}, {show_directive(directive)}: {refusal.reason} (rule {refusal.rule.value})")

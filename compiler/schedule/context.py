@@ -1,0 +1,92 @@
+"""What the directives of one schedule are judged against: formats, extents, and what the schedule says of them anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..concrete.nodes import Program, assignments, loops, reads, targets
+from ..errors import FormatError
+from ..format import Format, LevelKind, parse_format
+from ..notation.nodes import Access
+from ..notation.printer import show
+from .dependence import graph_of
+from .directives import Convert, ProtocolDirective
+from .rules import Rule, refuse
+from .schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Context:
+    """Formats of operands and result, known extents, conversions and protocols (by operand, or by the text of an access)."""
+
+    types: Mapping[str, Format]
+    extents: Mapping[str, int]
+    conversions: Mapping[str, Format] = field(default_factory=dict)
+    protocols: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def format_of(self, access: Access) -> Format | None:
+        """Return the format in which an access is read or written, or None for workspaces."""
+        given = self.types.get(access.tensor)
+        return self.conversions.get(show(access), self.conversions.get(access.tensor, given))
+
+    def protocols_of(self, access: Access) -> tuple[str, ...]:
+        """Return the protocol of every level of an access, outermost first; empty where nothing is said."""
+        return access.protocols or self.protocols.get(show(access), self.protocols.get(access.tensor, ()))
+
+    def levels(self, access: Access) -> tuple[tuple[LevelKind, tuple[str, ...]], ...]:
+        """Return the kind and the indices of each level of an access, outermost first; nothing for workspaces."""
+        form = self.format_of(access)
+        if form is None:
+            return ()
+        return tuple((kind, access.subscripts[mode].indices) for kind, mode in zip(form.levels, form.order, strict=True))
+
+
+def context_of(program: Program, schedule: Schedule, types: Mapping[str, Format], extents: Mapping[str, int]) -> Context:
+    """Return the context of a schedule. Conversions and protocols hold for the whole program, wherever they stand."""
+    conversions = {key: parse_format(text, _order(key, program)) for key, text in program.conversions if _order(key, program) >= 0}
+    protocols = {}
+    for directive in schedule:
+        if isinstance(directive, Convert):
+            order = _order(show(directive.access), program)
+            if order >= 0:
+                try:
+                    conversions[show(directive.access)] = parse_format(directive.format, order)
+                except FormatError:
+                    continue  # refused when its turn comes
+        elif isinstance(directive, ProtocolDirective):
+            protocols[show(directive.access)] = directive.protocols
+    return Context(types, extents, conversions, protocols)
+
+
+def _order(key: str, program: Program) -> int:
+    """Return the number of modes of the operand that a conversion names, or -1 where there is none."""
+    for access in reads(program.statement):
+        if key in (access.tensor, show(access)):
+            return len(access.subscripts)
+    return -1
+
+
+def check_new(names: tuple[str, ...], program: Program) -> None:
+    """Refuse names that are taken, or given twice."""
+    taken = names_of(program)
+    for place, name in enumerate(names):
+        if name in taken:
+            refuse(Rule.NAMES_NEW, f"the name {name} is taken; choose another")
+        if name in names[:place]:
+            refuse(Rule.NAMES_NEW, f"the name {name} is given twice")
+
+
+def names_of(program: Program) -> frozenset[str]:
+    """Return every name of a program: tensors, workspaces, indices, loops that were replaced."""
+    tensors = {*targets(program.statement), *(access.tensor for access in reads(program.statement))}
+    made = {name for relation in graph_of(program.relations).relations for name in (*relation.parents, *relation.children)}
+    named = {name for access in reads(program.statement) for name in access.indices}
+    written = {name for assign in assignments(program.statement) for name in assign.target.indices}
+    return frozenset({*tensors, *made, *named, *written, *loops(program.statement), *(space.name for space in program.workspaces)})
+
+
+def check_positive(value: int, what: str) -> None:
+    """Refuse numbers that are no positive integers."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        refuse(Rule.NUMBERS_POSITIVE, f"{what} must be a positive integer, not {value}")

@@ -1,0 +1,121 @@
+"""Parts of expressions: finding a sub-product or some addends, and the rest of the expression around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
+from ..notation.printer import show
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A part of an expression.
+
+    Attributes:
+        part: the part as it is written there.
+        place: child numbers from the root of the expression to the node that holds it.
+        members: which operands of that node make up the part, or None where it is the whole node.
+    """
+
+    part: Expr
+    place: tuple[int, ...]
+    members: tuple[int, ...] | None
+
+
+def flatten(expr: Expr) -> Expr:
+    """Return the expression with products of products and sums of sums made one."""
+    operands = tuple(flatten(child) for child in expr.children)
+    if isinstance(expr, Mul | Add):
+        kind = type(expr)
+        operands = tuple(inner for operand in operands for inner in (operand.children if type(operand) is kind else (operand,)))
+    return expr.rebuild(operands) if operands else expr
+
+
+def canonical(expr: Expr) -> str:
+    """Return a text that is equal for expressions that differ in the order of factors and addends only."""
+    flat = flatten(expr)
+    parts = [canonical(child) for child in flat.children]
+    match flat:
+        case Mul() | Add():
+            return f"{type(flat).__name__}({', '.join(sorted(parts))})"
+        case Neg() | Div():
+            return f"{type(flat).__name__}({', '.join(parts)})"
+        case _:
+            return show(flat)
+
+
+def occurrences(whole: Expr, part: Expr) -> Iterator[Occurrence]:
+    """Yield where a part occurs in a flattened expression, modulo the order of factors and addends."""
+    yield from _occurrences(whole, flatten(part), ())
+
+
+def _occurrences(whole: Expr, part: Expr, place: tuple[int, ...]) -> Iterator[Occurrence]:
+    if canonical(whole) == canonical(part):
+        yield Occurrence(whole, place, None)
+        return
+    if isinstance(part, Mul | Add) and type(whole) is type(part):
+        members = _members(whole.children, part.children)
+        if members is not None:
+            yield Occurrence(whole.rebuild(tuple(whole.children[number] for number in members)), place, members)
+            return
+    for number, child in enumerate(whole.children):
+        yield from _occurrences(child, part, (*place, number))
+
+
+def _members(operands: tuple[Expr, ...], wanted: tuple[Expr, ...]) -> tuple[int, ...] | None:
+    """Return which operands are the wanted ones, each used once, in their own order; None where one is missing."""
+    texts = [canonical(operand) for operand in operands]
+    found: list[int] = []
+    for text in map(canonical, wanted):
+        free = [number for number, other in enumerate(texts) if other == text and number not in found]
+        if not free:
+            return None
+        found.append(free[0])
+    return tuple(sorted(found))
+
+
+def replace_part(whole: Expr, found: Occurrence, new: Expr) -> Expr:
+    """Return the expression with a part replaced; the new one stands where the first of its operands stood."""
+    if found.place:
+        number, *rest = found.place
+        children = list(whole.children)
+        children[number] = replace_part(children[number], Occurrence(found.part, tuple(rest), found.members), new)
+        return whole.rebuild(tuple(children))
+    if found.members is None:
+        return new
+    kept = [new if number == found.members[0] else operand for number, operand in enumerate(whole.children)]
+    return joined(whole, [operand for number, operand in enumerate(kept) if number not in found.members[1:]])
+
+
+def joined(node: Expr, operands: list[Expr]) -> Expr:
+    """Return a product or sum over other operands; a single operand stands alone."""
+    return operands[0] if len(operands) == 1 else node.rebuild(tuple(operands))
+
+
+def distributes(whole: Expr, found: Occurrence) -> bool:
+    """Return whether a sum over the part equals a sum over the whole: it is multiplied, negated or divided, nothing is added."""
+    node = whole
+    for number in found.place:
+        if isinstance(node, Add) or (isinstance(node, Div) and number == 1):
+            return False
+        node = node.children[number]
+    return found.members is None or isinstance(node, Mul)
+
+
+def around(whole: Expr, found: Occurrence) -> Expr:
+    """Return the expression without a part (a number stands for it), to ask which indices the rest uses."""
+    return replace_part(whole, found, Literal(1))
+
+
+def product_factors(expr: Expr) -> tuple[Expr, ...]:
+    """Return the factors of a flattened product; an expression that is none is its own factor."""
+    return expr.operands if isinstance(expr, Mul) else (expr,)
+
+
+def matches(factor: Expr, wanted: Expr) -> bool:
+    """Return whether a factor is what a directive names: an operand by its name alone, or an equal expression."""
+    if isinstance(wanted, Access) and isinstance(factor, Access) and not wanted.subscripts:
+        return factor.tensor == wanted.tensor
+    return canonical(factor) == canonical(wanted)

@@ -1,0 +1,119 @@
+"""Preconditions that concern the program as a whole: storage orders, ranges of loops, position loops, assembly.
+
+``Judgement.structure`` holds after every directive; the rest is judged once the program is finished, since directives may come
+in any order and races depend on the whole parallel nest (``schedule.parallel``).
+"""
+
+from __future__ import annotations
+
+from ..concrete.nodes import Assign, Forall, Program
+from ..concrete.provenance import Coord
+from ..format import LevelKind
+from ..notation.nodes import Access, accesses
+from ..notation.printer import show
+from . import directives as d
+from .addresses import enclosing_loops, everywhere, leaves
+from .context import Context
+from .dependence import covers, graph_of
+from .iteration import producers_inside, vanishes
+from .parallel import check_parallel_loop
+from .ranges import unknown_in_range
+from .rules import Rule, refuse
+
+
+class Judgement:
+    """Judges programs against the formats of one schedule. What the default program breaks already is not held against it."""
+
+    def __init__(self, program: Program, context: Context) -> None:
+        self.context = context
+        self.tolerated = {access.tensor for access, _, _ in self._out_of_order(program)}
+
+    def structure(self, program: Program) -> None:
+        """Refuse programs whose loops cannot be run: a level before its parent, a range that is not known yet."""
+        for access, level, parent in self._out_of_order(program):
+            if access.tensor not in self.tolerated:
+                refuse(
+                    Rule.STORAGE_ORDER,
+                    f"{show(access)} stores {level} below {parent}, and this order runs through {level} first; keep {parent} outside,"
+                    f" convert({access.tensor}, ...), or say protocol({access.tensor}, ..., locate)",
+                )
+        self._check_ranges(program)
+
+    def _out_of_order(self, program: Program) -> list[tuple[Access, str, str]]:
+        """Return (access, index of a level, index of a level above it that is known later)."""
+        graph, found = graph_of(program.relations), []
+        for address, leaf in leaves(program.statement):
+            known = graph.known_after(enclosing_loops(program.statement, address))
+            for access in accesses(leaf.value):
+                found.extend(self._levels_out_of_order(access, known))
+        return found
+
+    def _levels_out_of_order(self, access: Access, known: dict[str, int]) -> list[tuple[Access, str, str]]:
+        found, deepest, parent = [], -1, ""
+        protocols = self.context.protocols_of(access)
+        for level, (kind, names) in enumerate(self.context.levels(access)):
+            place = max((known.get(name, -1) for name in names), default=-1)
+            located = kind is LevelKind.COMPRESSED and level < len(protocols) and protocols[level] == "locate"
+            if kind in (LevelKind.COMPRESSED, LevelKind.SINGLETON) and place < deepest and not located:
+                found.append((access, " + ".join(names), parent))
+            if place > deepest:
+                deepest, parent = place, " + ".join(names)
+        return found
+
+    def _check_ranges(self, program: Program) -> None:
+        graph = graph_of(program.relations)
+        if not any(graph.space(name) == "position" for relation in graph.relations for name in relation.children):
+            return
+        for address, _ in leaves(program.statement):
+            loops = enclosing_loops(program.statement, address)
+            for place, loop in enumerate(loops):
+                missing = unknown_in_range(loop, loops[:place], graph, self.context)
+                if missing:
+                    refuse(
+                        Rule.POS_RANGE_KNOWN,
+                        f"the range of loop {loop} depends on {missing}, which is known only inside it; keep {missing} outside",
+                    )
+
+    def position_loop(self, program: Program, directive: d.Pos) -> None:
+        """Refuse position loops that skip what other operands add where theirs stores nothing."""
+        graph = graph_of(program.relations)
+        if any(isinstance(graph.made_by(name), Coord) for name in graph.children(directive.position)):
+            return  # the coordinates of a whole segment; tiles of it would leave out what has no tile, an empty segment
+        for _, loop in everywhere(program.statement):
+            if not isinstance(loop, Forall) or loop.index not in graph.leaves(directive.position):
+                continue
+            access, local = graph.position_access(loop.index), producers_inside(loop)
+            slots = frozenset(space.name for space in program.workspaces if set(space.indices) & set(graph.descendants(directive.position)))
+            for assign in _kept(loop):
+                if not vanishes(assign.value, access, local, slots):
+                    refuse(
+                        Rule.POS_VISITS_ALL,
+                        f"loop {loop.index} visits what {show(access)} stores, and {show(assign.value)} is not zero elsewhere;"
+                        " multiply by it, or go back with coord",
+                    )
+
+    def assembly(self, program: Program, directive: d.Assemble) -> None:
+        """Refuse appending to a result whose components do not come in the order of its levels."""
+        if directive.strategy != "append":
+            return
+        graph = graph_of(program.relations)
+        for address, leaf in leaves(program.statement):
+            if leaf.target.tensor != directive.result:
+                continue
+            loops = enclosing_loops(program.statement, address)
+            known = graph.known_after(loops)
+            places = [max((known.get(name, -1) for name in names), default=-1) for _, names in self.context.levels(leaf.target)]
+            scattered = any(place < max(places) for place, loop in enumerate(loops) if not covers(leaf.target.indices, loop, graph))
+            if places != sorted(places) or scattered:
+                what = show(leaf.target)
+                refuse(Rule.ASSEMBLE_FITS, f"components of {what} do not come in the order of its levels; use insert or workspace")
+
+    def parallel_loop(self, program: Program, directive: d.Parallelize) -> None:
+        """Refuse a parallel loop that is unsound in the finished program."""
+        check_parallel_loop(program, directive, self.context)
+
+
+def _kept(loop: Forall) -> list[Assign]:
+    """Return the assignments under a loop whose targets outlive an iteration."""
+    local = producers_inside(loop.body)
+    return [leaf for _, leaf in leaves(loop.body) if leaf.target.tensor not in local]

@@ -1,0 +1,268 @@
+"""Directives that change loops: one function each, from a program to the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, reads
+from ..concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Relation, Split
+from ..notation.nodes import Access
+from ..notation.printer import show
+from . import directives as d
+from .addresses import Address, at, chain, everywhere, find_loop, follow, put
+from .context import Context, check_new, check_positive
+from .dependence import graph_of
+from .rules import Rule, refuse
+
+
+def reorder(program: Program, directive: d.Reorder, context: Context) -> Program:
+    """Give directly nested loops another order; loops of the nest that are not named keep their places."""
+    order, statement = directive.order, program.statement
+    for place, name in enumerate(order):
+        if name in order[:place]:
+            refuse(Rule.REORDER_DIRECTLY_NESTED, f"loop {name} is named twice")
+    start = _nest_of(statement, order, directive.path)
+    loops = [at(statement, (*start, *(0,) * depth)) for depth in range(len(chain(statement, start)))]
+    named = {loop.index: loop for loop in loops if isinstance(loop, Forall) and loop.index in order}
+    body = at(statement, (*start, *(0,) * len(loops)))
+    pending = iter(order)
+    arranged = [named[next(pending)] if isinstance(loop, Forall) and loop.index in named else loop for loop in loops]
+    for loop in reversed(arranged):
+        body = loop.rebuild((body,))
+    return replace(program, statement=put(statement, start, body))
+
+
+def _nest_of(statement: Stmt, order: tuple[str, ...], path: tuple[int, ...] | None) -> Address:
+    """Return the address of the directly nested loops that hold all names, at the path, at the root, or where they are alone."""
+    if path is not None:
+        start = follow(statement, path)
+        _check_nest(statement, start, order)
+        return start
+    holding = [address for address, _ in _nests(statement) if set(order) <= set(chain(statement, address))]
+    if () in holding or len(holding) == 1:
+        return () if () in holding else holding[0]
+    if len(holding) > 1:
+        refuse(Rule.NAMES_UNIQUE, f"{len(holding)} nests have the loops {', '.join(order)}; say which by a path")
+    for name in order:
+        find_loop(statement, name, None)
+    _check_nest(statement, (), order)
+    raise AssertionError("a nest that passes the check would have been found")
+
+
+def _nests(statement: Stmt) -> list[tuple[Address, Stmt]]:
+    """Return the outermost loop of every run of directly nested loops."""
+    found = []
+    for address, node in everywhere(statement):
+        inside = address and isinstance(at(statement, address[:-1]), Forall)
+        if isinstance(node, Forall) and not inside:
+            found.append((address, node))
+    return found
+
+
+def _check_nest(statement: Stmt, start: Address, order: tuple[str, ...]) -> None:
+    loops = chain(statement, start)
+    missing = [name for name in order if name not in loops]
+    if not missing:
+        return
+    below = {node.index for _, node in everywhere(at(statement, start)) if isinstance(node, Forall)}
+    end = at(statement, (*start, *(0,) * len(loops)))
+    if missing[0] in below and isinstance(end, Where | Block):
+        refuse(
+            Rule.REORDER_DISTRIBUTES,
+            f"loop {missing[0]} stands inside a {'where' if isinstance(end, Where) else 'block'}, whose other parts do not repeat"
+            f" with it; only the directly nested loops {', '.join(loops) or '(none)'} can change places here",
+        )
+    refuse(Rule.REORDER_DIRECTLY_NESTED, f"loop {missing[0]} is not one of the directly nested loops {', '.join(loops) or '(none)'}")
+
+
+def split(program: Program, directive: d.Split | d.SplitUp, context: Context) -> Program:
+    """Make two loops of one: tiles, and the iterations of a tile."""
+    check_positive(directive.factor, "the factor")
+    relation = Split(directive.index, directive.outer, directive.inner, directive.factor, isinstance(directive, d.Split))
+    return _replace_loop(program, directive.index, relation, directive.path)
+
+
+def bound(program: Program, directive: d.Bound, context: Context) -> Program:
+    """Note what is known of the range of a loop."""
+    if directive.kind in ("divisible", "max_exact", "max_constraint"):
+        check_positive(directive.amount, "the amount")
+    elif directive.amount < 0:
+        refuse(Rule.NUMBERS_POSITIVE, f"the amount must not be negative, not {directive.amount}")
+    graph = graph_of(program.relations)
+    low, length = graph.constant_low(directive.index), graph.constant_extent(directive.index, context.extents)
+    if low is not None and length is not None:
+        _check_bound(directive, low, low + length)
+    elif low is not None and directive.kind in ("min_exact", "min_constraint"):
+        _check_bound(directive, low, None)
+    elif low is None and directive.kind != "divisible":
+        refuse(Rule.BOUND_HOLDS, f"the range of {directive.index} begins at a stored position, not at a number; split it and bound a piece")
+    relation = Bound(directive.index, directive.bounded, directive.amount, directive.kind)
+    return _replace_loop(program, directive.index, relation, directive.path)
+
+
+def _check_bound(directive: d.Bound, low: int, high: int | None) -> None:
+    amount = directive.amount
+    match directive.kind:
+        case "min_exact":
+            holds = amount == low
+        case "min_constraint":
+            holds = amount <= low
+        case "max_exact":
+            holds = amount == high
+        case "max_constraint":
+            holds = high is None or high <= amount
+        case _:
+            holds = high is None or (high - low) % amount == 0
+    if not holds:
+        found = f"{low} to {high - 1}" if high is not None else f"{low} upwards"
+        refuse(Rule.BOUND_HOLDS, f"{directive.kind} {amount} contradicts the range of {directive.index}, which is {found}")
+
+
+def collapse(program: Program, directive: d.Collapse, context: Context) -> Program:
+    """Make one loop of two directly nested ones."""
+    graph = graph_of(program.relations)
+    address = find_loop(program.statement, directive.outer, directive.path)
+    outer = _untagged(at(program.statement, address))
+    if not isinstance(outer.body, Forall) or outer.body.index != directive.inner:
+        find_loop(program.statement, directive.inner, directive.path)
+        refuse(Rule.COLLAPSE_DIRECTLY_NESTED, f"loop {directive.inner} is not directly nested in loop {directive.outer}")
+    inner = _untagged(outer.body)
+    if graph.space(directive.outer) == "position":
+        refuse(Rule.COLLAPSE_OUTER_COORDINATE, f"{directive.outer} counts positions; collapse coordinates first, then take their positions")
+    if graph.space(directive.inner) == "position":
+        _check_joined(directive.outer, directive.inner, graph, context)
+    check_new((directive.fused,), program)
+    relation = Collapse(directive.outer, directive.inner, directive.fused)
+    return _with_loop(program, address, Forall(directive.fused, inner.body), relation)
+
+
+def _check_joined(outer: str, inner: str, graph: Provenance, context: Context) -> None:
+    """A coordinate joins positions where it is a whole level, the one directly above them."""
+    whole = graph.position_relation(inner)
+    if inner != whole.position or _is_piece(outer, graph):
+        refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{outer} and {inner} are not whole levels of {show(whole.access)}; collapse before splitting")
+    _check_levels((*graph.originals(outer), *graph.originals(inner)), whole.access, context)
+
+
+def _is_piece(index: str, graph: Provenance) -> bool:
+    return any(isinstance(graph.made_by(name), Split) for name in graph.ancestors(index) if graph.is_derived(name))
+
+
+def pos(program: Program, directive: d.Pos, context: Context) -> Program:
+    """Iterate the stored positions of an access instead of coordinates."""
+    graph = graph_of(program.relations)
+    address = find_loop(program.statement, directive.index, directive.path)
+    if graph.space(directive.index) == "position":
+        refuse(Rule.POS_OF_COORDINATE, f"{directive.index} counts positions already")
+    access = _resolve(directive.access, at(program.statement, address), context)
+    originals = graph.originals(directive.index)
+    for index in originals:
+        if index not in access.indices:
+            refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is not indexed by {index}")
+    if len(originals) > 1 and _is_piece(directive.index, graph):
+        refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{directive.index} is a piece of a collapsed loop; take positions before splitting")
+    _check_levels(originals, access, context)
+    return _replace_loop(program, directive.index, Pos(directive.index, directive.position, access), directive.path)
+
+
+def _check_levels(indices: tuple[str, ...], access: Access, context: Context) -> None:
+    stored = [names for _, names in context.levels(access)]
+    wanted = [(index,) for index in indices]
+    runs = [stored[start : start + len(wanted)] for start in range(len(stored))]
+    if wanted not in runs:
+        order, given = ", ".join("+".join(names) for names in stored), ", ".join(indices)
+        refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{given} are not consecutive levels of {show(access)}, which is stored by {order}")
+
+
+def _resolve(wanted: Access, statement: Stmt, context: Context) -> Access:
+    """Return the stored access that a directive means: by its text, or by the operand's name where it is read once."""
+    found = list(dict.fromkeys(access for access in reads(statement) if access.tensor == wanted.tensor))
+    if wanted.subscripts:
+        found = [access for access in found if access.subscripts == wanted.subscripts]
+    if not found or wanted.tensor not in context.types:
+        operands = dict.fromkeys(access.tensor for access in reads(statement) if access.tensor in context.types)
+        refuse(Rule.POS_ACCESS_INDEXED, f"no operand {show(wanted)} is read in this loop; those read are {', '.join(operands) or 'none'}")
+    if len(found) > 1:
+        refuse(Rule.NAMES_UNIQUE, f"{wanted.tensor} is read several times here; name one access, such as {show(found[0])}")
+    return found[0]
+
+
+def coord(program: Program, directive: d.Coord, context: Context) -> Program:
+    """Iterate coordinates again over the range of a position loop."""
+    graph = graph_of(program.relations)
+    find_loop(program.statement, directive.position, directive.path)
+    if graph.space(directive.position) != "position":
+        refuse(Rule.COORD_OF_POSITION, f"{directive.position} counts coordinates already; coord takes a loop that pos made")
+    whole = graph.position_relation(directive.position)
+    made = graph.made_by(directive.position)
+    if isinstance(made, Split) and directive.position != made.inner:
+        refuse(Rule.COORD_OF_POSITION, f"{directive.position} runs through tiles; coord takes the loop inside a tile, {made.inner}")
+    if isinstance(made, Collapse) or whole.position not in (directive.position, *graph.parents(directive.position)):
+        refuse(Rule.COORD_OF_POSITION, f"{directive.position} is not a position loop or the inner part of one that was split once")
+    return _replace_loop(program, directive.position, Coord(directive.position, directive.coordinate), directive.path)
+
+
+def unroll(program: Program, directive: d.Unroll, context: Context) -> Program:
+    check_positive(directive.factor, "the factor")
+    return _tagged(program, directive.index, directive.path, unroll=directive.factor)
+
+
+def merge(program: Program, directive: d.Merge, context: Context) -> Program:
+    return _tagged(program, directive.index, directive.path, merge=directive.strategy)
+
+
+def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Program:
+    """Note that an operand's data is asked for some iterations ahead."""
+    check_positive(directive.distance, "the distance")
+    address = find_loop(program.statement, directive.index, directive.path)
+    loop = at(program.statement, address)
+    assert isinstance(loop, Forall)
+    name = directive.access.tensor
+    found = sorted({access.tensor for access in reads(loop)}.intersection(context.types))
+    if name not in found:
+        refuse(Rule.PREFETCH_READS, f"{name} is no operand read in loop {directive.index}; those read are {', '.join(found) or 'none'}")
+    others = tuple(pair for pair in loop.tag.prefetch if pair[0] != show(directive.access))
+    return _tagged(program, directive.index, directive.path, prefetch=(*others, (show(directive.access), directive.distance)))
+
+
+def parallelize(program: Program, directive: d.Parallelize, context: Context) -> Program:
+    """Tag a loop for parallel units; whether that is sound is judged over the finished program."""
+    if directive.chunk is not None:
+        check_positive(directive.chunk, "the chunk")
+    address = find_loop(program.statement, directive.index, directive.path)
+    loop = at(program.statement, address)
+    if directive.chunking is not None and directive.unit != "cpu_thread":
+        refuse(Rule.UNIT_NESTING, f"{directive.chunking} deals out iterations to CPU threads; {directive.unit} takes none")
+    if isinstance(loop, Forall) and loop.tag.unit is not None:
+        refuse(Rule.UNIT_NESTING, f"loop {directive.index} is parallel already, on {loop.tag.unit}")
+    return _tagged(
+        program, directive.index, directive.path,
+        unit=directive.unit, race=directive.race, chunking=directive.chunking, chunk=directive.chunk,
+    )
+
+
+def _tagged(program: Program, index: str, path: tuple[int, ...] | None, **changes: object) -> Program:
+    address = find_loop(program.statement, index, path)
+    loop = at(program.statement, address)
+    assert isinstance(loop, Forall)
+    return replace(program, statement=put(program.statement, address, replace(loop, tag=replace(loop.tag, **changes))))
+
+
+def _replace_loop(program: Program, index: str, relation: Relation, path: tuple[int, ...] | None) -> Program:
+    """Put the loops of a relation's children, in their order, in the place of a loop."""
+    address = find_loop(program.statement, index, path)
+    loop = _untagged(at(program.statement, address))
+    check_new(relation.children, program)
+    return _with_loop(program, address, nest(relation.children, loop.body), relation)
+
+
+def _with_loop(program: Program, address: Address, loop: Stmt, relation: Relation) -> Program:
+    statement = put(program.statement, address, loop)
+    return replace(program, statement=statement, relations=(*program.relations, relation))
+
+
+def _untagged(loop: Stmt) -> Forall:
+    assert isinstance(loop, Forall)
+    if loop.tag != PLAIN:
+        refuse(Rule.TAGGED_LOOPS_STAY, f"loop {loop.index} is tagged already; transform loops before unroll, prefetch and merge")
+    return loop

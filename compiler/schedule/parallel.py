@@ -1,0 +1,145 @@
+"""Preconditions of ``parallelize``: nesting of units, coiteration, results that cannot be written in any order, races.
+
+Races are judged over the whole parallel nest: a loop that two iterations of which may write one component may be tagged
+``no_races`` if another loop of the nest makes the writes atomic (the GPU SpMV of Senanayake et al., Figure 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..concrete.nodes import Assign, Forall, Program, Where, targets
+from ..concrete.provenance import Provenance
+from ..concrete.sharing import shared_operand
+from ..format import Format, dense_format
+from ..notation.printer import show
+from . import directives as d
+from .addresses import Address, at, everywhere, find_loop, frames, leaves
+from .context import Context
+from .dependence import covers, graph_of
+from .iteration import inlined, producers_inside, stepped_operands
+from .rules import Rule, refuse
+
+_RANK = {"cpu_thread": 0, "cpu_vector": 1, "gpu_block": 0, "gpu_warp": 1, "gpu_thread": 2}
+_OVER_VARIABLE = ("temporary", "parallel_reduction")
+
+
+def check_parallel_loop(program: Program, directive: d.Parallelize, context: Context) -> None:
+    """Refuse a loop that ``parallelize`` tagged and that cannot run so in the finished program."""
+    address = find_loop(program.statement, directive.index, directive.path)
+    loop = at(program.statement, address)
+    assert isinstance(loop, Forall)
+    graph = graph_of(program.relations)
+    _check_nesting(program, address, loop)
+    _check_coiteration(program, address, loop, graph, context)
+    for write in _writes(program, address, loop):
+        _check_insert(program, address, loop, write, graph, context)
+        _check_races(loop, write, graph)
+
+
+def _check_nesting(program: Program, address: Address, loop: Forall) -> None:
+    unit = str(loop.tag.unit)
+    tagged = [node.tag.unit for _, node in everywhere(program.statement) if isinstance(node, Forall) and node.tag.unit]
+    if any(other[:3] != unit[:3] for other in tagged):
+        refuse(Rule.UNIT_NESTING, "one program runs on the CPU or on the GPU, not on both")
+    for frame in frames(program.statement, address):
+        if isinstance(frame, Forall) and frame.tag.unit and _RANK[frame.tag.unit] >= _RANK[unit]:
+            refuse(Rule.UNIT_NESTING, f"loop {loop.index} on {unit} cannot stand inside loop {frame.index} on {frame.tag.unit}")
+    inner = [node.index for _, node in everywhere(loop.body) if isinstance(node, Forall)]
+    if unit == "cpu_vector" and inner:
+        refuse(Rule.VECTOR_INNERMOST, f"loop {inner[0]} stands inside {loop.index}; only innermost loops become vector instructions")
+
+
+def _check_coiteration(program: Program, address: Address, loop: Forall, graph: Provenance, context: Context) -> None:
+    around = [frame.index for frame in frames(program.statement, address) if isinstance(frame, Forall)]
+    known = graph.known_after((*around, loop.index))
+    completed = tuple(index for index in graph.originals(loop.index) if known.get(index) == len(around))
+    if not completed or loop.tag.merge == "locate":
+        return
+    points, operands = stepped_operands(loop.body, completed, context)
+    if graph.space(loop.index) == "position":
+        operands |= {graph.position_access(loop.index)}
+    mixed = loop.tag.unit == "cpu_vector" and operands and frozenset() in points
+    if len(operands) > 1 or mixed:
+        names = " and ".join(sorted(show(access) for access in operands))
+        refuse(
+            Rule.NO_PARALLEL_COITERATION,
+            f"{names} {'meet' if len(operands) > 1 else 'meets dense operands'} in loop {loop.index}, where one iteration finds the next;"
+            f" split it and parallelize the outer loop",
+        )
+
+
+@dataclass(frozen=True)
+class _Write:
+    """An assignment under a parallel loop, to something that is not private to one iteration.
+
+    Attributes:
+        loops: the loops around it, inside the statement that owns its target.
+    """
+
+    assign: Assign
+    loops: tuple[Forall, ...]
+    local: bool
+
+
+def _writes(program: Program, address: Address, loop: Forall) -> list[_Write]:
+    private = producers_inside(loop.body)
+    found = []
+    for below, assign in leaves(loop):
+        if assign.target.tensor in private:
+            continue
+        whole = (*address, *below)
+        around = frames(program.statement, whole)
+        owners = [
+            depth for depth, frame in enumerate(around)
+            if isinstance(frame, Where) and whole[depth] == 1 and assign.target.tensor in targets(frame.producer)
+        ]
+        loops = tuple(frame for frame in around[max(owners, default=0) :] if isinstance(frame, Forall))
+        found.append(_Write(assign, loops, bool(owners)))
+    return found
+
+
+def _check_insert(program: Program, address: Address, loop: Forall, write: _Write, graph: Provenance, context: Context) -> None:
+    target = write.assign.target
+    form = context.types.get(target.tensor)
+    if write.local or form is None or form.is_dense:
+        return
+    known: dict[str, Format] = {space.name: dense_format(len(space.indices)) for space in program.workspaces}
+    known.update({name: context.types[name] for name in context.types})
+    known.update({key: converted for key, converted in context.conversions.items() if key in known})
+    value = inlined(write.assign.value, producers_inside(program.statement))
+    if shared_operand(target, form, value, known) is not None:
+        return
+    outermost = target.subscripts[form.order[0]].index
+    inserted = (target.tensor, "insert") in program.assembly
+    if inserted and not any(isinstance(frame, Forall) for frame in frames(program.statement, address)):
+        if graph.originals(loop.index) == (outermost,):
+            return
+        refuse(Rule.PARALLEL_INSERT, f"{show(target)} is inserted into in parallel over its outermost level, {outermost}, not {loop.index}")
+    refuse(
+        Rule.PARALLEL_INSERT,
+        f"{target.tensor} ({form}) cannot be written in any order, nor has it the pattern of an operand; parallelize the outermost loop,"
+        f" over {outermost}, and say assemble({target.tensor}, insert)",
+    )
+
+
+def _check_races(loop: Forall, write: _Write, graph: Provenance) -> None:
+    parallel = [frame for frame in write.loops if frame.tag.unit is not None]
+    indices = write.assign.target.indices
+    if covers(indices, loop.index, graph) or any(frame.tag.race in ("atomics", "ignore_races") for frame in parallel):
+        return
+    if loop.tag.race in _OVER_VARIABLE:
+        return
+    elsewhere = [frame.index for frame in parallel if frame.tag.race in _OVER_VARIABLE]
+    target = show(write.assign.target)
+    if elsewhere:
+        refuse(
+            Rule.RACE_OVER_VARIABLE,
+            f"iterations of {loop.index} write the same components of {target}; the strategy of loop {elsewhere[0]} keeps apart only"
+            f" its own iterations: give {loop.index} one too, or use atomics",
+        )
+    refuse(
+        Rule.NO_RACES,
+        f"iterations of {loop.index} write the same components of {target}; use atomics, temporary or parallel_reduction, or keep"
+        " the sum inside one iteration",
+    )

@@ -1,0 +1,58 @@
+"""What the range of a loop depends on, asked of provenance by arithmetic that computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..concrete.provenance import Provenance, Recovery
+from ..notation.nodes import Access
+from .context import Context
+
+
+def unknown_in_range(variable: str, loops: Iterable[str], graph: Provenance, context: Context) -> str:
+    """Return a variable that the range of another depends on and that the loops around do not determine, or ""."""
+    try:
+        Recovery(graph, _Probe(context), dict.fromkeys(loops, 0)).bounds(variable)
+    except KeyError as missing:
+        return str(missing.args[0])
+    return ""
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """Arithmetic that computes nothing and asks for every coordinate that a range depends on."""
+
+    context: Context
+
+    def constant(self, value: int, /) -> int:
+        return value
+
+    def _nothing(self, left: int, right: int, /) -> int:
+        return 0
+
+    add = sub = mul = floordiv = ceildiv = mod = minimum = maximum = _nothing
+
+    def select_le(self, left: int, right: int, then: int, otherwise: int, /) -> int:
+        return 0
+
+    def extent(self, index: str, /) -> int:
+        return 0
+
+    def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], int], /) -> tuple[int, int]:
+        self._ask_above(access, indices[0], value)
+        return 0, 0
+
+    def coordinate(self, access: Access, index: str, position: int, last: str, /) -> int:
+        return 0
+
+    def search(self, access: Access, index: str, coordinate: int, value: Callable[[str], int], /) -> int:
+        self._ask_above(access, index, value)
+        return 0
+
+    def _ask_above(self, access: Access, index: str, value: Callable[[str], int]) -> None:
+        for _, names in self.context.levels(access):
+            if index in names:
+                return
+            for name in names:
+                value(name)
