@@ -1,1 +1,88 @@
-"""sparsetune: sparse tensor algebra that is fast without anyone having to know how."""
+"""sparsetune: sparse tensor algebra that is fast without anyone having to know how.
+
+    >>> import sparsetune as st
+    >>> y = st.evaluate("y(i) = A(i,j) * x(j)", {"A": A, "x": x})
+
+Names are loaded at first use, so that importing costs little more than importing NumPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import compile, einsum, evaluate, lookup, tensor, tune
+    from .compiler.errors import (
+        BuildError,
+        DatabaseError,
+        DataError,
+        ExpressionError,
+        FormatError,
+        ScheduleError,
+        ShapeError,
+        SparsetuneError,
+        TuningError,
+    )
+    from .compiler.format import Format
+    from .compiler.schedule.schedule import Schedule
+    from .compiler.storage.tensor import Tensor
+    from .tuner.explore import explore
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "BuildError": ".compiler.errors",
+    "DataError": ".compiler.errors",
+    "DatabaseError": ".compiler.errors",
+    "ExpressionError": ".compiler.errors",
+    "Format": ".compiler.format",
+    "FormatError": ".compiler.errors",
+    "Schedule": ".compiler.schedule.schedule",
+    "ScheduleError": ".compiler.errors",
+    "ShapeError": ".compiler.errors",
+    "SparsetuneError": ".compiler.errors",
+    "Tensor": ".compiler.storage.tensor",
+    "TuningError": ".compiler.errors",
+    "compile": ".api",
+    "einsum": ".api",
+    "evaluate": ".api",
+    "explore": ".tuner.explore",
+    "lookup": ".api",
+    "tensor": ".api",
+    "tune": ".api",
+}
+
+__all__ = [
+    "BuildError",
+    "DataError",
+    "DatabaseError",
+    "ExpressionError",
+    "Format",
+    "FormatError",
+    "Schedule",
+    "ScheduleError",
+    "ShapeError",
+    "SparsetuneError",
+    "Tensor",
+    "TuningError",
+    "compile",
+    "einsum",
+    "evaluate",
+    "explore",
+    "lookup",
+    "tensor",
+    "tune",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -48,6 +48,10 @@ class Provenance:
         """Return the relation that made a derived variable."""
         return self._made_by[variable]
 
+    def maker(self, variable: str) -> Relation | None:
+        """Return the relation that made a variable, None for original indices."""
+        return self._made_by.get(variable)
+
     def relations_from(self, variable: str) -> tuple[Relation, ...]:
         """Return the relations that replaced a variable; several where branches of the program treat it differently."""
         return tuple(self._replaced_by.get(variable, ()))

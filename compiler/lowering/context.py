@@ -62,7 +62,7 @@ class Context:
 
     def __init__(
         self, program: Program, types: Mapping[str, TensorType], result: Access, extents: Mapping[str, int], keys: Mapping[Access, str],
-        value_type: Type,
+        value_type: Type, aliases: Mapping[str, str],
     ) -> None:  # fmt: skip
         self.program = program
         self.types = types
@@ -70,6 +70,7 @@ class Context:
         self.extents = dict(extents)
         self.keys = keys
         self.value_type = value_type
+        self.aliases = aliases
         self.semiring = Semiring(program.add, program.multiply)
         self.graph = Provenance(program.relations)  # type: ignore[arg-type]  # relations are stored as objects in Program
         self.workspaces: dict[str, Workspace] = {workspace.name: workspace for workspace in program.workspaces}
@@ -104,7 +105,8 @@ class Context:
         """Return the extent of an original index."""
         if index in self.extents:
             return integer(self.extents[index])
-        return self.size_parameter(("index", index), f"{index}_size")
+        name = self.aliases.get(index, index)
+        return self.size_parameter(("index", name), f"{name}_size")
 
     def extent(self, index: str) -> Expr:
         """Return how many values an index, original or derived, can have."""

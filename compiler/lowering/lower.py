@@ -14,11 +14,12 @@ from ..loops.nodes import ArrayParameter, ArrayRef, Fill, For, Free, Function, L
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
-from ..notation.nodes import Access, transform
+from ..notation.nodes import Access, Assignment, accesses, transform
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, multiply
 from .assembly import Assembly
 from .context import Context, TensorType, loop_type
+from .index_aliases import index_aliases
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
 from .scope import Scope
 from .statements import lower_statement
@@ -31,6 +32,7 @@ def lower(
     *,
     sources: Mapping[str, str],
     extents: Mapping[str, int],
+    original: Assignment,
     expression: str,
     schedule: str,
 ) -> KernelSpec:
@@ -42,16 +44,19 @@ def lower(
         result: the left side.
         sources: the user's name of every operand.
         extents: compile-time constant extents by index.
+        original: the expression as written; its indices name the extents.
         expression, schedule: texts kept for people.
 
     Raises:
         ScheduleError: the schedule asks for loops that cannot be made.
     """
+    aliases = index_aliases(program, original, sources)
     constants = {**extents, **_exact_bounds(program)}
+    constants |= {name: constants[index] for name, index in aliases.items() if index in constants}
     keys, operand_types = _operand_keys(program, types, result)
     assembled = _assembled_type(program, types[result.tensor], result)
     value_type = loop_type(types[result.tensor].dtype)
-    context = Context(program, {**operand_types, result.tensor: assembled}, result, constants, keys, value_type)
+    context = Context(program, {**operand_types, result.tensor: assembled}, result, constants, keys, value_type, aliases)
     shares = _shared(program, result, types[result.tensor], operand_types, keys)
     context.shares = shares
     if shares is None and not assembled.format.is_dense:
@@ -62,7 +67,7 @@ def lower(
     body = _framed(context, result, steps)
     function = _function(context, body)
     operands = tuple(
-        _operand(context, access, key, sources[access.tensor], types[access.tensor], operand_types[key]) for access, key in _each_key(keys)
+        _operand(indices, key, sources[name], types[name], operand_types[key]) for name, key, indices in _each_use(keys, aliases)
     )
     requested = types[result.tensor]
     made = requested if shares is not None else assembled
@@ -70,7 +75,8 @@ def lower(
         result.tensor, made.format, requested.format, tuple(subscript.index for subscript in result.subscripts), requested.dtype,
         _fill_value(context), keys[shares] if shares is not None else None, "any", made.widths,
     )  # fmt: skip
-    indices = tuple(dict.fromkeys([*result.indices, *(name for access in keys for name in access.indices)]))
+    indices = tuple(dict.fromkeys(name for access in (original.target, *accesses(original.value)) for name in access.indices))
+    constants = {name: extent for name, extent in constants.items() if name in indices}
     return KernelSpec(
         function,
         operands,
@@ -139,16 +145,17 @@ def letter(kind: LevelKind) -> str:
     return "q" if kind is LevelKind.SINGLETON else "s" if kind is LevelKind.COMPRESSED else kind.value[0]
 
 
-def _each_key(keys: Mapping[Access, str]) -> Iterator[tuple[Access, str]]:
-    seen: set[str] = set()
+def _each_use(keys: Mapping[Access, str], aliases: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield (tensor, key, indices) for every stored copy and every way in which it is indexed."""
+    seen: set[tuple[str, tuple[str, ...]]] = set()
     for access, key in keys.items():
-        if key not in seen:
-            seen.add(key)
-            yield access, key
+        indices = tuple(aliases.get(subscript.index, subscript.index) for subscript in access.subscripts)
+        if (key, indices) not in seen:
+            seen.add((key, indices))
+            yield access.tensor, key, indices
 
 
-def _operand(context: Context, access: Access, key: str, tensor: str, given: TensorType, kind: TensorType) -> OperandSpec:
-    indices = tuple(subscript.index if subscript.is_index else None for subscript in access.subscripts)
+def _operand(indices: tuple[str, ...], key: str, tensor: str, given: TensorType, kind: TensorType) -> OperandSpec:
     return OperandSpec(key, tensor, given.format, kind.format, indices, kind.dtype, kind.widths)
 
 
@@ -162,7 +169,7 @@ def _assembled_type(program: Program, requested: TensorType, result: Access) -> 
         return requested
     loops = _loops_to(program, result.tensor)
     order = tuple(sorted(range(len(form)), key=lambda mode: loops.index(result.subscripts[mode].index)))
-    by_mode = {mode: kind for mode, kind in zip(form.order, form.levels, strict=True)}
+    by_mode = dict(zip(form.order, form.levels, strict=True))
     if order == form.order:
         kinds = [kind if kind is LevelKind.DENSE else LevelKind.COMPRESSED for kind in form.levels]
     else:

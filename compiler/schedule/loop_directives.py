@@ -145,7 +145,7 @@ def _check_joined(outer: str, inner: str, graph: Provenance, context: Context) -
 
 
 def _is_piece(index: str, graph: Provenance) -> bool:
-    return any(isinstance(graph.made_by(name), Split) for name in graph.ancestors(index) if graph.is_derived(name))
+    return any(isinstance(graph.maker(name), Split) for name in graph.ancestors(index))
 
 
 def pos(program: Program, directive: d.Pos, context: Context) -> Program:
@@ -161,6 +161,9 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
             refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is not indexed by {index}")
     if len(originals) > 1 and _is_piece(directive.index, graph):
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{directive.index} is a piece of a collapsed loop; take positions before splitting")
+    tiles = [made for name in graph.ancestors(directive.index) if isinstance(made := graph.maker(name), Split)]
+    if any(made.inner not in graph.ancestors(directive.index) for made in tiles):
+        refuse(Rule.POS_OF_COORDINATE, f"{directive.index} runs through tiles, not coordinates; take the positions of the loop inside a tile")
     _check_levels(originals, access, context)
     return _replace_loop(program, directive.index, Pos(directive.index, directive.position, access), directive.path)
 
@@ -172,6 +175,9 @@ def _check_levels(indices: tuple[str, ...], access: Access, context: Context) ->
     if wanted not in runs:
         order, given = ", ".join("+".join(names) for names in stored), ", ".join(indices)
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{given} are not consecutive levels of {show(access)}, which is stored by {order}")
+    form, last = context.format_of(access), runs.index(wanted) + len(wanted) - 1
+    if form is not None and not form.unique(last):
+        refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{show(access)} stores {indices[-1]} once per entry; collapse it with the levels below first")
 
 
 def _resolve(wanted: Access, statement: Stmt, context: Context) -> Access:

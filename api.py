@@ -1,0 +1,99 @@
+"""The public calls that join compiler, data files and tuner: what each needs is imported when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from .compiler.einsum import einsum_expression, einsum_operands
+from .compiler.evaluate import evaluate as _evaluate
+from .compiler.format import Format
+from .compiler.pipeline import compile_kernel as compile
+from .compiler.schedule.schedule import Schedule
+from .compiler.storage.construct import tensor as _tensor
+from .compiler.storage.tensor import Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .tuner.lookup import Match
+    from .tuner.session import TuningResult
+
+__all__ = ["compile", "einsum", "evaluate", "lookup", "tensor", "tune"]
+
+
+def tensor(data: Any, format: Format | str | None = None, shape: Any = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Store data as a tensor.
+
+    Args:
+        data: ndarray, scipy.sparse array or matrix (n-D ``coo_array`` too), PyData sparse, torch or CuPy sparse array,
+            ``Tensor``, (coordinates, values) with coordinates of shape (order, nnz), or the path of a .mtx, .tns (.gz) or
+            .npz file.
+        format: how to store it; None: dense for ndarrays, CSR or CSC for matrices, CSF for the rest.
+        shape: extents, where data do not say them.
+        dtype: of the values; None: as they are.
+
+    Raises:
+        DataError: data hold no tensor. FormatError: the format does not fit it.
+    """
+    if isinstance(data, (str, PathLike)):
+        from .datasets.load import load
+
+        loaded = load(str(data))
+        return _tensor(loaded, format, shape, dtype)
+    return _tensor(data, format, shape, dtype)
+
+
+def _from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(operands, Mapping):
+        return operands
+    return {name: tensor(data) if isinstance(data, (str, PathLike)) else data for name, data in operands.items()}
+
+
+def evaluate(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    schedule: str | Schedule = "auto",
+    shape: Mapping[str, int] | None = None,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    convert: str = "auto",
+    semiring: tuple[str, str] | None = None,
+    database: str | None = None,
+) -> Any:
+    """Compute an expression; see ``compiler.evaluate.evaluate``. Operands may be paths.
+
+    Args:
+        schedule: "auto" (database, then static model), "default", a text, or a ``Schedule``.
+        database: path or URL; None: $SPARSETUNE_DATABASE or the default file.
+    """
+    ready = _from_paths(operands)
+
+    def choose(*request: Any) -> Schedule:
+        from .tuner.lookup import choose as chosen
+
+        return chosen(expression, ready, output_format=output_format, target=target, threads=threads, database=database)
+
+    return _evaluate(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
+
+
+def einsum(subscripts: str, *operands: Any, **keywords: Any) -> Any:
+    """Compute an expression in NumPy's notation; keywords are those of ``evaluate``."""
+    return evaluate(einsum_expression(subscripts, len(operands)), einsum_operands(operands), **keywords)
+
+
+def lookup(expression: str, operands: Mapping[str, Any], **keywords: Any) -> Match:
+    """Return the schedule that ``evaluate`` would use; see ``tuner.lookup.lookup``."""
+    from .tuner.lookup import lookup as find
+
+    return find(expression, _from_paths(operands), **keywords)
+
+
+def tune(expression: str, operands: Mapping[str, Any], **keywords: Any) -> TuningResult:
+    """Search the fastest schedule on this machine; see ``tuner.session.tune``."""
+    from .tuner.session import tune as search
+
+    return search(expression, _from_paths(operands), **keywords)

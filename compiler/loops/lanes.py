@@ -1,0 +1,301 @@
+"""The vector form of a loop's body: what each statement becomes for several consecutive iterations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from .nodes import (
+    I64,
+    Binary,
+    Block,
+    Cast,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    For,
+    If,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    SetVar,
+    Stmt,
+    Store,
+    Type,
+    Unary,
+    Var,
+)
+from .rewrite import block, substitute, walk
+from .simplify import simplify_expression
+
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "min", "max"))
+REDUCTIONS = {"+": ("sum", 0), "-": ("sum", 0), "*": ("product", 1)}
+"""By operator: how accumulators are combined, and their first value."""
+
+_ZERO = Const(0, I64)
+
+
+class NoVectors(Exception):  # noqa: N818 (not an error: the loop stays as it is)
+    """A loop has no vector form."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive iterations that become one vector (or, for one lane, a scalar): the first one's number, and how many."""
+
+    first: int
+    lanes: int
+
+
+def chunks_of(extent: int, lanes: int) -> tuple[Chunk, ...]:
+    """Cut ``extent`` iterations into full vectors, then into ever smaller powers of two."""
+    chunks, first = [], 0
+    while first < extent:
+        while lanes > extent - first:
+            lanes //= 2
+        chunks.append(Chunk(first, lanes))
+        first += lanes
+    return tuple(chunks)
+
+
+@dataclass
+class Plan:
+    """What all chunks of one loop share.
+
+    Attributes:
+        variable: the loop's.
+        fresh: gives a name that nothing else has.
+        reductions: (scalar, operator) of every scalar outside the loop that is reduced into.
+        registers: name of the variable that holds a chunk of a registers array: (array, first lane).
+        hoisted: values that are the same in all chunks and stand before the first, by expression; None: nowhere to stand.
+    """
+
+    variable: Var
+    fresh: Callable[[str], str]
+    varying: frozenset[str]
+    inside: frozenset[str]
+    registers: dict[tuple[str, int], str] = field(default_factory=dict)
+    hoisted: dict[Expr, Declare] | None = None
+    accumulators: dict[tuple[str, str, int, int], Var] = field(default_factory=dict)
+
+
+def make_plan(loop: For, fresh: Callable[[str], str]) -> Plan:
+    """Find which locals of a loop's body differ from lane to lane."""
+    inside = frozenset(node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For))
+    varying: set[str] = {loop.variable.name}
+    count = -1
+    while count != len(varying):
+        count = len(varying)
+        for node in walk(loop.body):
+            if isinstance(node, Declare | SetVar) and node.variable.name in inside and _mentions(node.value, varying):
+                varying.add(node.variable.name)
+    return Plan(loop.variable, fresh, frozenset(varying), inside)
+
+
+class Vectorizer:
+    """Makes the statements of one chunk.
+
+    Args:
+        place: the loop variable's value in the first lane.
+        chunk: its number selects accumulators; its first lane selects register variables.
+    """
+
+    def __init__(self, plan: Plan, place: Expr, lanes: int, chunk: int, prefetched: int, first: int = 0) -> None:
+        self.plan, self.place, self.lanes, self.chunk, self.prefetched, self.first = plan, place, lanes, chunk, prefetched, first
+        self.inlined: dict[str, Expr] = {}
+        self.renamed: dict[str, Expr] = {}
+        self.nested = 0
+        self.exact: set[str] = set()
+        """Arrays of which an element at the loop variable's place is used; ``inexact``: at another place."""
+        self.inexact: set[str] = set()
+
+    # Statements
+
+    def statement(self, statement: Stmt) -> Stmt:
+        match statement:
+            case Block(statements):
+                return block([self.statement(inner) for inner in statements])
+            case Comment():
+                return statement if self.chunk == 0 else Block(())
+            case Declare(variable, value):
+                return self._declare(variable, value)
+            case SetVar(variable, value, op):
+                return self._set(variable, value, op)
+            case Store(array, index, value, op, False):
+                return self._store(array, index, value, op)
+            case Prefetch(array, index, count):
+                return self._prefetch(array, index, count)
+            case If(condition, then, otherwise) if self._uniform(condition):
+                return self._deeper(lambda: If(self._same(condition), self.statement(then), otherwise and self.statement(otherwise)))
+            case For() if not isinstance(statement.tag, Parallel) and self._uniform(statement.low) and self._uniform(statement.high):
+                low, high = self._same(statement.low), self._same(statement.high)
+                return self._deeper(lambda: replace(statement, low=low, high=high, body=self.statement(statement.body), tag=None))
+        raise NoVectors
+
+    def _deeper(self, make: Callable[[], Stmt]) -> Stmt:
+        self.nested += 1
+        made = make()
+        self.nested -= 1
+        return made
+
+    def _declare(self, variable: Var, value: Expr) -> Stmt:
+        if variable.name in self.plan.varying and not variable.type.is_float:
+            uniform, scale = self._linear(value)
+            self.inlined[variable.name] = _linear_expression(uniform, scale, self.plan.variable)
+            return Block(())
+        kind = variable.type.vector(self.lanes) if variable.name in self.plan.varying else variable.type
+        made = self.value(value)
+        if kind.lanes == 1 and made.type.lanes > 1:
+            raise NoVectors
+        local = Var(self.plan.fresh(variable.name) if self.chunk else variable.name, kind)
+        self.renamed[variable.name] = local
+        return Declare(local, self._spread(made, kind))
+
+    def _set(self, variable: Var, value: Expr, op: str) -> Stmt:
+        if variable.name in self.inlined:
+            raise NoVectors
+        if variable.name in self.plan.inside:
+            local = self.renamed.get(variable.name)
+            if not isinstance(local, Var):
+                raise NoVectors
+            made = self.value(value)
+            if made.type.lanes > local.type.lanes or (op and op not in _ARITHMETIC):
+                raise NoVectors
+            return SetVar(local, made if op else self._spread(made, local.type), op)
+        if op not in REDUCTIONS or not variable.type.is_float or _mentions(value, {variable.name}):
+            raise NoVectors
+        made = self._element(self.value(value), variable.type)
+        return SetVar(self._accumulator(variable, op), made, op)
+
+    def _accumulator(self, variable: Var, op: str) -> Var:
+        key = (variable.name, REDUCTIONS[op][0], self.lanes, self.chunk)
+        if key not in self.plan.accumulators:
+            self.plan.accumulators[key] = Var(self.plan.fresh(variable.name), variable.type.vector(self.lanes))
+        return self.plan.accumulators[key]
+
+    def _store(self, array: str, index: Expr, value: Expr, op: str) -> Stmt:
+        if op and op not in _ARITHMETIC:
+            raise NoVectors
+        made = self.value(value)
+        register = self._register(array, index, made.type)
+        if register is not None:
+            return SetVar(register, made if op else self._spread(made, register.type), op)
+        kind = value.type.vector(self.lanes)
+        return Store(array, self._place_of(array, index), self._spread(made, kind), op)
+
+    def _prefetch(self, array: str, index: Expr, count: int) -> Stmt:
+        uniform, scale = self._linear(index)
+        if scale == 0:
+            return Prefetch(array, self._same(index), count) if self.chunk == 0 else Block(())
+        if scale != 1 or count != 1:
+            raise NoVectors
+        if self.prefetched:  # the whole row at once, ahead of its first vector
+            return Prefetch(array, _plus(uniform, _ZERO), self.prefetched) if self.chunk == 0 else Block(())
+        return Prefetch(array, _plus(uniform, self.place), self.lanes)
+
+    # Expressions
+
+    def value(self, expr: Expr) -> Expr:
+        """Return the value in all lanes: a vector, or a scalar where they agree."""
+        if self._uniform(expr):
+            return self._hoist(self._same(expr), "same") if expr.type.is_float and not isinstance(expr, Var | Const) else self._same(expr)
+        match expr:
+            case Var(name):
+                if name not in self.renamed:
+                    raise NoVectors
+                return self.renamed[name]
+            case Load(array, index, kind):
+                register = self._register(array, index, kind)
+                return register or Load(array, self._place_of(array, index), kind.vector(self.lanes))
+            case Binary(op, left, right, kind) if op in _ARITHMETIC and (kind.is_float or op in "+-*"):
+                operands = [self._element(self.value(operand), kind) for operand in (left, right)]
+                return Binary(op, operands[0], operands[1], kind.vector(self.lanes))
+            case Unary("-", operand, kind):
+                return Unary("-", self.value(operand), kind.vector(self.lanes))
+            case Cast(operand, kind) if kind.name != "bool" and operand.type.name != "bool":
+                return Cast(self.value(operand), kind.vector(self.lanes))
+        raise NoVectors
+
+    def _register(self, array: str, index: Expr, kind: Type) -> Var | None:
+        """Return the variable that holds this chunk of a registers array, and note how the array is used."""
+        uniform, scale = self._linear(index)
+        at_variable = scale == 1 and uniform == _ZERO
+        (self.exact if at_variable else self.inexact).add(array)
+        name = self.plan.registers.get((array, self.first)) if at_variable else None
+        return None if name is None else Var(name, kind.element.vector(self.lanes))
+
+    def _place_of(self, array: str, index: Expr) -> Expr:
+        uniform, scale = self._linear(index)
+        if scale != 1:
+            raise NoVectors
+        return simplify_expression(_plus(self._hoist(uniform, f"{array}_from"), self.place))
+
+    def _hoist(self, expr: Expr, wish: str) -> Expr:
+        """Return a value that all chunks share, read once before the first of them if it is read from memory at all."""
+        hoisted = self.plan.hoisted
+        if hoisted is None or self.nested or not any(isinstance(node, Load) for node in walk(expr)):
+            return expr
+        if any(isinstance(node, Var) and (node.name in self.plan.inside) for node in walk(expr)):
+            return expr
+        if expr not in hoisted:
+            hoisted[expr] = Declare(Var(self.plan.fresh(wish), expr.type), expr)
+        return hoisted[expr].variable
+
+    def _element(self, made: Expr, kind: Type) -> Expr:
+        """Convert a vector or scalar to the element type of the vector that it is combined with."""
+        wanted = kind.element.vector(made.type.lanes)
+        if made.type == wanted:
+            return made
+        return simplify_expression(Cast(made, wanted))
+
+    def _spread(self, made: Expr, kind: Type) -> Expr:
+        made = self._element(made, kind)
+        return made if made.type == kind else Cast(made, kind)
+
+    def _uniform(self, expr: Expr) -> bool:
+        return not _mentions(expr, self.plan.varying)
+
+    def _same(self, expr: Expr) -> Expr:
+        return substitute(expr, self.renamed)
+
+    def _linear(self, expr: Expr) -> tuple[Expr, int]:
+        """Return (u, c) such that an integer expression is u + c * loop variable, u the same in all lanes."""
+        if isinstance(expr, Var) and expr.name in self.inlined:
+            expr = self.inlined[expr.name]
+        if self._uniform(expr):
+            return self._same(expr), 0
+        match expr:
+            case Var(name) if name == self.plan.variable.name:
+                return _ZERO, 1
+            case Binary("+" | "-" as op, left, right, _):
+                (a, m), (b, n) = self._linear(left), self._linear(right)
+                return simplify_expression(Binary(op, a, b, I64)), m + n if op == "+" else m - n
+            case Binary("*", left, Const(factor), _) | Binary("*", Const(factor), left, _):
+                a, m = self._linear(left)
+                return simplify_expression(Binary("*", a, Const(int(factor), I64), I64)), m * int(factor)
+            case Cast(operand, kind) if not kind.is_float and not operand.type.is_float:
+                return self._linear(operand)
+        raise NoVectors
+
+
+def _linear_expression(uniform: Expr, scale: int, variable: Var) -> Expr:
+    return simplify_expression(Binary("+", uniform, Binary("*", variable, Const(scale, I64), I64), I64))
+
+
+def _plus(left: Expr, right: Expr) -> Expr:
+    return simplify_expression(Binary("+", left, right, I64))
+
+
+def _mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
+    return any(isinstance(inner, Var) and inner.name in names for inner in walk(node))
+
+
+def element_accesses(body: Stmt) -> Iterator[tuple[str, Expr, bool]]:
+    """Yield (array, index, whether it is written) of every element that a body reads or writes, prefetches left out."""
+    for node in walk(body):
+        if isinstance(node, Load):
+            yield node.array, node.index, False
+        elif isinstance(node, Store):
+            yield node.array, node.index, True

@@ -1,0 +1,97 @@
+"""Walking over and rewriting loop IR, for passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from .intrinsics import INTRINSICS
+from .nodes import Allocate, Block, Call, Declare, Expr, For, Function, Node, SetVar, Stmt, Var
+
+N = TypeVar("N", bound=Node)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and everything below it."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def transform(node: N, change: Callable[[Node], Node]) -> N:
+    """Return a node with ``change`` applied to it and everything below it, children first.
+
+    Variables that statements declare, assign or count with are not visited on their own.
+    """
+    children = node.children
+    bound = isinstance(node, Declare | SetVar | For)
+    changed = tuple(child if bound and place == 0 else transform(child, change) for place, child in enumerate(children))
+    same = all(new is old for new, old in zip(changed, children, strict=True))
+    return change(node if same else node.rebuild(changed))  # type: ignore[return-value]  # passes keep expressions and statements apart
+
+
+def substitute(node: N, values: Mapping[str, Expr]) -> N:
+    """Return a node with variables replaced by expressions; declarations of the same name inside hide them."""
+    if not values:
+        return node
+    match node:
+        case Var(name):
+            return values.get(name, node)  # type: ignore[return-value]
+        case For(variable):
+            inner = {name: value for name, value in values.items() if name != variable.name}
+            return replace(  # type: ignore[return-value]
+                node,
+                low=substitute(node.low, values),
+                high=substitute(node.high, values),
+                body=substitute(node.body, inner),
+                private=tuple(substitute(part, values) for part in node.private),
+                finish=tuple(substitute(part, values) for part in node.finish),
+            )
+        case Block(statements):
+            return Block(_substitute_in_order(statements, dict(values)))  # type: ignore[return-value]
+        case Declare(variable, value):
+            return Declare(variable, substitute(value, values))  # type: ignore[return-value]
+        case SetVar(variable, value, op):
+            return SetVar(variable, substitute(value, values), op)  # type: ignore[return-value]
+    children = node.children
+    return node.rebuild(tuple(substitute(child, values) for child in children)) if children else node  # type: ignore[return-value]
+
+
+def _substitute_in_order(statements: tuple[Stmt, ...], values: dict[str, Expr]) -> tuple[Stmt, ...]:
+    changed = []
+    for statement in statements:
+        changed.append(substitute(statement, values))
+        for declaration in _flat(statement):
+            values.pop(declaration.variable.name, None)
+    return tuple(changed)
+
+
+def _flat(statement: Stmt) -> Iterator[Declare]:
+    """Yield the declarations that a statement of a block makes visible after it."""
+    if isinstance(statement, Declare):
+        yield statement
+    elif isinstance(statement, Block):
+        for inner in statement.statements:
+            yield from _flat(inner)
+
+
+def is_pure(expr: Expr) -> bool:
+    """Return whether an expression changes nothing, so that it may be dropped or moved."""
+    return not any(isinstance(node, Call) and node.function in INTRINSICS and INTRINSICS[node.function].updates for node in walk(expr))
+
+
+def block(statements: tuple[Stmt, ...] | list[Stmt]) -> Block:
+    """Return a block without empty blocks in it."""
+    return Block(tuple(statement for statement in statements if not is_empty(statement)))
+
+
+def is_empty(statement: Stmt) -> bool:
+    """Return whether a statement does nothing at all."""
+    return isinstance(statement, Block) and all(is_empty(inner) for inner in statement.statements)
+
+
+def array_types(function: Function) -> dict[str, str]:
+    """Return the name of the element type of every array of a function, by the array's name."""
+    types = {parameter.name: parameter.type.name for parameter in function.arrays}
+    return types | {node.array: node.type.name for node in walk(function.body) if isinstance(node, Allocate)}

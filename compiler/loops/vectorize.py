@@ -1,0 +1,307 @@
+"""Loops cut into vectors of the machine's width, and small arrays that become vector registers.
+
+A loop tagged ``Vector`` (lanes are independent; scalars that it updates are reductions, which may be reassociated), or an
+untagged one whose iterations provably do not meet, is vectorized if everything in it has a vector form: elements at
+consecutive places, values that are the same for all lanes, arithmetic. With small constant bounds it is written out
+whole, in full vectors and then smaller ones; else a loop over vectors is followed by one over what is left. A loop tagged
+``Vector`` that has no such form keeps its tag, and the C compiler is told that it may try.
+
+A ``registers`` array whose only uses are such loops over all of it becomes one variable for each of its vectors, so
+that an accumulator never leaves its registers inside a sparse loop (DESIGN 2.8).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import reduce
+from itertools import count
+
+from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan
+from .nodes import (
+    I64,
+    Allocate,
+    ArrayRef,
+    Binary,
+    Block,
+    Call,
+    Cast,
+    Const,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    Function,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    SetVar,
+    Stmt,
+    Store,
+    Unroll,
+    Var,
+    Vector,
+)
+from .rewrite import block, walk
+from .simplify import simplify, simplify_expression
+
+WRITTEN_OUT = 16
+"""A loop of constant extent is written out whole up to so many vectors; one with loops inside, up to a quarter."""
+
+ACCUMULATORS = 4
+"""Independent sums of a reduction: enough to hide the latency of an addition."""
+
+REGISTERS = 28
+"""Vector registers that arrays may take; what is more stays in memory."""
+
+
+def vectorize(function: Function, vector_bytes: int) -> Function:
+    """Return a function whose vector loops are made of vectors ``vector_bytes`` wide."""
+    lanes = vector_bytes // _widest_element(function)
+    if lanes <= 1:
+        return function
+    return simplify(replace(function, body=_Pass(function, lanes).run()))
+
+
+def _widest_element(function: Function) -> int:
+    """Return the bytes of the widest value that the kernel computes with; all its vectors have as many lanes."""
+    kinds = [node.type for node in walk(function.body) if isinstance(node, Load | Var | Allocate)]
+    return max((kind.bytes for kind in kinds if kind.is_float), default=8)
+
+
+class _Pass:
+    def __init__(self, function: Function, lanes: int) -> None:
+        self.function, self.lanes = function, lanes
+        self.taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
+        self.taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
+        self.taken |= {node.array for node in walk(function.body) if isinstance(node, Allocate)}
+        self.registers: dict[str, tuple[Chunk, ...]] = {}
+        self.names: dict[tuple[str, int], str] = {}
+
+    def run(self) -> Block:
+        body = self.function.body
+        for array, allocation in self._register_arrays(body).items():
+            chunks = chunks_of(int(_constant(allocation.length)), self.lanes)
+            if len(self.names) + len(chunks) <= REGISTERS:
+                self.registers[array] = chunks
+                self.names |= {(array, chunk.first): self.fresh(f"{array}_{chunk.first}") for chunk in chunks}
+        return _as_block(self.statement(body))
+
+    def fresh(self, wish: str) -> str:
+        candidates = (wish, *(f"{wish}_{number}" for number in range(1, len(self.taken) + 2)))
+        chosen = next(name for name in candidates if name not in self.taken)
+        self.taken.add(chosen)
+        return chosen
+
+    # Registers
+
+    def _register_arrays(self, body: Block) -> dict[str, Allocate]:
+        """Return the arrays all of whose uses can be those of whole registers."""
+        arrays = {node.array: node for node in walk(body) if isinstance(node, Allocate) and node.storage == "registers"}
+        arrays = {name: node for name, node in arrays.items() if isinstance(node.length, Const) and node.type.is_float}
+        allocations = Counter(node.array for node in walk(body) if isinstance(node, Allocate))
+        uses: Counter[str] = Counter()
+        fitting: Counter[str] = Counter()
+        for node in walk(body):
+            match node:
+                case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array):
+                    uses[array] += 1
+                case Fill(array, low, high):
+                    uses[array] += 1
+                    fitting[array] += array in arrays and _covers(low, high, arrays[array])
+        for loop in self._vector_loops(body):
+            form = self._form(loop)
+            whole = Counter(array for array, _, _ in element_accesses(loop.body))
+            for array, number in whole.items():
+                if array in arrays and _covers(loop.low, loop.high, arrays[array]) and array not in form.inexact:
+                    fitting[array] += number
+        return {name: node for name, node in arrays.items() if fitting[name] == uses[name] and allocations[name] == 1}
+
+    def _vector_loops(self, node: Node) -> list[For]:
+        """Return the outermost loops that have a vector form."""
+        if isinstance(node, For) and self._vectorizable(node):
+            return [node]
+        return [loop for child in node.children for loop in self._vector_loops(child)]
+
+    # Which loops
+
+    def _vectorizable(self, loop: For) -> bool:
+        if isinstance(loop.tag, Parallel | Unroll) or loop.step != 1:
+            return False
+        if loop.tag is None and not _iterations_are_apart(loop):
+            return False
+        try:
+            self._form(loop)
+        except NoVectors:
+            return False
+        return True
+
+    def _form(self, loop: For) -> Vectorizer:
+        """Try the vector form of a loop; raises NoVectors."""
+        vectorizer = Vectorizer(make_plan(loop, lambda wish: wish), loop.variable, self.lanes, 0, 0)
+        vectorizer.statement(loop.body)
+        return vectorizer
+
+    # Rewriting
+
+    def statement(self, statement: Stmt) -> Stmt:
+        match statement:
+            case Block(statements):
+                return block([self.statement(inner) for inner in statements])
+            case Allocate(array, kind) if array in self.registers:
+                return Block(tuple(Declare(register, Cast(Const(0.0, kind), register.type)) for register in self._variables(array, kind)))
+            case Fill(array, _, _, value) if array in self.registers:
+                kind = value.type
+                return Block(tuple(SetVar(register, Cast(value, register.type)) for register in self._variables(array, kind)))
+            case For():
+                return self._loop(statement)
+        children = tuple(self.statement(child) if isinstance(child, Stmt) else child for child in statement.children)
+        return statement.rebuild(children)  # type: ignore[return-value]  # statements rebuild to statements
+
+    def _variables(self, array: str, kind) -> list[Var]:  # noqa: ANN001
+        return [Var(self.names[array, chunk.first], kind.vector(chunk.lanes)) for chunk in self.registers[array]]
+
+    def _loop(self, loop: For) -> Stmt:
+        if isinstance(loop.tag, Vector):
+            loop, after = self._without_stores_to_one_place(loop)
+            if after:
+                return block([after[0], self._loop(loop), after[1]])
+        if not self._vectorizable(loop):
+            parts = tuple(self.statement(child) if isinstance(child, Stmt) else child for child in loop.children)
+            return loop.rebuild(parts)  # type: ignore[return-value]
+        if isinstance(loop.low, Const) and isinstance(loop.high, Const):
+            chunks = chunks_of(int(loop.high.value) - int(loop.low.value), self.lanes)
+            most = WRITTEN_OUT // 4 if any(isinstance(node, For) for node in walk(loop.body)) else WRITTEN_OUT
+            used = {array for array, _, _ in element_accesses(loop.body)}
+            if len(chunks) <= most or used & self.registers.keys():
+                return self._written_out(loop, chunks)
+        return self._vector_loop(loop)
+
+    def _without_stores_to_one_place(self, loop: For) -> tuple[For, tuple[Stmt, Stmt] | None]:
+        """Turn a reduction into an element into one into a scalar, which is added to the element once."""
+        stores = [node for node in walk(loop.body) if isinstance(node, Store)]
+        touched = Counter(array for array, _, _ in element_accesses(loop.body))
+        for store in stores:
+            inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)} | {loop.variable.name}
+            moves = any(isinstance(node, Var) and node.name in inside for node in walk(store.index))
+            if store.op not in REDUCTIONS or moves or touched[store.array] != 1:
+                continue
+            total = Var(self.fresh(f"{store.array}_sum"), store.value.type)
+            body = _replaced(loop.body, store, SetVar(total, store.value, store.op))
+            first = Const(float(REDUCTIONS[store.op][1]), total.type) if total.type.is_float else Const(REDUCTIONS[store.op][1], total.type)
+            back = replace(store, value=total, op="+" if store.op == "-" else store.op)
+            return replace(loop, body=body), (Declare(total, first), back)
+        return loop, None
+
+    def _written_out(self, loop: For, chunks: tuple[Chunk, ...]) -> Stmt:
+        plan = make_plan(loop, self.fresh)
+        plan.registers = self.names
+        stored = {array for array, _, written in element_accesses(loop.body) if written}
+        loaded = {array for array, _, written in element_accesses(loop.body) if not written}
+        plan.hoisted = None if stored & loaded - self.registers.keys() else {}
+        low = int(_constant(loop.low))
+        made = []
+        for number, chunk in enumerate(chunks):
+            place = Const(low + chunk.first, I64)
+            vectorizer = Vectorizer(plan, place, chunk.lanes, number, int(_constant(loop.high)) - low, chunk.first)
+            vectorizer.accumulator = number % ACCUMULATORS
+            made.append(vectorizer.statement(loop.body))
+        hoisted = list((plan.hoisted or {}).values())
+        return block([*hoisted, *_begin(plan), *made, *_combine(plan, loop)])
+
+    def _vector_loop(self, loop: For) -> Stmt:
+        plan = make_plan(loop, self.fresh)
+        steps: list[Stmt] = []
+        low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
+        reduces = any(isinstance(node, SetVar) and node.variable.name not in plan.inside for node in walk(loop.body))
+        widths = [self.lanes * ACCUMULATORS, self.lanes] if reduces else [self.lanes]
+        loops: list[Stmt] = []
+        start = low
+        for width in widths:
+            stop = self._last_whole(start, high, width, loop, loops)
+            body = []
+            for part in range(width // self.lanes):
+                place = simplify_expression(Binary("+", loop.variable, Const(part * self.lanes, I64), I64))
+                vectorizer = Vectorizer(plan, place, self.lanes, part, 0)
+                vectorizer.accumulator = part
+                body.append(vectorizer.statement(loop.body))
+            loops.append(For(loop.variable, start, stop, block(body), step=width))
+            start = stop
+        rest = For(loop.variable, start, high, loop.body)
+        return block([*steps, *_begin(plan), *loops, *_combine(plan, loop), rest])
+
+    def _named(self, bound: Expr, loop: For, suffix: str, steps: list[Stmt]) -> Expr:
+        if isinstance(bound, Const | Var):
+            return bound
+        variable = Var(self.fresh(f"{loop.variable.name}_{suffix}"), loop.variable.type)
+        steps.append(Declare(variable, bound))
+        return variable
+
+    def _last_whole(self, low: Expr, high: Expr, width: int, loop: For, steps: list[Stmt]) -> Expr:
+        """Return where the last whole step of ``width`` iterations ends; ``low`` if there is none."""
+        over = Binary("%", Binary("-", high, low, I64), Const(width, I64), I64)
+        stop = simplify_expression(Binary("-", high, over, I64))
+        return self._named(stop, loop, "whole", steps)
+
+
+def _constant(expr: Expr) -> int:
+    assert isinstance(expr, Const)
+    return int(expr.value)
+
+
+def _covers(low: Expr, high: Expr, allocation: Allocate) -> bool:
+    """Return whether constant bounds are those of a whole array."""
+    return isinstance(low, Const) and low.value == 0 and isinstance(high, Const) and high.value == _constant(allocation.length)
+
+
+def _iterations_are_apart(loop: For) -> bool:
+    """Return whether an untagged loop may run its iterations at once: no reductions, and no element meets two of them."""
+    inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)}
+    if any(isinstance(node, SetVar) and node.variable.name not in inside for node in walk(loop.body)):
+        return False
+    places: dict[str, set[Expr]] = {}
+    for array, index, _ in element_accesses(loop.body):
+        places.setdefault(array, set()).add(index)
+    return all(len(places[array]) == 1 for array, _, written in element_accesses(loop.body) if written)
+
+
+def _begin(plan: Plan) -> list[Stmt]:
+    """Declare the accumulators of a loop's reductions, each neutral at first."""
+    firsts = {name: first for name, first in REDUCTIONS.values()}
+    return [
+        Declare(variable, Cast(Const(float(firsts[kind]), variable.type.element), variable.type))
+        for (_, kind, _, _), variable in plan.accumulators.items()
+    ]
+
+
+def _combine(plan: Plan, loop: For) -> list[Stmt]:
+    """Reduce the accumulators of each scalar: first those of equal width to one, then its lanes."""
+    groups: dict[tuple[str, str, int], list[Var]] = {}
+    for (name, kind, lanes, _), variable in plan.accumulators.items():
+        groups.setdefault((name, kind, lanes), []).append(variable)
+    steps: list[Stmt] = []
+    for (name, kind, lanes), variables in groups.items():
+        op = "*" if kind == "product" else "+"
+        total = _pairwise(list(variables), op)
+        scalar = Var(name, variables[0].type.element)
+        steps.append(SetVar(scalar, Call(f"{kind}_lanes", (total,), scalar.type) if lanes > 1 else total, op))
+    return steps
+
+
+def _pairwise(values: list[Expr], op: str) -> Expr:
+    while len(values) > 1:
+        pairs = [values[place : place + 2] for place in range(0, len(values), 2)]
+        values = [Binary(op, pair[0], pair[1], pair[0].type) if len(pair) == 2 else pair[0] for pair in pairs]
+    return values[0]
+
+
+def _replaced(statement: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    if statement is old:
+        return new
+    children = tuple(_replaced(child, old, new) if isinstance(child, Stmt) else child for child in statement.children)
+    return statement.rebuild(children) if children else statement  # type: ignore[return-value]
+
+
+def _as_block(statement: Stmt) -> Block:
+    return statement if isinstance(statement, Block) else Block((statement,))

@@ -1,0 +1,288 @@
+"""The one place that composes the stages: expression, formats and schedule to a kernel; operands to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .build.kernel import BoundKernel, Kernel
+from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
+from .concrete.concretize import Concretized, concretize
+from .concrete.nodes import Program
+from .errors import DataError, ExpressionError, FormatError, ScheduleError
+from .format import Format
+from .lowering.context import TYPES, TensorType
+from .lowering.kernel_spec import KernelSpec
+from .lowering.lower import lower
+from .notation.nodes import Assignment, Div, walk
+from .notation.parser import parse
+from .schedule.apply import apply_schedule
+from .schedule.schedule import Schedule
+from .storage.construct import tensor
+from .storage.tensor import Tensor
+
+SEMIRINGS = {
+    ("+", "*"),
+    ("min", "+"),
+    ("max", "+"),
+    ("max", "*"),
+    ("min", "*"),
+    ("or", "and"),
+    ("max", "min"),
+    ("min", "max"),
+    ("+", "and"),
+}
+OPERATORS = ("+", "*", "min", "max", "and", "or")
+CONSTANT_BOUND = 1024  # extents of dense modes up to here become compile-time constants when operands are at hand
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel is compiled for beside expression, formats and schedule: dtype and index widths of every operand."""
+
+    dtypes: tuple[tuple[str, str], ...]
+    widths: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class CompiledExpression:
+    """A kernel for one expression, formats and schedule; it is specialised for the dtypes and index widths that it meets.
+
+    Calling it with operands by name returns the result, ``bind`` checks and converts operands once; see ``Kernel`` and
+    ``BoundKernel``. ``threads`` is how many threads run, ``out`` takes a dense result.
+
+    Attributes:
+        assignment: the parsed expression.
+        formats: the format of every tensor, the result's included.
+        schedule: the directives.
+    """
+
+    def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], schedule: Schedule,
+                 dtype: np.dtype[Any] | None, semiring: tuple[str, str], convert: str) -> None:  # fmt: skip
+        self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
+        self.dtype, self.semiring = dtype, semiring
+        self.concretized = _scheduled(concretize(assignment, formats, *semiring), schedule, self.extents)
+        if convert == "never" and self.concretized.program.conversions:
+            operand, form = self.concretized.program.conversions[0]
+            raise ScheduleError(
+                f"{operand} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
+            )
+        self._kernels: dict[Signature, Kernel] = {}
+
+    @cached_property
+    def _operand_names(self) -> tuple[str, ...]:
+        return tensor_names(self.assignment)
+
+    @property
+    def source(self) -> str:
+        """The generated C code, for float64 values and 32-bit indices unless compiled for others."""
+        return self.default_kernel.source
+
+    @property
+    def loop_nest(self) -> str:
+        """Readable concrete index notation."""
+        return self.default_kernel.loop_nest
+
+    @cached_property
+    def default_kernel(self) -> Kernel:
+        """The kernel for operands of the dtype that was asked for, or float64, with 32-bit indices."""
+        name = "float64" if self.dtype is None else self.dtype.name
+        return self.kernel_for(Signature(
+            tuple((operand, name) for operand in self._operand_names),
+            tuple((operand, (32,) * len(self.formats[operand])) for operand in self._operand_names),
+        ))  # fmt: skip
+
+    def kernel_for(self, signature: Signature) -> Kernel:
+        """Return the kernel for certain dtypes and index widths; compiled once."""
+        if signature not in self._kernels:
+            self._kernels[signature] = Kernel(self._lowered(signature))
+        return self._kernels[signature]
+
+    def __call__(self, /, **operands: Any) -> Any:
+        threads, out = self._options(operands)
+        return self.bind_operands(operands, threads, out).once()
+
+    def bind(self, /, **operands: Any) -> BoundKernel:
+        """Check and convert operands once; the returned kernel runs at C speed and sees changed values."""
+        threads, out = self._options(operands)
+        return self.bind_operands(operands, threads, out)
+
+    def bind_operands(
+        self, operands: Mapping[str, Any], threads: int | None = None, out: Any = None, extents: Mapping[str, int] | None = None
+    ) -> BoundKernel:
+        """Bind operands given as a mapping; ``extents`` gives those of indices that no operand determines.
+
+        Raises:
+            ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
+        """
+        ready = {name: self._ready(name, data) for name, data in operands.items()}
+        kernel = self.kernel_for(self._signature(ready))
+        return kernel.bind_operands(ready, threads, out, {**self.extents, **(extents or {})})
+
+    def _options(self, operands: dict[str, Any]) -> tuple[Any, Any]:
+        """Take the keywords that are no operands out of the keywords given."""
+        threads = None if "threads" in self._operand_names else operands.pop("threads", None)
+        out = None if "out" in self._operand_names else operands.pop("out", None)
+        return threads, out
+
+    def _ready(self, name: str, data: Any) -> Any:
+        """Bring an operand into the format that the kernel was compiled for."""
+        form = self.formats.get(name)
+        if form is None or name not in self._operand_names or (type(data) is np.ndarray and form.is_dense):
+            return data
+        if isinstance(data, Tensor):
+            return data if data.format == form or data.order != len(form) else data.convert(form)
+        try:
+            return tensor(data, form)
+        except DataError as error:
+            raise DataError(f"operand '{name}': {error}") from None
+        except FormatError:
+            return data
+
+    def _signature(self, operands: Mapping[str, Any]) -> Signature:
+        dtypes, widths = [], []
+        for name in self._operand_names:
+            data = operands.get(name)
+            kind = getattr(data, "dtype", None)
+            if self.dtype is not None or kind is None:
+                kind = self.dtype or np.asarray(data).dtype if data is not None else np.dtype("float64")
+            dtypes.append((name, _supported(kind, name)))
+            widths.append((name, _widths(data) if isinstance(data, Tensor) else (32,) * len(self.formats[name])))
+        return Signature(tuple(dtypes), tuple(widths))
+
+    def _lowered(self, signature: Signature) -> KernelSpec:
+        dtypes, widths = dict(signature.dtypes), dict(signature.widths)
+        result = self.assignment.target
+        kind = self._result_dtype(dtypes)
+        types = {
+            name: TensorType(self.concretized.formats[name], dtypes[source], widths[source])
+            for name, source in self.concretized.sources.items()
+        }
+        form = self.formats[result.tensor]
+        wide = max((bits for found in widths.values() for bits in found), default=32)
+        types[result.tensor] = TensorType(form, kind, (wide,) * len(form))
+        return lower(
+            self.concretized.program, types, result, sources=self.concretized.sources, extents=self.extents,
+            original=self.assignment, expression=self.assignment.text, schedule=str(self.schedule),
+        )  # fmt: skip
+
+    def _result_dtype(self, dtypes: Mapping[str, str]) -> str:
+        if self.dtype is not None:
+            return self.dtype.name
+        kind = np.result_type(*[np.dtype(name) for name in dtypes.values()]) if dtypes else np.dtype("float64")
+        literals_only = not dtypes
+        if kind.kind not in "f" and not literals_only and any(isinstance(node, Div) for node in walk(self.assignment.value)):
+            kind = np.dtype("float64")
+        return kind.name
+
+    def __repr__(self) -> str:
+        return f"sparsetune.compile({self.assignment.text!r}, schedule={str(self.schedule)!r})"
+
+
+def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, int]) -> Concretized:
+    if not schedule.directives:
+        return default
+    program: Program = apply_schedule(default.program, schedule, default.formats, extents)
+    return Concretized(program, default.formats, default.sources)
+
+
+def _supported(kind: Any, name: str) -> str:
+    found = np.dtype(kind).name
+    if found not in TYPES:
+        raise DataError(f"operand '{name}' has values of type {found}; kernels take {', '.join(TYPES)}: convert it with astype")
+    return found
+
+
+def _widths(operand: Tensor) -> tuple[int, ...]:
+    """Return the bits of the index arrays of each level; 32 where there are none."""
+    found = []
+    for arrays in operand.levels:
+        parts = [part for part in (arrays.pos, arrays.crd) if part is not None]
+        found.append(64 if any(part.dtype.itemsize == 8 for part in parts) else 32)
+    return tuple(found)
+
+
+def compile_kernel(
+    expression: str,
+    formats: Mapping[str, Format | str | None] | None = None,
+    extents: Mapping[str, int] | None = None,
+    schedule: Schedule | str | None = None,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    *,
+    semiring: tuple[str, str] | None = None,
+    convert: str = "auto",
+) -> CompiledExpression:
+    """Compile an expression for formats, a schedule and a target; public as ``sparsetune.compile``.
+
+    Args:
+        expression: index notation, ``"y(i) = A(i,j) * x(j)"``.
+        formats: format of every tensor that is not dense, the result included.
+        extents: extents that become compile-time constants, by index.
+        schedule: None or "" for the default one, a text (DESIGN 4.3), or a ``Schedule``.
+        dtype: of the values; None: ``numpy.result_type`` of the operands at the first call.
+        target: "cpu".
+        semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
+        convert: "auto", or "never" to refuse schedules that convert operands.
+
+    Raises:
+        ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
+    """
+    if target != "cpu":
+        raise ScheduleError(f"target {target!r} is not supported: kernels are generated for the cpu")
+    if convert not in ("auto", "never"):
+        raise ScheduleError(f"convert is 'auto' or 'never', not {convert!r}")
+    assignment = parse(expression)
+    check_assignment(assignment)
+    pair = checked_semiring(semiring)
+    check_semiring(assignment.value, pair[0], assignment)
+    known = formats_of(assignment, formats or {})
+    kind = None if dtype is None else np.dtype(_supported(dtype, "the result"))
+    constants = checked_extents(assignment, extents or {})
+    return CompiledExpression(assignment, known, constants, Schedule(schedule or ()), kind, pair, convert)
+
+
+def checked_semiring(semiring: tuple[str, str] | None) -> tuple[str, str]:
+    """Return the pair of operators; ExpressionError where it is no semiring of the known operators."""
+    if semiring is None:
+        return ("+", "*")
+    try:
+        pair = (str(semiring[0]), str(semiring[1]))
+    except (TypeError, IndexError, KeyError):
+        raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {semiring!r}") from None
+    if len(semiring) != 2 or any(operator not in OPERATORS for operator in pair):
+        raise ExpressionError(f"unknown semiring {semiring!r}: a pair of the operators {' '.join(OPERATORS)}, such as ('min', '+')")
+    if pair not in SEMIRINGS:
+        shown = ", ".join(f"({add}, {multiply})" for add, multiply in sorted(SEMIRINGS))
+        raise ExpressionError(
+            f"{pair} is no semiring: multiply must distribute over add and its identity must annihilate; known are {shown}"
+        )
+    return pair
+
+
+def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[str, int]:
+    """Return the extents as integers; ExpressionError for an index that the expression does not have."""
+    known = {name for node in (assignment.target, *walk(assignment.value)) for name in getattr(node, "indices", ())}
+    for name, extent in extents.items():
+        if name not in known:
+            raise ExpressionError(
+                f"extent given for index '{name}', which the expression does not have; its indices are {', '.join(sorted(known))}"
+            )
+        if isinstance(extent, bool) or not isinstance(extent, (int, np.integer)) or extent < 0:
+            raise ExpressionError(f"the extent of index '{name}' must be a whole number, not {extent!r}")
+    return {name: int(extent) for name, extent in extents.items()}
+
+
+def constant_extents(assignment: Assignment, formats: Mapping[str, Format], extents: Mapping[str, int]) -> dict[str, int]:
+    """Return the extents worth compiling in: those of indices that only dense levels hold, up to ``CONSTANT_BOUND``."""
+    stored = set()
+    everything = [assignment.target, *(node for node in walk(assignment.value) if hasattr(node, "tensor"))]
+    for access in everything:
+        form = formats[access.tensor]  # type: ignore[attr-defined]  # accesses only
+        if not form.is_dense:
+            stored |= {access.subscripts[mode].index for mode in form.order}  # type: ignore[attr-defined]
+    return {name: extent for name, extent in extents.items() if name not in stored and 0 < extent <= CONSTANT_BOUND}
