@@ -115,7 +115,8 @@ def position_loop(
         position = Var(context.names.local(wish), I64)
         coordinate = Var(context.names.local(index), I64)
         steps: list[Step] = [Declare(coordinate, level.coordinate(position))]
-        inside = scope.guarded().inside(index).know(index, coordinate)
+        guarded = scope.stepping_shared() if access == context.shares else scope.guarded()
+        inside = guarded.inside(index).know(index, coordinate)
         if level.unique:
             inner = settle(context, inside.at(access, above.deeper(position)), statement, body)
             if not inner:

@@ -311,7 +311,8 @@ def _nest_of(
 
     if context.graph.is_derived(relation.outer):
         raise ScheduleError(
-            f"collapse({relation.outer}, {relation.inner}, {relation.fused}): tiles of {relation.fused} cannot be cut, {relation.outer} is derived"
+            f"collapse({relation.outer}, {relation.inner}, {relation.fused}): tiles of {relation.fused} cannot be cut, "
+            f"{relation.outer} is derived"
         )
 
     return iterate(context, narrowed, relation.outer, rows, forall.body, plain, body)
@@ -469,12 +470,13 @@ def _coordinates(context: Context, scope: Scope, forall: Forall, relation: Coord
     access, chain = position_chain(context, source)
     if len(chain) != 1:
         raise ScheduleError(
-            f"coord({relation.position}, {relation.coordinate}): {source.access.tensor} is collapsed over {', '.join(chain)}; uncut coordinates of one index only"
+            f"coord({relation.position}, {relation.coordinate}): {source.access.tensor} is collapsed over {', '.join(chain)}; "
+            "positions of one index only lead back to coordinates"
         )
     storage = context.storage(access)
     level = storage.levels[scope.place(access).depth]
     low, high = level.bounds(scope.place(access))
-    own = scope.windows.get(relation.position, Window(low, high))
+    own = window(context, scope, _root(context, scope, relation.position))
     steps: list[Step] = []
     with context.names.block():
         first = Var(context.names.local(f"{relation.coordinate}_low"), I64)

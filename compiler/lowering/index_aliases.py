@@ -40,9 +40,7 @@ def _same_tensor(program: Program, original: Assignment, sources: Mapping[str, s
     found: list[tuple[Access, Access]] = []
     first: dict[str, Access] = {}
     everything = [*(assign.target for assign in assignments(program.statement)), *reads(program.statement)]
-    for access in everything:
-        if access.tensor in workspaces:
-            found.append((first.setdefault(access.tensor, access), access))
+    found += [(first.setdefault(access.tensor, access), access) for access in everything if access.tensor in workspaces]
     written = {access.tensor: access for access in accesses(original.value)}
     for access in everything:
         source = sources.get(access.tensor)

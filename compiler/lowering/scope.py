@@ -59,6 +59,7 @@ class Scope:
         absent: accesses that are known to hold the fill value here.
         loops: indices of the loops around.
         guards: how many conditions and sparse loops stand around; 0 where every coordinate is reached.
+        shared: how many of these guards are steps through the operand whose pattern is also the result's.
         parallel: the parallel loops around.
         revisited: whether a component of the result may be reached again later, by a tile that shares a fibre with this one.
     """
@@ -70,6 +71,7 @@ class Scope:
     absent: frozenset[Access] = frozenset()
     loops: tuple[str, ...] = ()
     guards: int = 0
+    shared: int = 0
     parallel: tuple[ParallelLoop, ...] = ()
     revisited: bool = False
 
@@ -93,6 +95,10 @@ class Scope:
 
     def guarded(self) -> Scope:
         return replace(self, guards=self.guards + 1)
+
+    def stepping_shared(self) -> Scope:
+        """A step through the operand whose pattern the result shares: every entry of the result is reached."""
+        return replace(self, guards=self.guards + 1, shared=self.shared + 1)
 
     def threaded(self, loop: ParallelLoop) -> Scope:
         return replace(self, parallel=(*self.parallel, loop))

@@ -90,7 +90,7 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
         steps = context.assembly.store(dict(scope.coordinates), value, op)
         condition = nonempty(context, kept.value)
         return [If(condition, Steps(tuple(steps)))] if condition is not None else steps
-    _note(context, scope, target.tensor, op, 0)
+    _note(context, scope, target.tensor, op, scope.shared)
     stored = context.storage(target)
     if stored.type != context.value_type:
         value = Cast(value, stored.type)
