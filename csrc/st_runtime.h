@@ -58,6 +58,12 @@ static inline void *st_grow(void *array, int64_t *capacity, int64_t needed, size
 static inline void st_fail(int32_t *status) { __atomic_store_n(status, 1, __ATOMIC_RELAXED); }
 static inline bool st_failed(const int32_t *status) { return __atomic_load_n(status, __ATOMIC_RELAXED); }
 
+/* Ask for the cache lines of array[index .. index + count], elements of `size` bytes; they may lie past the array's end. */
+static inline __attribute__((always_inline)) void st_prefetch(const void *array, int64_t index, int64_t count, int64_t size) {
+  const char *first = (const char *)((uintptr_t)array + (uintptr_t)(index * size));
+  for (int64_t line = 0; line < count * size; line += 64) __builtin_prefetch(first + line, 0, 3);
+}
+
 /* Minimum and maximum as numpy has them: NaN if either is NaN. */
 
 #define ST_MIN_MAX(T, S)                                                          \

@@ -11,10 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..loops.nodes import Allocate, ArrayRef, Block, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Store, Var
+from ..loops.rewrite import walk
+from ..loops.simplify import simplify
+from ..loops.vectorize import vectorize
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
 from .names import NameTable
-from .statements import Region, StatementPrinter, heap_allocations, may_fail, walk
+from .statements import Region, StatementPrinter, heap_allocations, may_fail
 
 KERNEL = "st_kernel"
 CODEGEN_VERSION = 1
@@ -29,7 +32,7 @@ def emit_c(function: Function, vector_bytes: int, heading: str = "") -> str:
         vector_bytes: width of the vectors that loops tagged ``Vector`` are cut into.
         heading: text for a comment on top.
     """
-    return print_c(function, heading)
+    return print_c(vectorize(simplify(function), vector_bytes), heading)
 
 
 def print_c(function: Function, heading: str = "") -> str:

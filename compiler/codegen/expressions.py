@@ -57,11 +57,11 @@ class ExpressionPrinter:
         """Return an expression as the value of a variable or element of a type."""
         if kind.lanes > 1 and expr.type.lanes == 1:
             return self.text(Cast(expr, kind))
-        return self.text(expr)
+        return self.text(_without_widening(expr) if kind == I64 else expr)
 
     def index(self, expr: Expr) -> str:
         """Return the index of an array element, computed in 64 bits wherever it is computed at all."""
-        return self.text(_widened(expr))
+        return self.text(_without_widening(_widened(expr)))
 
     def type_name(self, kind: Type) -> str:
         """Return the C name of a type and see that it is defined."""
@@ -124,9 +124,9 @@ class ExpressionPrinter:
     def _lane_call(self, function: str, arguments: tuple[Expr, ...]) -> str:
         kind = next((argument.type for argument in arguments if argument.type.lanes > 1), arguments[0].type)
         self.type_name(kind)
-        self.lane_functions.add((function, kind))
-        name = lane_function("lanes_" + function if len(arguments) == 1 else function, kind)
-        return f"{name}({', '.join(self.converted(argument, kind) for argument in arguments)})"
+        wanted = f"lanes_{function}" if len(arguments) == 1 else function
+        self.lane_functions.add((wanted, kind))
+        return f"{lane_function(wanted, kind)}({', '.join(self.converted(argument, kind) for argument in arguments)})"
 
     def _binary(self, expr: Binary) -> tuple[str, int]:
         op, left, right = expr.op, expr.left, expr.right
@@ -194,6 +194,11 @@ def _wider(kind: Type, target: Type) -> bool:
     if kind.is_float and not target.is_float:
         return True
     return kind.is_float == target.is_float and kind.bytes > target.bytes
+
+
+def _without_widening(expr: Expr) -> Expr:
+    """Leave out a cast to 64 bits that C makes by itself when it assigns or indexes."""
+    return expr.operand if isinstance(expr, Cast) and expr.type == I64 and expr.operand.type == I32 else expr
 
 
 def _widened(expr: Expr) -> Expr:

@@ -7,7 +7,7 @@ parallel region notes the failure, and all skip the iterations that are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..loops.nodes import (
@@ -43,9 +43,9 @@ from ..loops.nodes import (
     Vector,
     While,
 )
+from ..loops.rewrite import walk
 from .expressions import ExpressionPrinter, c_type
 
-CACHE_LINE = 64
 _COMPOUND = frozenset(("+", "-", "*", "/"))
 _LOGICAL = {"or": "|", "and": "&"}
 
@@ -181,12 +181,7 @@ class StatementPrinter:
             self.line(f"{target} {store.op}= {self.expressions.text(store.value)};")
 
     def _prefetch(self, array: str, index: Expr, count: int) -> None:
-        base = self.expressions.index(index)
-        name = self.names[array]
-        step = CACHE_LINE // self._array_types[array].bytes
-        for offset in range(0, count, step):
-            place = f"{base} + {offset}" if offset else base
-            self.line(f"__builtin_prefetch((const char *){name} + ({place}) * (int64_t)sizeof *{name}, 0, 3);")
+        self.line(f"st_prefetch({self.names[array]}, {self.expressions.index(index)}, {count}, {self._array_types[array].bytes});")
 
     # Control
 
@@ -219,12 +214,13 @@ class StatementPrinter:
 
     def _loop_head(self, loop: For, hoist: bool) -> str:
         kind, name = c_type(loop.variable.type), self.names[loop.variable.name]
-        low, high = self.expressions.text(loop.low), self.expressions.text(loop.high, 11)
+        low = self.expressions.converted(loop.low, loop.variable.type)
         step = f"{name}++" if loop.step == 1 else f"{name} += {loop.step}"
         if hoist and not isinstance(loop.high, Const | Var):
             end = self.names.fresh(f"{name}_end")
-            return f"for ({kind} {name} = {low}, {end} = {self.expressions.text(loop.high)}; {name} < {end}; {step}) {{"
-        return f"for ({kind} {name} = {low}; {name} < {high}; {step}) {{"
+            high = self.expressions.converted(loop.high, loop.variable.type)
+            return f"for ({kind} {name} = {low}, {end} = {high}; {name} < {end}; {step}) {{"
+        return f"for ({kind} {name} = {low}; {name} < {self.expressions.text(loop.high, 11)}; {step}) {{"
 
     def _reduction_clauses(self, reductions: dict[str, set[str]]) -> str:
         listed = {op: ", ".join(sorted(self.names[name] for name in names)) for op, names in sorted(reductions.items())}
@@ -386,13 +382,6 @@ class StatementPrinter:
             return
         place = Var(self.names.own("st_k"), I64)
         self._for(For(place, fill.low, fill.high, Store(fill.array, place, fill.value)))
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and everything below it."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
 
 
 def may_fail(statement: Stmt) -> bool:

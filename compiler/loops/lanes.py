@@ -37,7 +37,7 @@ REDUCTIONS = {"+": ("sum", 0), "-": ("sum", 0), "*": ("product", 1)}
 _ZERO = Const(0, I64)
 
 
-class NoVectors(Exception):  # noqa: N818 (not an error: the loop stays as it is)
+class NoVectors(Exception):
     """A loop has no vector form."""
 
 
@@ -67,15 +67,19 @@ class Plan:
     Attributes:
         variable: the loop's.
         fresh: gives a name that nothing else has.
-        reductions: (scalar, operator) of every scalar outside the loop that is reduced into.
-        registers: name of the variable that holds a chunk of a registers array: (array, first lane).
+        inside: every local of the body.
+        varying: those that differ from lane to lane, and the loop's variable.
+        fixed: those that never change, so that all chunks share them.
+        registers: the variable that holds a chunk of a registers array, by array and first lane.
         hoisted: values that are the same in all chunks and stand before the first, by expression; None: nowhere to stand.
+        accumulators: the partial results of reductions, by scalar, kind, lanes and number.
     """
 
     variable: Var
     fresh: Callable[[str], str]
-    varying: frozenset[str]
     inside: frozenset[str]
+    varying: frozenset[str]
+    fixed: frozenset[str]
     registers: dict[tuple[str, int], str] = field(default_factory=dict)
     hoisted: dict[Expr, Declare] | None = None
     accumulators: dict[tuple[str, str, int, int], Var] = field(default_factory=dict)
@@ -89,9 +93,10 @@ def make_plan(loop: For, fresh: Callable[[str], str]) -> Plan:
     while count != len(varying):
         count = len(varying)
         for node in walk(loop.body):
-            if isinstance(node, Declare | SetVar) and node.variable.name in inside and _mentions(node.value, varying):
+            if isinstance(node, Declare | SetVar) and node.variable.name in inside and mentions(node.value, varying):
                 varying.add(node.variable.name)
-    return Plan(loop.variable, fresh, frozenset(varying), inside)
+    assigned = {node.variable.name for node in walk(loop.body) if isinstance(node, SetVar | For)}
+    return Plan(loop.variable, fresh, inside, frozenset(varying), inside - varying - assigned)
 
 
 class Vectorizer:
@@ -99,17 +104,21 @@ class Vectorizer:
 
     Args:
         place: the loop variable's value in the first lane.
-        chunk: its number selects accumulators; its first lane selects register variables.
+        lanes: how many iterations the chunk holds.
+        number: the chunk's; what all chunks share is made with number 0.
+        accumulator: which of the partial results of a reduction the chunk adds to.
+        first: the number of the chunk's first iteration, by which it finds its registers.
+        row: how many elements a prefetch asks for at once, ahead of the first chunk; 0: each chunk for its own.
     """
 
-    def __init__(self, plan: Plan, place: Expr, lanes: int, chunk: int, prefetched: int, first: int = 0) -> None:
-        self.plan, self.place, self.lanes, self.chunk, self.prefetched, self.first = plan, place, lanes, chunk, prefetched, first
+    def __init__(self, plan: Plan, place: Expr, lanes: int, number: int, accumulator: int, first: int = 0, row: int = 0) -> None:
+        self.plan, self.place, self.lanes = plan, place, lanes
+        self.number, self.accumulator, self.first, self.row = number, accumulator, first, row
         self.inlined: dict[str, Expr] = {}
         self.renamed: dict[str, Expr] = {}
         self.nested = 0
-        self.exact: set[str] = set()
-        """Arrays of which an element at the loop variable's place is used; ``inexact``: at another place."""
-        self.inexact: set[str] = set()
+        self.displaced: set[str] = set()
+        """Arrays of which an element is used that does not stand at the loop variable's place."""
 
     # Statements
 
@@ -118,7 +127,7 @@ class Vectorizer:
             case Block(statements):
                 return block([self.statement(inner) for inner in statements])
             case Comment():
-                return statement if self.chunk == 0 else Block(())
+                return statement if self.number == 0 else Block(())
             case Declare(variable, value):
                 return self._declare(variable, value)
             case SetVar(variable, value, op):
@@ -145,11 +154,13 @@ class Vectorizer:
             uniform, scale = self._linear(value)
             self.inlined[variable.name] = _linear_expression(uniform, scale, self.plan.variable)
             return Block(())
+        if variable.name in self.plan.fixed and not self.nested:
+            return Declare(variable, self._same(value)) if self.number == 0 else Block(())
         kind = variable.type.vector(self.lanes) if variable.name in self.plan.varying else variable.type
         made = self.value(value)
         if kind.lanes == 1 and made.type.lanes > 1:
             raise NoVectors
-        local = Var(self.plan.fresh(variable.name) if self.chunk else variable.name, kind)
+        local = Var(self.plan.fresh(variable.name) if self.number else variable.name, kind)
         self.renamed[variable.name] = local
         return Declare(local, self._spread(made, kind))
 
@@ -164,13 +175,13 @@ class Vectorizer:
             if made.type.lanes > local.type.lanes or (op and op not in _ARITHMETIC):
                 raise NoVectors
             return SetVar(local, made if op else self._spread(made, local.type), op)
-        if op not in REDUCTIONS or not variable.type.is_float or _mentions(value, {variable.name}):
+        if op not in REDUCTIONS or not variable.type.is_float or mentions(value, {variable.name}):
             raise NoVectors
         made = self._element(self.value(value), variable.type)
         return SetVar(self._accumulator(variable, op), made, op)
 
     def _accumulator(self, variable: Var, op: str) -> Var:
-        key = (variable.name, REDUCTIONS[op][0], self.lanes, self.chunk)
+        key = (variable.name, REDUCTIONS[op][0], self.lanes, self.accumulator)
         if key not in self.plan.accumulators:
             self.plan.accumulators[key] = Var(self.plan.fresh(variable.name), variable.type.vector(self.lanes))
         return self.plan.accumulators[key]
@@ -188,11 +199,11 @@ class Vectorizer:
     def _prefetch(self, array: str, index: Expr, count: int) -> Stmt:
         uniform, scale = self._linear(index)
         if scale == 0:
-            return Prefetch(array, self._same(index), count) if self.chunk == 0 else Block(())
+            return Prefetch(array, self._same(index), count) if self.number == 0 else Block(())
         if scale != 1 or count != 1:
             raise NoVectors
-        if self.prefetched:  # the whole row at once, ahead of its first vector
-            return Prefetch(array, _plus(uniform, _ZERO), self.prefetched) if self.chunk == 0 else Block(())
+        if self.row:
+            return Prefetch(array, _plus(uniform, self.place), self.row) if self.number == 0 else Block(())
         return Prefetch(array, _plus(uniform, self.place), self.lanes)
 
     # Expressions
@@ -200,7 +211,7 @@ class Vectorizer:
     def value(self, expr: Expr) -> Expr:
         """Return the value in all lanes: a vector, or a scalar where they agree."""
         if self._uniform(expr):
-            return self._hoist(self._same(expr), "same") if expr.type.is_float and not isinstance(expr, Var | Const) else self._same(expr)
+            return self._hoist(self._same(expr), "value") if expr.type.is_float and not isinstance(expr, Var | Const) else self._same(expr)
         match expr:
             case Var(name):
                 if name not in self.renamed:
@@ -222,7 +233,8 @@ class Vectorizer:
         """Return the variable that holds this chunk of a registers array, and note how the array is used."""
         uniform, scale = self._linear(index)
         at_variable = scale == 1 and uniform == _ZERO
-        (self.exact if at_variable else self.inexact).add(array)
+        if not at_variable:
+            self.displaced.add(array)
         name = self.plan.registers.get((array, self.first)) if at_variable else None
         return None if name is None else Var(name, kind.element.vector(self.lanes))
 
@@ -230,9 +242,9 @@ class Vectorizer:
         uniform, scale = self._linear(index)
         if scale != 1:
             raise NoVectors
-        return simplify_expression(_plus(self._hoist(uniform, f"{array}_from"), self.place))
+        return simplify_expression(_plus(self._hoist(uniform, "row"), self.place))
 
-    def _hoist(self, expr: Expr, wish: str) -> Expr:
+    def _hoist(self, expr: Expr, part: str) -> Expr:
         """Return a value that all chunks share, read once before the first of them if it is read from memory at all."""
         hoisted = self.plan.hoisted
         if hoisted is None or self.nested or not any(isinstance(node, Load) for node in walk(expr)):
@@ -240,7 +252,8 @@ class Vectorizer:
         if any(isinstance(node, Var) and (node.name in self.plan.inside) for node in walk(expr)):
             return expr
         if expr not in hoisted:
-            hoisted[expr] = Declare(Var(self.plan.fresh(wish), expr.type), expr)
+            array = next(node.array for node in walk(expr) if isinstance(node, Load))
+            hoisted[expr] = Declare(Var(self.plan.fresh(f"{array}_{part}"), expr.type), expr)
         return hoisted[expr].variable
 
     def _element(self, made: Expr, kind: Type) -> Expr:
@@ -255,7 +268,7 @@ class Vectorizer:
         return made if made.type == kind else Cast(made, kind)
 
     def _uniform(self, expr: Expr) -> bool:
-        return not _mentions(expr, self.plan.varying)
+        return not mentions(expr, self.plan.varying)
 
     def _same(self, expr: Expr) -> Expr:
         return substitute(expr, self.renamed)
@@ -288,7 +301,8 @@ def _plus(left: Expr, right: Expr) -> Expr:
     return simplify_expression(Binary("+", left, right, I64))
 
 
-def _mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
+def mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
+    """Return whether any of some variables occurs in a node."""
     return any(isinstance(inner, Var) and inner.name in names for inner in walk(node))
 
 

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import reduce
-from itertools import count
 
-from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan
+from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan, mentions
 from .nodes import (
     I64,
     Allocate,
@@ -39,6 +37,7 @@ from .nodes import (
     SetVar,
     Stmt,
     Store,
+    Type,
     Unroll,
     Var,
     Vector,
@@ -114,7 +113,7 @@ class _Pass:
             form = self._form(loop)
             whole = Counter(array for array, _, _ in element_accesses(loop.body))
             for array, number in whole.items():
-                if array in arrays and _covers(loop.low, loop.high, arrays[array]) and array not in form.inexact:
+                if array in arrays and _covers(loop.low, loop.high, arrays[array]) and array not in form.displaced:
                     fitting[array] += number
         return {name: node for name, node in arrays.items() if fitting[name] == uses[name] and allocations[name] == 1}
 
@@ -159,7 +158,7 @@ class _Pass:
         children = tuple(self.statement(child) if isinstance(child, Stmt) else child for child in statement.children)
         return statement.rebuild(children)  # type: ignore[return-value]  # statements rebuild to statements
 
-    def _variables(self, array: str, kind) -> list[Var]:  # noqa: ANN001
+    def _variables(self, array: str, kind: Type) -> list[Var]:
         return [Var(self.names[array, chunk.first], kind.vector(chunk.lanes)) for chunk in self.registers[array]]
 
     def _loop(self, loop: For) -> Stmt:
@@ -184,8 +183,7 @@ class _Pass:
         touched = Counter(array for array, _, _ in element_accesses(loop.body))
         for store in stores:
             inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)} | {loop.variable.name}
-            moves = any(isinstance(node, Var) and node.name in inside for node in walk(store.index))
-            if store.op not in REDUCTIONS or moves or touched[store.array] != 1:
+            if store.op not in REDUCTIONS or mentions(store.index, inside) or touched[store.array] != 1:
                 continue
             total = Var(self.fresh(f"{store.array}_sum"), store.value.type)
             body = _replaced(loop.body, store, SetVar(total, store.value, store.op))
@@ -204,8 +202,7 @@ class _Pass:
         made = []
         for number, chunk in enumerate(chunks):
             place = Const(low + chunk.first, I64)
-            vectorizer = Vectorizer(plan, place, chunk.lanes, number, int(_constant(loop.high)) - low, chunk.first)
-            vectorizer.accumulator = number % ACCUMULATORS
+            vectorizer = Vectorizer(plan, place, chunk.lanes, number, number % ACCUMULATORS, chunk.first, _constant(loop.high) - low)
             made.append(vectorizer.statement(loop.body))
         hoisted = list((plan.hoisted or {}).values())
         return block([*hoisted, *_begin(plan), *made, *_combine(plan, loop)])
@@ -223,9 +220,7 @@ class _Pass:
             body = []
             for part in range(width // self.lanes):
                 place = simplify_expression(Binary("+", loop.variable, Const(part * self.lanes, I64), I64))
-                vectorizer = Vectorizer(plan, place, self.lanes, part, 0)
-                vectorizer.accumulator = part
-                body.append(vectorizer.statement(loop.body))
+                body.append(Vectorizer(plan, place, self.lanes, part, part).statement(loop.body))
             loops.append(For(loop.variable, start, stop, block(body), step=width))
             start = stop
         rest = For(loop.variable, start, high, loop.body)
@@ -256,19 +251,27 @@ def _covers(low: Expr, high: Expr, allocation: Allocate) -> bool:
 
 
 def _iterations_are_apart(loop: For) -> bool:
-    """Return whether an untagged loop may run its iterations at once: no reductions, and no element meets two of them."""
+    """Return whether an untagged loop may run its iterations at once: no reductions, and no element meets two of them.
+
+    Every array that is written must be used at one place only, which no loop inside moves; that this place follows the
+    loop's variable is what the vector form asks for.
+    """
     inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)}
     if any(isinstance(node, SetVar) and node.variable.name not in inside for node in walk(loop.body)):
         return False
+    loops = [node for node in walk(loop.body) if isinstance(node, For)]
+    moving = {node.variable.name for inner in loops for node in walk(inner) if isinstance(node, Declare | SetVar | For)}
     places: dict[str, set[Expr]] = {}
     for array, index, _ in element_accesses(loop.body):
         places.setdefault(array, set()).add(index)
-    return all(len(places[array]) == 1 for array, _, written in element_accesses(loop.body) if written)
+    written = {array for array, _, stored in element_accesses(loop.body) if stored}
+    still = all(not mentions(index, moving) for array in written for index in places[array])
+    return still and all(len(places[array]) == 1 for array in written)
 
 
 def _begin(plan: Plan) -> list[Stmt]:
     """Declare the accumulators of a loop's reductions, each neutral at first."""
-    firsts = {name: first for name, first in REDUCTIONS.values()}
+    firsts = dict(REDUCTIONS.values())
     return [
         Declare(variable, Cast(Const(float(firsts[kind]), variable.type.element), variable.type))
         for (_, kind, _, _), variable in plan.accumulators.items()
