@@ -1,0 +1,109 @@
+"""Who may import whom: one way only, as the map in the README says."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("compiler", "tuner", "datasets")
+# Stages of the compiler from left to right; a module imports only its own stage and those to its left.
+STAGES = {
+    "errors": 0, "source": 0, "format": 1, "native": 1, "notation": 2, "storage": 2, "concrete": 3, "space": 4, "schedule": 4, "loops": 5,
+    "lowering": 6, "codegen": 7, "build": 8, "pipeline": 9, "einsum": 9, "evaluate": 10,
+}  # fmt: skip
+FROM_DATASETS = {"errors", "format", "storage", "native"}
+
+
+def modules() -> list[Path]:
+    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+
+
+def imported(path: Path) -> set[tuple[str, ...]]:
+    """Return the modules of the project that a file imports, as paths from the root; type-checking imports count too."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    found: set[tuple[str, ...]] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - (node.level - 1)]
+            module = (*base, *(node.module.split(".") if node.module else ()))
+            found |= {module} if node.module else {(*module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sparsetune":
+            pytest.fail(f"{path}: imports between our modules are relative")
+    return found
+
+
+def problem(path: Path, module: tuple[str, ...]) -> str | None:
+    own = path.relative_to(ROOT).with_suffix("").parts
+    if not module:
+        return None
+    if own[0] == "compiler" and module[0] in ("tuner", "datasets"):
+        return "the compiler knows nothing of tuning and files"
+    if own[0] == "datasets" and (module[0] == "tuner" or (module[0] == "compiler" and len(module) > 1 and module[1] not in FROM_DATASETS)):
+        return "datasets know tensors and formats only"
+    if own[0] == module[0] == "compiler" and len(own) > 1 and len(module) > 1 and own[1] != "__init__":
+        here, there = STAGES.get(own[1]), STAGES.get(module[1])
+        if here is None or there is None:
+            return f"{own[1]} or {module[1]} has no place in the order of the stages"
+        if there > here:
+            return f"{own[1]} stands left of {module[1]}"
+    return None
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path: Path) -> None:
+    problems = {".".join(module): why for module in imported(path) if (why := problem(path, module))}
+    assert not problems
+
+
+def test_the_compiler_has_no_import_cycle() -> None:
+    graph = {path: imported(path) for path in modules()}
+    names = {path.relative_to(ROOT).with_suffix("").parts: path for path in graph}
+    names |= {parts[:-1]: path for parts, path in list(names.items()) if parts[-1] == "__init__"}
+    done: set[Path] = set()
+
+    def visit(path: Path, trail: tuple[Path, ...]) -> None:
+        assert path not in trail, " -> ".join(str(step.relative_to(ROOT)) for step in (*trail, path))
+        if path in done:
+            return
+        for module in top_level_imports(path):
+            if module in names and names[module] != path:
+                visit(names[module], (*trail, path))
+        done.add(path)
+
+    for path in graph:
+        visit(path, ())
+
+
+def top_level_imports(path: Path) -> set[tuple[str, ...]]:
+    """Return what is imported when the module itself is, without what type checkers alone or functions import."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    found: set[tuple[str, ...]] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.level and node.module:
+            found.add((*package[: len(package) - (node.level - 1)], *node.module.split(".")))
+    return found
+
+
+IMPORT_TIME = """
+import time, numpy
+start = time.perf_counter()
+import sparsetune
+print(time.perf_counter() - start)
+"""
+
+
+def test_importing_is_light() -> None:
+    times = sorted(float(subprocess.run([sys.executable, "-c", IMPORT_TIME], capture_output=True, text=True, check=True).stdout) for _ in range(5))
+    assert times[2] < 0.1
+
+
+def test_calling_the_compiler_imports_no_tuner_packages() -> None:
+    code = "import sparsetune, sys; sparsetune.compile, sparsetune.tensor, sparsetune.evaluate; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"optuna", "pandas", "sqlalchemy", "z3", "rich", "click", "scipy", "matplotlib"}
+    assert not heavy.intersection(loaded)

@@ -1,0 +1,34 @@
+"""The package list names every folder with modules, and the public names resolve."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import sparsetune
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def settings() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+
+
+def test_every_package_is_listed() -> None:
+    found = {"sparsetune"}
+    for folder in ("compiler", "tuner", "datasets"):
+        found |= {".".join(("sparsetune", *path.parent.relative_to(ROOT).parts)) for path in (ROOT / folder).rglob("*.py")}
+    assert sorted(settings()["packages"]) == sorted(found)
+
+
+def test_every_data_file_is_packaged() -> None:
+    patterns = settings()["package-data"]["sparsetune"]
+    packaged = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    wanted = {path for folder in ("csrc", "configs") for path in (ROOT / folder).rglob("*") if path.is_file()}
+    assert wanted <= packaged
+
+
+def test_public_names_resolve() -> None:
+    assert sparsetune.__all__ == sorted(set(sparsetune.__all__))
+    for name in sparsetune.__all__:
+        assert getattr(sparsetune, name) is not None
