@@ -205,6 +205,9 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} runs through tiles; coord takes the loop inside a tile, {made.inner}")
     if isinstance(made, Collapse) or whole.position not in (directive.position, *graph.parents(directive.position)):
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} is not a position loop or the inner part of one that was split once")
+    for space in program.workspaces:
+        if set(space.indices).intersection(graph.ancestors(directive.position)):
+            refuse(Rule.COORD_OF_POSITION, f"workspace {space.name} has one slot per position of {directive.position}, none for coordinates")
     return _replace_loop(program, directive.position, Coord(directive.position, directive.coordinate), directive.path)
 
 
