@@ -249,6 +249,9 @@ class Coord(Relation):
     def determines(self, graph: Provenance) -> tuple[str, ...]:
         return (graph.position_relation(self.position).parent, self.position)
 
+    def sources_of_child(self, child: str, graph: Provenance) -> tuple[str, ...]:
+        return (self.position, graph.position_relation(self.position).parent)
+
     def sources_of_parent(self, parent: str, graph: Provenance) -> tuple[str, ...]:
         if parent != self.position:
             return (self.coordinate,)

@@ -82,7 +82,7 @@ class Judgement:
         for _, loop in everywhere(program.statement):
             if not isinstance(loop, Forall) or loop.index not in graph.leaves(directive.position):
                 continue
-            access, local = graph.position_access(loop.index), producers_inside(loop)
+            access, local = graph.position_access(directive.position), producers_inside(loop)
             slots = frozenset(space.name for space in program.workspaces if set(space.indices) & set(graph.descendants(directive.position)))
             for assign in _kept(loop):
                 if not vanishes(assign.value, access, local, slots):

@@ -163,7 +163,7 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{directive.index} is a piece of a collapsed loop; take positions before splitting")
     tiles = [made for name in graph.ancestors(directive.index) if isinstance(made := graph.maker(name), Split)]
     if any(made.inner not in graph.ancestors(directive.index) for made in tiles):
-        refuse(Rule.POS_OF_COORDINATE, f"{directive.index} runs through tiles, not coordinates; take the positions of the loop inside a tile")
+        refuse(Rule.POS_OF_COORDINATE, f"{directive.index} runs through tiles; take the positions of the loop inside a tile")
     _check_levels(originals, access, context)
     return _replace_loop(program, directive.index, Pos(directive.index, directive.position, access), directive.path)
 
@@ -207,7 +207,7 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} is not a position loop or the inner part of one that was split once")
     for space in program.workspaces:
         if set(space.indices).intersection(graph.ancestors(directive.position)):
-            refuse(Rule.COORD_OF_POSITION, f"workspace {space.name} has one slot per position of {directive.position}, none for coordinates")
+            refuse(Rule.COORD_OF_POSITION, f"workspace {space.name} has slots for positions of {directive.position}, none for coordinates")
     return _replace_loop(program, directive.position, Coord(directive.position, directive.coordinate), directive.path)
 
 
