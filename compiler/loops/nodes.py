@@ -307,7 +307,7 @@ class Run(Stmt):
 class Prefetch(Stmt):
     """Ask for the cache lines of ``array[index .. index + count]``, which may lie past the end.
 
-    The loads inside ``index`` must be in range; the kernel makes them (an interpreter reads 0 where they are not).
+    Loads inside ``index`` are made, so they must be in range.
     """
 
     array: str

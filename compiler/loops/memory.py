@@ -1,0 +1,84 @@
+"""Arrays as the interpreter keeps them: every access is checked, and reading what was never written is an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .nodes import Type
+
+_NAMES = {"bool": "bool", "f32": "float32", "f64": "float64"}
+
+
+class InterpreterError(Exception):
+    """The interpreted kernel did what a compiled one must never do."""
+
+
+def numpy_type(kind: Type) -> np.dtype[Any]:
+    """Return the numpy dtype of a scalar type."""
+    name = kind.element.name
+    return np.dtype(_NAMES.get(name) or f"{'uint' if name.startswith('u') else 'int'}{name[1:]}")
+
+
+class Memory:
+    """One array.
+
+    Attributes:
+        name: for messages.
+        data: the elements.
+        written: which elements hold something; None if all do.
+        freed: whether it may not be used any more.
+    """
+
+    def __init__(self, name: str, data: NDArray[Any], written: bool) -> None:
+        self.name = name
+        self.data = data
+        self.written: NDArray[np.bool_] | None = None if written else np.zeros(len(data), bool)
+        self.freed = False
+
+    def check(self, first: int, count: int, reading: bool) -> None:
+        """Refuse places outside of the array, reads of what was never written, and uses after ``Free``.
+
+        Raises:
+            InterpreterError: naming the array and the place.
+        """
+        if self.freed:
+            raise InterpreterError(f"array {self.name} is used after it was freed")
+        if first < 0 or first + count > len(self.data):
+            place = first if first < 0 else first + count - 1
+            raise InterpreterError(f"array {self.name} has {len(self.data)} elements, but element {place} is used")
+        if reading and self.written is not None and not self.written[first : first + count].all():
+            raise InterpreterError(f"element {first} of array {self.name} is read before it was written")
+
+    def load(self, index: int) -> Any:
+        self.check(index, 1, True)
+        return self.data[index]
+
+    def load_lanes(self, first: int, lanes: int) -> NDArray[Any]:
+        self.check(first, lanes, True)
+        return self.data[first : first + lanes].copy()
+
+    def store(self, first: int, value: Any, lanes: int = 1) -> None:
+        self.check(first, lanes, False)
+        try:
+            if lanes == 1:
+                self.data[first] = value
+            else:
+                self.data[first : first + lanes] = value
+        except OverflowError:
+            raise InterpreterError(f"{value} does not fit into an element of array {self.name}, which is {self.data.dtype}") from None
+        if self.written is not None:
+            self.written[first : first + lanes] = True
+
+    def grow(self, capacity: int) -> None:
+        """Extend the array to ``capacity`` elements, the new ones never written."""
+        old = len(self.data)
+        held = np.ones(old, bool) if self.written is None else self.written
+        self.data = np.concatenate((self.data, np.zeros(capacity - old, self.data.dtype)))
+        self.written = np.concatenate((held, np.zeros(capacity - old, bool)))
+
+    def touch_all(self) -> None:
+        """Take the array for written, after an intrinsic has run over it."""
+        self.written = None
