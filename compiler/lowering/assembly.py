@@ -5,12 +5,15 @@ A level of coordinates has a cursor, the position where the next coordinate goes
 coordinate if any did). Segments are counted first, ``pos[parent + 1] = count``, and summed at the end, so that parents
 without children, also those that a sparse loop skips, need no step of their own.
 
-In the counting pass of an insertion (count, then fill) only the cursors move.
+Insertion (count, then fill) runs the loops twice: the first time only the cursors move, every iteration of the outermost loop
+from zero; their ends are summed, and the second time each iteration starts where those before it end. Iterations do not
+depend on one another then, so they may go to threads, and the result is the same whatever thread runs them (two-phase
+assembly; Kjolstad et al., "Taco: a tool to generate tensor algebra kernels").
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..format import Format, LevelKind
 from ..loops.nodes import (
@@ -22,8 +25,11 @@ from ..loops.nodes import (
     Const,
     Declare,
     Fill,
+    For,
+    Free,
     Grow,
     If,
+    Load,
     Publish,
     Run,
     SetVar,
@@ -51,6 +57,8 @@ class AssembledLevel:
     crd: str
     width: Type
     cursor: Var | None
+    total: Var | None
+    counts: str
     crd_capacity: Var | None
     pos_capacity: Var | None
 
@@ -68,14 +76,17 @@ class Assembly:
         self.values = names.permanent(f"{name}_vals")
         self.capacity = Var(names.permanent(f"{name}_capacity"), I64)
         self.used = Var(names.permanent(f"{name}_used"), BOOL)
+        self.phase = "append"  # or "count", "fill": the two passes of an insertion
+        self.inserted = False
         self.last = max(level for level, kind in enumerate(form.levels) if kind is LevelKind.COMPRESSED)
 
     def _level(self, level: int, kind: LevelKind, index: str, extent: Value, width: Type, names: Names) -> AssembledLevel:
         if kind is LevelKind.DENSE:
-            return AssembledLevel(kind, index, extent, "", "", width, None, None, None)
+            return AssembledLevel(kind, index, extent, "", "", width, None, None, "", None, None)
         stem = f"{self.name}{level + 1}"
-        variables = [Var(names.permanent(f"{stem}_{part}"), I64) for part in ("count", "crd_capacity", "pos_capacity")]
-        return AssembledLevel(kind, index, extent, names.permanent(f"{stem}_pos"), names.permanent(f"{stem}_crd"), width, *variables)
+        pos, crd, counts = (names.permanent(f"{stem}_{part}") for part in ("pos", "crd", "counts"))
+        cursor, total, *room = (Var(names.permanent(f"{stem}_{part}"), I64) for part in ("count", "total", "crd_capacity", "pos_capacity"))
+        return AssembledLevel(kind, index, extent, pos, crd, width, cursor, total, counts, *room)
 
     # Shape of the tree
 
@@ -113,6 +124,15 @@ class Assembly:
 
     # Steps
 
+    @property
+    def stored(self) -> list[AssembledLevel]:
+        """The levels that store coordinates."""
+        return [entry for entry in self.levels if entry.kind is LevelKind.COMPRESSED]
+
+    @property
+    def counting(self) -> bool:
+        return self.phase == "count"
+
     def open(self, index: str, coordinates: dict[str, Value], names: Names) -> tuple[list[Step], list[Step]]:
         """Return what stands before and after the body of a loop over an index of the result."""
         level = self.level_of(index)
@@ -120,20 +140,18 @@ class Assembly:
         child = self.child(level)
         if child is None:
             return self._open_last(level, coordinates[index]) if level == self.last and level + 1 < len(self.levels) else ([], [])
-        if entry.kind is LevelKind.DENSE and child != level + 1:
+        if entry.kind is LevelKind.DENSE and (child != level + 1 or self.counting):
             return [], []
         below = self.levels[child]
         begin = Var(names.local(f"begin_{self.name}{child + 1}"), I64)
         before: list[Step] = [Declare(begin, _cursor(below))]
         count = subtract(_cursor(below), begin)
         if entry.kind is LevelKind.DENSE:
-            parent = self.position(level, coordinates)
-            return before, [Store(below.pos, add(parent, ONE), count)]
-        record: list[Step] = [] if child != level + 1 else [
-            Grow(below.pos, below.width, _variable(below.pos_capacity), add(_cursor(entry), integer(2))),
-            Store(below.pos, add(_cursor(entry), ONE), count),
-        ]  # fmt: skip
-        if child != level + 1:
+            return before, [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
+        record: list[Step] = []
+        if child == level + 1:
+            record = self._stored(below.pos, below.width, below.pos_capacity, add(_cursor(entry), ONE), count)
+        elif self.phase == "append":
             before += self._blank_segments(level, below)
         after = If(compare(">", _cursor(below), begin), Steps((*record, *self._append(entry, coordinates[index]))))
         return before, [after]
@@ -150,36 +168,36 @@ class Assembly:
         entry, size = self.levels[level], self.block(level)
         start = multiply(_cursor(entry), size)
         end = add(start, size)
-        before: list[Step] = [
-            Grow(self.values, self.value_type, self.capacity, end),
-            Fill(self.values, start, end, self.zero),
-            SetVar(self.used, Const(False, BOOL)),
-        ]
+        before: list[Step] = [SetVar(self.used, Const(False, BOOL))]
+        if self.phase == "append":
+            before.append(Grow(self.values, self.value_type, self.capacity, end))
+        if not self.counting:
+            before.append(Fill(self.values, start, end, self.zero))
         return before, [If(self.used, Steps(tuple(self._append(entry, coordinate))))]
+
+    def _stored(self, array: str, kind: Type, capacity: Var | None, position: Value, value: Value) -> list[Step]:
+        """Store an element: with room made for it while appending, not at all while counting."""
+        if self.counting:
+            return []
+        room: list[Step] = [Grow(array, kind, _variable(capacity), add(position, ONE))] if self.phase == "append" else []
+        return [*room, Store(array, position, value)]
 
     def _append(self, entry: AssembledLevel, coordinate: Value) -> list[Step]:
         cursor = _cursor(entry)
-        return [
-            Grow(entry.crd, entry.width, _variable(entry.crd_capacity), add(cursor, ONE)),
-            Store(entry.crd, cursor, coordinate),
-            SetVar(cursor, ONE, "+"),
-        ]
+        return [*self._stored(entry.crd, entry.width, entry.crd_capacity, cursor, coordinate), SetVar(cursor, ONE, "+")]
 
     def store(self, coordinates: dict[str, Value], value: Value, op: str) -> list[Step]:
         """Return the steps that enter one component."""
         entry = self.levels[self.last]
         if self.last + 1 < len(self.levels):
             position = self.position(len(self.levels) - 1, coordinates)
-            return [Store(self.values, position, value, op), SetVar(self.used, Const(True, BOOL))]
+            stored: list[Step] = [] if self.counting else [Store(self.values, position, value, op)]
+            return [*stored, SetVar(self.used, Const(True, BOOL))]
         assert not op, "a component of an appended level is stored once"
-        cursor = _cursor(entry)
-        return [
-            Grow(self.values, self.value_type, self.capacity, add(cursor, ONE)),
-            Store(self.values, cursor, value),
-            *self._append(entry, coordinates[entry.index]),
-        ]
+        room = self._stored(self.values, self.value_type, self.capacity, _cursor(entry), value)
+        return [*room, *self._append(entry, coordinates[entry.index])]
 
-    # Beginning and end
+    # Beginning and end of appending
 
     def begin(self) -> list[Step]:
         """Return the declarations and allocations of everything that grows."""
@@ -200,10 +218,14 @@ class Assembly:
             ]
         return steps
 
+    def total(self, level: int) -> Var:
+        """Return the variable that holds the number of entries of a level once all are in."""
+        return _variable(self.levels[level].total) if self.inserted else _cursor(self.levels[level])
+
     def parents(self, level: int) -> Value:
         """Return how many positions the level above has, once all entries are in."""
         above = self.stored_above(level)
-        count: Value = ONE if above is None else _cursor(self.levels[above])
+        count: Value = ONE if above is None else self.total(above)
         for entry in self.levels[0 if above is None else above + 1 : level]:
             count = multiply(count, entry.extent)
         return count
@@ -216,14 +238,53 @@ class Assembly:
                 continue
             parents = self.parents(level)
             if level == 0:
-                steps.append(Store(entry.pos, ONE, _cursor(entry)))
+                steps.append(Store(entry.pos, ONE, self.total(level)))
             else:
                 steps.append(Run("scan", (ArrayRef(entry.pos, entry.width), add(parents, ONE))))
             steps.append(Publish(f"{entry.pos}_out", entry.pos, add(parents, ONE)))
-            steps.append(Publish(f"{entry.crd}_out", entry.crd, _cursor(entry)))
-        length = multiply(_cursor(self.levels[self.last]), self.block(self.last))
-        steps.append(Publish(f"{self.values}_out", self.values, length))
+            steps.append(Publish(f"{entry.crd}_out", entry.crd, self.total(level)))
+        steps.append(Publish(f"{self.values}_out", self.values, multiply(self.total(self.last), self.block(self.last))))
         return steps
+
+    # The two passes of an insertion
+
+    def counted(self, loop: For, counts_length: Value) -> list[Step]:
+        """Return the counting pass: the loop, in which every iteration counts from zero, and the sums over iterations."""
+        steps: list[Step] = [Allocate(entry.counts, I64, counts_length, zero=True) for entry in self.stored]
+        place = add(subtract(loop.variable, loop.low), ONE)
+        own = [*self._local_used(), *(Declare(_cursor(entry), ZERO) for entry in self.stored)]
+        after = [Store(entry.counts, place, _cursor(entry)) for entry in self.stored]
+        steps.append(replace(loop, body=Steps((*own, loop.body, *after))))
+        steps += [Run("scan", (ArrayRef(entry.counts, I64), counts_length)) for entry in self.stored]
+        last = subtract(counts_length, ONE)
+        return steps + [Declare(_variable(entry.total), Load(entry.counts, last, I64)) for entry in self.stored]
+
+    def filled(self, loop: For) -> list[Step]:
+        """Return the allocations of known size and the filling pass."""
+        steps = self._allocated()
+        place = subtract(loop.variable, loop.low)
+        own = [*self._local_used(), *(Declare(_cursor(entry), Load(entry.counts, place, I64)) for entry in self.stored)]
+        steps.append(replace(loop, body=Steps((*own, loop.body))))
+        return steps + [Free(entry.counts) for entry in self.stored]
+
+    def pass_at_once(self, steps: list[Step]) -> list[Step]:
+        """Return one of the two passes of an insertion whose loop is not dealt out: cursors run through it."""
+        if self.counting:
+            begin = [*self._local_used(), *(Declare(_cursor(entry), ZERO) for entry in self.stored)]
+            return [*begin, *steps, *(Declare(_variable(entry.total), _cursor(entry)) for entry in self.stored)]
+        return [*self._allocated(), *(SetVar(_cursor(entry), ZERO) for entry in self.stored), *steps]
+
+    def _allocated(self) -> list[Step]:
+        self.inserted = True
+        steps: list[Step] = [Allocate(self.values, self.value_type, multiply(self.total(self.last), self.block(self.last)))]
+        for level, entry in enumerate(self.levels):
+            if entry.kind is LevelKind.COMPRESSED:
+                steps.append(Allocate(entry.crd, entry.width, self.total(level)))
+                steps.append(Allocate(entry.pos, entry.width, add(self.parents(level), ONE), zero=True))
+        return steps
+
+    def _local_used(self) -> list[Step]:
+        return [Declare(self.used, Const(False, BOOL))] if self.last + 1 < len(self.levels) else []
 
 
 def _cursor(entry: AssembledLevel) -> Var:

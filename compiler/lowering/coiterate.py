@@ -258,7 +258,8 @@ def _point_loop(
     if not cases:
         return []
     inside += cases
-    inside += [_advance(cursor, current, here[cursor.access], galloping=galloping) for cursor in segmented]
+    met = every(list(here.values()))
+    inside += [_advance(cursor, current, met if galloping else here[cursor.access], galloping=galloping) for cursor in segmented]
     running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
     return [While(running, Steps(tuple(inside)))]
 
@@ -300,6 +301,7 @@ def _cases(
 
 
 def _advance(cursor: Cursor, current: Var, here: Value, *, galloping: bool) -> Step:
+    """Move on: past the present coordinate where ``here``; galloping, else to it, which keeps those that have reached it."""
     if not galloping:
         return SetVar(cursor.position, _next(cursor, here))
     past = cursor.segment if cursor.segment is not None else add(cursor.position, ONE)

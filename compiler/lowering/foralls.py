@@ -28,18 +28,44 @@ from .scope import ParallelLoop, Scope, Window
 
 def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     """Return the loop of a forall, dealt out to threads where its tag says so."""
-    if forall.tag.unit in ("cpu_thread",):
-        return _threaded(context, scope, forall)
     if forall.tag.unit in ("gpu_block", "gpu_warp", "gpu_thread"):
         raise ScheduleError(f"parallelize({forall.index}, {forall.tag.unit}): this unit is of the GPU, but the target is the CPU")
-    return _loop(context, scope, forall)
+    if _inserts(context, scope, forall):
+        return _inserted(context, scope, forall)
+    return _threaded(context, scope, forall) if forall.tag.unit == "cpu_thread" else _loop(context, scope, forall)
+
+
+def _inserts(context: Context, scope: Scope, forall: Forall) -> bool:
+    """Whether this is the outermost loop of a result that is assembled by counting first and filling then."""
+    assembly = context.assembly
+    if assembly is None or assembly.phase != "append" or scope.loops or context.result.tensor not in targets(forall):
+        return False
+    return forall.tag.unit == "cpu_thread" or dict(context.program.assembly).get(context.result.tensor) == "insert"
+
+
+def _inserted(context: Context, scope: Scope, forall: Forall) -> list[Step]:
+    """Run the loop twice: to count what every iteration appends, and to fill it in at its own place."""
+    assembly = context.assembly
+    assert assembly is not None
+    steps: list[Step] = []
+    for phase in ("count", "fill"):
+        assembly.phase = phase
+        with context.names.block():
+            if forall.tag.unit != "cpu_thread":
+                steps += assembly.pass_at_once(_loop(context, scope, forall))
+                continue
+            *before, loop = _threaded(context, scope, forall)
+            assert isinstance(loop, For)
+            length = add(subtract(loop.high, loop.low), integer(1))
+            steps += before
+            steps += assembly.counted(loop, length) if phase == "count" else assembly.filled(loop)
+    return steps
 
 
 def _threaded(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     if scope.parallel:
-        raise ScheduleError(
-            f"parallelize({forall.index}, cpu_thread): the loop over {scope.parallel[-1].index} around it is parallel already"
-        )
+        around = scope.parallel[-1].index
+        raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
     originals = context.graph.originals(forall.index)
     whole = context.graph.space(forall.index) == "coordinate" and len(originals) == 1
     inside = scope.threaded(ParallelLoop(forall.index, frozenset(originals), whole, forall.tag.race))
@@ -47,13 +73,17 @@ def _threaded(context: Context, scope: Scope, forall: Forall) -> list[Step]:
         steps = _loop(context, inside, forall)
     if not steps:
         return []
-    *before, last = steps
-    if isinstance(last, Steps) and last.statements:
-        before, last = [*before, *last.statements[:-1]], last.statements[-1]
+    *before, last = _for_last(steps)
     if not isinstance(last, For):
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): its iterations depend on one another; split the loop first")
     tag = Parallel(forall.tag.chunking, forall.tag.chunk)
     return [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
+
+
+def _for_last(steps: list[Step]) -> list[Step]:
+    """Take a trailing block apart, so that its loop stands last."""
+    *before, last = steps
+    return [*before, *last.statements] if isinstance(last, Steps) and last.statements else steps
 
 
 def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:

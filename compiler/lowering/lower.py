@@ -248,7 +248,8 @@ def _framed(context: Context, result: Access, steps: list[Step]) -> Steps:
     before: list[Step] = list(own.before)
     after: list[Step] = list(own.after)
     if context.assembly is not None:
-        return Steps((*context.assembly.begin(), *before, *steps, *context.assembly.end(), *after))
+        begin = [] if context.assembly.inserted else context.assembly.begin()
+        return Steps((*begin, *before, *steps, *context.assembly.end(), *after))
     facts = context.facts.get(result.tensor)
     if facts is None or facts.needs_zero:
         before += _zeros(context, result, steps)

@@ -85,6 +85,8 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     if held is not None:
         _note(context, scope, target.tensor, op, held.depth)
         position = row_major(held.stored.levels, dict(scope.coordinates))
+        if context.assembly is not None and context.assembly.counting:
+            return held.mark(position, context.names)
         return held.update(position, value, op, context.names)
     if context.assembly is not None:
         steps = context.assembly.store(dict(scope.coordinates), value, op)

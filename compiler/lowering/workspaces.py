@@ -29,6 +29,7 @@ from ..loops.nodes import (
     SetVar,
     Store,
     Type,
+    Unary,
     Var,
 )  # fmt: skip
 from ..loops.nodes import Block as Steps
@@ -63,6 +64,10 @@ class HeldWorkspace:
         """Return the steps that store (op "") or accumulate a value at a row-major position."""
         return [Store(self.stored.values, position, value, op)]
 
+    def mark(self, position: Value, names: Names) -> list[Step]:
+        """Return the steps that note an entry without its value, for the counting pass of an insertion."""
+        return []
+
     def finish(self) -> list[Step]:
         """Return what happens between producer and consumer."""
         return []
@@ -86,8 +91,10 @@ class ScalarWorkspace(HeldWorkspace):
         return steps if self.flag is None else [*steps, Declare(self.flag, FALSE)]
 
     def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
-        steps: list[Step] = [SetVar(self.value, value, op)]
-        return steps if self.flag is None else [*steps, SetVar(self.flag, TRUE)]
+        return [SetVar(self.value, value, op), *self.mark(position, names)]
+
+    def mark(self, position: Value, names: Names) -> list[Step]:
+        return [] if self.flag is None else [SetVar(self.flag, TRUE)]
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,11 @@ class ListWorkspace(HeldWorkspace):
         again = Steps((Store(self.stored.values, key, value, op),))
         return [Declare(key, position), If(Load(self.marks, key, BOOL), again, first)]
 
+    def mark(self, position: Value, names: Names) -> list[Step]:
+        key = Var(names.local("key"), I64)
+        first = Steps((Store(self.marks, key, TRUE), Store(self.keys, self.count, key), SetVar(self.count, ONE, "+")))
+        return [Declare(key, position), If(Unary("not", Load(self.marks, key, BOOL), BOOL), first)]
+
     def finish(self) -> list[Step]:
         return [Run("sort", (ArrayRef(self.keys, self.key_type), self.count))]
 
@@ -151,6 +163,11 @@ class HashedWorkspace(HeldWorkspace):
         again = Steps((Store(self.stored.values, slot, value, op),))
         insert = Call("map_insert", (ArrayRef(self.map, MAP), position), I64)
         return [Declare(slot, insert), If(compare("==", slot, self.count), new, again)]
+
+    def mark(self, position: Value, names: Names) -> list[Step]:
+        slot = Var(names.local("slot"), I64)
+        insert = Call("map_insert", (ArrayRef(self.map, MAP), position), I64)
+        return [Declare(slot, insert), If(compare("==", slot, self.count), Steps((SetVar(self.count, ONE, "+"),)))]
 
     def finish(self) -> list[Step]:
         place = Var("n", I64)
