@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sparsetune.compiler.errors import BuildError, ScheduleError
 from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.storage.tensor import Tensor
+from sparsetune.tuner.kernels import Task
 from sparsetune.tuner.measure.oracle import evaluate_dense
-from sparsetune.tuner.measure.worker import Task, main
+from sparsetune.tuner.measure.worker import main
 
 
 class FakeKernel:
@@ -22,8 +25,15 @@ class FakeKernel:
         self.task = task
         self.words = schedule.split()
         self.source = f"{task.expression}: {schedule.removeprefix('same as ')}"
+        self.converts = False
 
-    def bind(self, threads: int, out: Any = None, **operands: Any) -> Any:
+    def load(self, seconds: float) -> None:
+        if self.words == ["slow-compile"]:
+            time.sleep(1e6)
+        if self.words == ["compile"]:
+            raise BuildError("gcc failed")
+
+    def bind(self, operands: Mapping[str, Tensor], threads: int, out: Any = None) -> Any:
         dense = {name: operand.to_numpy() for name, operand in operands.items()}
         right = evaluate_dense(parse(self.task.expression), dense, self.task.extents)
 
@@ -46,16 +56,12 @@ class FakeKernel:
         return run
 
 
-def compile_fake(task: Task, schedule: str) -> FakeKernel:
+def compile_fake(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> FakeKernel:
     match schedule.split():
         case ["illegal"]:
             raise ScheduleError("directive 1, split: no such loop\nsecond line")
-        case ["compile"]:
-            raise BuildError("gcc failed")
         case ["bug"]:
             raise KeyError("lost")
-        case ["slow-compile"]:
-            time.sleep(1e6)
     return FakeKernel(task, schedule)
 
 

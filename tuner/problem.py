@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.build.kernel import thread_count
 from ..compiler.concrete.check import check_assignment, formats_of, tensor_names
 from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
-from ..compiler.native.machine import available_cores, this_machine
+from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Access, Assignment, accesses
 from ..compiler.notation.parser import parse
@@ -108,9 +109,9 @@ def make_problem(
 
     Raises:
         ExpressionError: the text is no index notation; an operand is missing or not used.
-        FormatError, DataError: the result's format or an operand is not meaningful.
+        FormatError, DataError: the result's format, an operand or the number of threads is not meaningful.
         ShapeError: extents disagree, or no operand gives one.
-        TuningError: target or threads are not possible.
+        TuningError: the target is not one of ``TARGETS``.
     """
     assignment = parse(expression)
     check_assignment(assignment)
@@ -123,23 +124,6 @@ def make_problem(
     if target not in TARGETS:
         raise TuningError(f"target {target!r} is not one of {', '.join(TARGETS)}")
     return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name)
-
-
-def thread_count(threads: int | None) -> int:
-    """Return the number of threads asked for, or the default one.
-
-    Raises:
-        TuningError: it is not a whole number from 1 on.
-    """
-    source = "threads"
-    value: Any = threads
-    if value is None and (text := os.environ.get("SPARSETUNE_THREADS")):
-        source, value = "SPARSETUNE_THREADS", int(text) if text.strip().isdigit() else text
-    if value is None:
-        return available_cores()
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 4096:
-        raise TuningError(f"{source} is {value!r}: a whole number from 1 to 4096 is expected")
-    return int(value)
 
 
 def _load(name: str, data: Any) -> Tensor:

@@ -67,6 +67,17 @@ def test_hopeless_candidate_is_dropped_after_one_run() -> None:
     assert kernel.runs == 2
 
 
+def test_interrupted_run_is_not_hopeless() -> None:
+    kernel = FakeKernel(lambda run: 0.05 if run == 1 else 0.01)
+    assert measure(kernel, Policy(), best=0.01, clock=kernel.clock).seconds == pytest.approx(0.01)
+
+
+def test_short_hopeless_candidate_is_dropped_after_three_runs() -> None:
+    kernel = FakeKernel(lambda _: 0.05)
+    timing = measure(kernel, Policy(), best=0.01, clock=kernel.clock)
+    assert (timing.stopped, len(timing.times)) == ("losing", 3)
+
+
 def test_losing_candidate_is_dropped_after_three() -> None:
     kernel = FakeKernel(lambda _: 0.14)
     timing = measure(kernel, Policy(), best=0.1, clock=kernel.clock)

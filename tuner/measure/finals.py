@@ -47,6 +47,11 @@ class Verdict:
     times: Mapping[str, tuple[float, ...]]
     against_default: Comparison
 
+    @classmethod
+    def uncontested(cls, default: str, seconds: float) -> Verdict:
+        """Return the verdict where the default has no competitor."""
+        return cls(default, {default: (seconds,)}, Comparison(1.0, 1.0, 1.0))
+
 
 def compare(slower: Sequence[float], faster: Sequence[float]) -> Comparison:
     """Compare two lists of times that were taken in the same rounds; above 1 the second is faster."""

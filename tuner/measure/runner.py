@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -22,9 +22,7 @@ from ..problem import Problem
 from ..records import Status
 from . import handover
 from .timing import Policy
-
-BUILD_SECONDS = 120.0
-"""How long a compiler may take for one candidate."""
+from .worker import BUILD_SECONDS
 
 _LOAD_SECONDS = 300.0
 _GRACE_SECONDS = 10.0  # beside the runs themselves: page faults, checking the result, a busy machine
@@ -163,7 +161,7 @@ class Runner:
 
     def __init__(self, problem: Problem, worker: Worker, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
-        self._problem = problem
+        self.problem = problem
         self._worker = worker
         self._loaded = -1  # the worker's start at which it was given the operands
         self._slowest = 1.0  # seconds of the default schedule, once known
@@ -207,10 +205,10 @@ class Runner:
             raise TuningError(f"the default schedule gives no result to compare with: {reply['message']}")
         return built
 
-    def build(self, schedule: str) -> Built:
-        """Compile a candidate."""
+    def build(self, schedule: str, known: Iterable[str] = ()) -> Built:
+        """Generate and compile a candidate; one whose source has a digest among those known is not compiled again."""
         try:
-            reply = self._ask(BUILD_SECONDS, "build", schedule=schedule)
+            reply = self._ask(_GRACE_SECONDS + BUILD_SECONDS, "build", schedule=schedule, known=list(known))
         except _Lost as lost:
             return Built(Status.COMPILE, message=lost.message)
         return Built(Status(reply["status"]), reply.get("source", ""), reply.get("seconds"), reply.get("message", ""))
@@ -230,9 +228,9 @@ class Runner:
         return found
 
     def burst(self, schedule: str, runs: int, expected: float) -> float | None:
-        """Return the mean time of some runs of a finalist; None where it fails."""
+        """Return the time of a finalist, ``runs`` runs a sample; None where it fails."""
         try:
-            reply = self._ask(_GRACE_SECONDS + 10 * (runs + 1) * expected, "burst", schedule=schedule, runs=runs)
+            reply = self._ask(_GRACE_SECONDS + 100 * (runs + 1) * expected, "burst", schedule=schedule, runs=runs)
         except _Lost:
             return None
         return reply["seconds"] if reply["status"] == "ok" else None
@@ -243,7 +241,7 @@ class Runner:
         return self._worker.ask(seconds, action, **arguments)
 
     def _load(self) -> None:
-        problem = self._problem
+        problem = self.problem
         task = {
             "expression": problem.expression,
             "formats": {name: str(form) for name, form in problem.formats.items()},

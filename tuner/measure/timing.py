@@ -25,7 +25,8 @@ class Policy:
         max_seconds: stop after this long, once ``min_repeats`` are there (twice as long: even if they are not).
         sample_seconds: shorter kernels run several times a sample, so that a sample takes about this long.
         spread: stop when the standard error of the median is below this part of it.
-        hopeless: stop after one run that took this many times the best so far.
+        hopeless: stop when no run so far took less than this many times the best so far: after the first run if it is
+            ``long_seconds`` or longer, else after three, since a short one may just have been interrupted.
         losing: stop after three samples when the fastest of them is this many times the best so far.
     """
 
@@ -35,6 +36,7 @@ class Policy:
     sample_seconds: float = 5e-4
     spread: float = 0.01
     hopeless: float = 3.0
+    long_seconds: float = 0.1
     losing: float = 1.25
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,14 +66,23 @@ def measure(run: Callable[[], object], policy: Policy, best: float | None = None
     start = clock()
     _sample(run, 1, clock)  # warm-up: pages, caches, threads
     first = _sample(run, 1, clock)
-    if best is not None and first > policy.hopeless * best:
-        return Timing((first,), "losing")
+    singles = [first]
+    while best is not None and min(singles) > policy.hopeless * best:
+        if len(singles) == 3 or first >= policy.long_seconds:
+            return Timing(tuple(singles), "losing")
+        singles.append(_sample(run, 1, clock))
+    first = min(singles)
     batch = max(1, math.ceil(policy.sample_seconds / max(first, 1e-9)))
-    times = [first] if batch == 1 else []
+    times = singles if batch == 1 else []
     while True:
         if (reason := _reason_to_stop(times, clock() - start, policy, best)) is not None:
             return Timing(tuple(times), reason)
         times.append(_sample(run, batch, clock))
+
+
+def least_of(run: Callable[[], object], batch: int, samples: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return the least over samples of the seconds a run, ``batch`` runs a sample: what other programs do can only add."""
+    return min(_sample(run, batch, clock) for _ in range(samples))
 
 
 def median(values: Sequence[float]) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import json
 import os
 import signal
@@ -17,7 +16,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -28,41 +27,45 @@ from ...compiler.notation.nodes import Assignment
 from ...compiler.notation.parser import parse
 from ...compiler.notation.printer import show_assignment
 from ...compiler.storage.tensor import Tensor
+from ..kernels import Task, compile_task
 from . import handover
 from .oracle import absolute
-from .timing import Policy, measure
+from .timing import Policy, measure, least_of
 from .verify import Reference, Result, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
 
+BUILD_SECONDS = 60.0
+"""How long a compiler may take for one candidate."""
+
+_BURST_SAMPLES = 5
 _KEPT_KERNELS = 8  # bound kernels kept for the finals; each may hold a result array
 _MEMORY_SHARE = 0.9  # of the machine's, before a candidate's allocation fails
 _ORACLE_ENTRIES = 5_000_000  # stored entries up to which a sample is cut out of the operands
 
 
-class Bound(Protocol):
-    def __call__(self) -> Result: ...
-
-
 class Compiled(Protocol):
-    """What a compiled kernel offers; ``compiler.pipeline`` makes them, tests may make others."""
+    """A candidate's generated code; ``kernels.compile_task`` makes them, tests may make others."""
 
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """Digest of the generated source."""
+        ...
 
-    def bind(self, **operands: Any) -> Bound: ...
+    @property
+    def converts(self) -> bool:
+        """Whether binding converts operands, which is then part of the cost."""
+        ...
+
+    def load(self, seconds: float) -> None:
+        """Compile and load."""
+        ...
+
+    def bind(self, operands: Mapping[str, Tensor], threads: int, out: Any = None) -> Bound:
+        """Return what runs on the operands."""
+        ...
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is compiled: an expression, formats and extents of its tensors, and the target."""
-
-    expression: str
-    formats: Mapping[str, str]
-    extents: Mapping[str, int]
-    target: str
-    threads: int
-
-
-Compile = Callable[[Task, str], Compiled]
+Bound = Callable[[], Result]
+Compile = Callable[[Task, str, Mapping[str, Tensor]], Compiled]
 
 
 class Worker:
@@ -71,7 +74,7 @@ class Worker:
     def __init__(self, compile_kernel: Compile) -> None:
         self._compile = compile_kernel
         self._kernels: OrderedDict[str, Compiled] = OrderedDict()
-        self._bound: OrderedDict[str, Bound] = OrderedDict()
+        self._bound: dict[str, tuple[Bound, float]] = {}
         self._operands: dict[str, Tensor] = {}
         self._reference: Reference | None = None
         self._out: np.ndarray[Any, Any] | None = None
@@ -86,11 +89,13 @@ class Worker:
         self._operands = handover.load(self._folder / "operands")
         return {"status": "ok"}
 
-    def build(self, schedule: str) -> dict[str, Any]:
-        """Compile a schedule; the reply has the digest of its source."""
+    def build(self, schedule: str, known: list[str]) -> dict[str, Any]:
+        """Generate the code of a schedule and, unless the digest of its source is known, compile it."""
         start = time.perf_counter()
         kernel = self._kernel(schedule)
-        return {"status": "ok", "seconds": time.perf_counter() - start, "source": hashlib.sha256(kernel.source.encode()).hexdigest()[:16]}
+        if kernel.source not in known:
+            kernel.load(BUILD_SECONDS)
+        return {"status": "ok", "seconds": time.perf_counter() - start, "source": kernel.source}
 
     def make_reference(self) -> dict[str, Any]:
         """Run the default schedule, check it against the definition on a sample, and store its result and bound."""
@@ -100,8 +105,7 @@ class Worker:
         result = self._run_once("", self._operands, self._task)
         magnitudes = {name: _absolute(operand) for name, operand in self._operands.items()}
         bounding = replace(self._task, expression=show_assignment(absolute(assignment)))
-        kernel = self._kernel("") if bounding == self._task else self._compile(bounding, "")
-        bound = kernel.bind(**magnitudes, threads=self._task.threads)()
+        bound = self._run_once("", magnitudes, bounding)
         folder = self._folder / "reference"
         folder.mkdir(exist_ok=True)
         handover.save(folder, {"result": _as_tensor(result), "bound": _as_tensor(bound)})
@@ -109,42 +113,43 @@ class Worker:
 
     def measure(self, schedule: str, policy: dict[str, Any], best: float | None) -> dict[str, Any]:
         """Run, check, then time a schedule."""
-        bound = self._bind(schedule)
+        bound, conversion = self._bind(schedule)
         if (wrong := difference(bound(), self._known_reference())) is not None:
             return {"status": "wrong", "message": wrong}
-        timing = measure(bound, Policy(**policy), best)
-        return {"status": "ok", "times": timing.times, "seconds": timing.seconds, "stopped": timing.stopped}
+        timing = measure(bound, Policy(**policy), None if best is None else max(best - conversion, 1e-9))
+        times = [seconds + conversion for seconds in timing.times]
+        return {"status": "ok", "times": times, "seconds": timing.seconds + conversion, "stopped": timing.stopped}
 
     def burst(self, schedule: str, runs: int) -> dict[str, Any]:
-        """Run a finalist some times in a row, once more before that; the reply has the mean time."""
-        bound = self._bind(schedule)
+        """Run a finalist once to warm up, then ``runs`` times in a row in each of a few samples; the reply has the least."""
+        bound, conversion = self._bind(schedule)
         bound()
-        start = time.perf_counter()
-        for _ in range(runs):
-            bound()
-        return {"status": "ok", "seconds": (time.perf_counter() - start) / runs}
+        return {"status": "ok", "seconds": least_of(bound, runs, _BURST_SAMPLES) + conversion}
 
     def _kernel(self, schedule: str) -> Compiled:
         if schedule not in self._kernels:
-            self._kernels[schedule] = self._compile(self._task, schedule)
+            self._kernels[schedule] = self._compile(self._task, schedule, self._operands)
             while len(self._kernels) > _KEPT_KERNELS:
                 self._bound.pop(self._kernels.popitem(last=False)[0], None)
         self._kernels.move_to_end(schedule)
         return self._kernels[schedule]
 
-    def _bind(self, schedule: str) -> Bound:
+    def _bind(self, schedule: str) -> tuple[Bound, float]:
+        """Return a bound schedule, and the seconds that binding takes where it converts operands."""
         kernel = self._kernel(schedule)
         if schedule not in self._bound:
-            out = {} if self._out is None else {"out": self._out}
-            bound = kernel.bind(**self._operands, threads=self._task.threads, **out)
+            kernel.load(BUILD_SECONDS)
+            start = time.perf_counter()
+            bound = kernel.bind(self._operands, self._task.threads, self._out)
+            conversion = time.perf_counter() - start if kernel.converts else 0.0
             if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
                 self._out = first  # all candidates write into the same memory, so that its pages favour none
-            self._bound[schedule] = bound
+            self._bound[schedule] = bound, conversion
         return self._bound[schedule]
 
     def _run_once(self, schedule: str, operands: Mapping[str, Tensor], task: Task) -> Result:
-        kernel = self._kernel(schedule) if task == self._task else self._compile(task, schedule)
-        return kernel.bind(**operands, threads=task.threads)()
+        kernel = self._kernel(schedule) if task == self._task else self._compile(task, schedule, operands)
+        return kernel.bind(operands, task.threads)()
 
     def _check_against_definition(self, assignment: Assignment) -> str | None:
         if sum(len(operand.values) for operand in self._operands.values() if not operand.format.is_dense) > _ORACLE_ENTRIES:
@@ -239,6 +244,4 @@ def _limit_memory() -> None:
 
 
 if __name__ == "__main__":
-    from ..kernels import compile_task
-
     main(compile_task)

@@ -1,0 +1,62 @@
+"""What a measurement was taken with, in words and numbers that go into its record."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..compiler.native.machine import available_cores, this_machine
+from ..compiler.native.toolchain import available_compilers
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def describe_environment(settings: dict[str, str]) -> dict[str, Any]:
+    """Return machine, compilers, versions and the settings of the measuring process; everything that does not change by the second."""
+    machine = this_machine()
+    return {
+        "processor": machine.model,
+        "system": machine.system,
+        "kernel": platform.release(),
+        "cores": machine.cores,
+        "available_cores": available_cores(),
+        "caches": [[cache.level, cache.bytes, cache.shared_by] for cache in machine.caches],
+        "vector_bytes": machine.vector_bytes,
+        "compilers": {compiler.name: compiler.version for compiler in available_compilers()},
+        "python": sys.version.split()[0],
+        "numpy": np.__version__,
+        "settings": settings,
+    }
+
+
+def load_per_core() -> float | None:
+    """Return the load average of the last minute over the cores; None where the system does not say."""
+    try:
+        return round(os.getloadavg()[0] / max(1, available_cores()), 3)
+    except OSError:
+        return None
+
+
+@cache
+def code_version() -> str:
+    """Return the version of sparsetune with a digest of its compiler's sources: other code may make other kernels."""
+    found = hashlib.blake2b(digest_size=4)
+    for path in sorted([*(_ROOT / "compiler").rglob("*.py"), *(_ROOT / "csrc").glob("*.[ch]")]):
+        found.update(path.read_bytes())
+    return f"{release()}+{found.hexdigest()}"
+
+
+def release() -> str:
+    """Return the version of the installed package; "0" where it runs from a folder that is not installed."""
+    try:
+        return metadata.version("sparsetune")
+    except metadata.PackageNotFoundError:
+        return "0"

@@ -1,0 +1,94 @@
+"""How the tuner compiles: with the same options as ``evaluate``, so that what was compiled while tuning is in the cache later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler.build.kernel import BoundKernel, Kernel
+from ..compiler.errors import SparsetuneError
+from ..compiler.format import Format
+from ..compiler.notation.nodes import Assignment
+from ..compiler.notation.parser import parse
+from ..compiler.pipeline import CompiledExpression, compile_kernel, constant_extents
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.tensor import Tensor
+from .problem import Problem
+from .records import digest
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is compiled, as it travels to the measuring process: texts and numbers."""
+
+    expression: str
+    formats: Mapping[str, str]
+    extents: Mapping[str, int]
+    target: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A compiled schedule with the operands that it is for."""
+
+    compiled: CompiledExpression
+    kernel: Kernel
+
+    @property
+    def source(self) -> str:
+        """Digest of everything that makes the kernel what it is; the comment that names the schedule left out."""
+        spec = self.kernel.spec
+        operands = [(operand.key, str(operand.given), str(operand.format)) for operand in spec.operands]
+        return digest(_without_heading(self.kernel.source), spec.build, operands, str(spec.result.format), str(spec.result.requested))
+
+    @property
+    def converts(self) -> bool:
+        """Whether operands are converted when they are bound."""
+        return any(operand.given != operand.format for operand in self.kernel.spec.operands)
+
+    def load(self, seconds: float) -> None:
+        """Compile and load. Raises ``BuildError``."""
+        self.kernel.load(seconds)
+
+    def bind(self, operands: Mapping[str, Tensor], threads: int, out: Any = None) -> BoundKernel:
+        return self.compiled.bind_operands(operands, threads, out)
+
+
+def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> Candidate:
+    """Generate the code of a schedule for these operands; it is not compiled yet.
+
+    Raises:
+        SparsetuneError: the schedule is not legal here.
+    """
+    compiled = _compile(parse(task.expression), task.expression, task.formats, task.extents, task.target, Schedule(schedule))
+    return Candidate(compiled, compiled.kernel_for(compiled._signature(operands)))
+
+
+def is_legal(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether a schedule can be applied to a problem."""
+    try:
+        _compile(problem.assignment, problem.expression, problem.formats, problem.extents, problem.target, schedule)
+    except SparsetuneError:
+        return False
+    return True
+
+
+def _compile(
+    assignment: Assignment,
+    expression: str,
+    formats: Mapping[str, Format | str],
+    extents: Mapping[str, int],
+    target: str,
+    schedule: Schedule,
+) -> CompiledExpression:
+    from ..compiler.concrete.check import formats_of
+
+    constants = constant_extents(assignment, formats_of(assignment, formats), extents)
+    return compile_kernel(expression, formats, constants, schedule, target=target)
+
+
+def _without_heading(source: str) -> str:
+    """Return C source without the comment at its beginning."""
+    return source.partition("*/")[2] if source.startswith("/*") else source

@@ -1,0 +1,219 @@
+"""Run-time lookup: the schedule to use for an expression on these operands, from what was learned, and why.
+
+Four rungs, the first that holds is taken:
+
+1. *exact*: a campaign on this machine decided for these very sizes and patterns.
+2. *similar*: the nearest inputs of the same kernel, formats, dtypes, target and threads on this machine, no farther away than
+   ``SIMILAR_BOUND`` (``features.distance``). Every schedule that won on one of them is judged by what was measured of it on all of
+   them, near ones counting more; the default stays unless one is expected to be ``LEAST_GAIN`` times as fast.
+3. *model*: the static model's choice, where it expects a gain (``tuner.model``).
+4. *default*.
+
+This module and what it imports need the standard library, numpy and the compiler only. A warm lookup, the same operands again
+while the database has not changed, costs microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..compiler.errors import SparsetuneError
+from ..compiler.format import Format
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.tensor import Tensor
+from .database import Database, default_url, open_database, sqlite_path
+from .database.sqlite import file_stamp
+from .features import distance
+from .kernels import is_legal
+from .model import model_choice
+from .problem import Problem, make_problem
+from .records import Decision, Status
+
+SIMILAR_BOUND = 2.0
+"""Farthest that a known input may be away: all sizes differ by a factor of two and the lengths of fibres by about three."""
+
+LEAST_GAIN = 1.03
+"""A schedule must be expected to be this many times as fast as the default to be preferred to it on similar inputs."""
+
+NEIGHBOURS = 5
+"""Known inputs that are asked, the nearest ones."""
+
+_REMEMBERED = 1024
+
+
+@dataclass(frozen=True)
+class Match:
+    """What lookup found.
+
+    Attributes:
+        schedule: to be used.
+        origin: "exact", "similar", "model" or "default".
+        time: seconds that the schedule took on the known input; None where there is none.
+        distance: of the known input from this one; None where there is none.
+    """
+
+    schedule: Schedule
+    origin: str
+    time: float | None = None
+    distance: float | None = None
+
+
+def lookup(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    database: str | os.PathLike[str] | None = None,
+) -> Match:
+    """Return the schedule to use, and where it comes from.
+
+    Args:
+        expression: index notation.
+        operands: by name, as ``evaluate`` takes them.
+        output_format: of the result; None: dense.
+        target: "cpu" or "cuda".
+        threads: None: $SPARSETUNE_THREADS, or the cores that this process may use.
+        database: path or URL; None: the default one. A missing file is no error: nothing is known then.
+
+    Raises:
+        SparsetuneError: the expression, an operand or the database is not meaningful.
+    """
+    url = default_url() if database is None else os.fspath(database)
+    key = _Key(expression, operands, (output_format, target, threads, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url)))
+    if (known := _remembered(key)) is not None:
+        return known
+    problem = make_problem(expression, operands, output_format, target, threads)
+    match = lookup_in(url, problem)
+    _remember(key, match)
+    return match
+
+
+def lookup_in(url: str, problem: Problem) -> Match:
+    """Return the schedule for a problem from the database at a URL."""
+    path = sqlite_path(url)
+    if path is not None and not os.path.exists(os.path.expanduser(path)):
+        return _without_evidence(problem)
+    with open_database(url, read_only=True) as store:
+        return lookup_problem(problem, store)
+
+
+def lookup_problem(problem: Problem, store: Database) -> Match:
+    """Return the schedule for a problem from an open database."""
+    known = known_inputs(problem, store)
+    exact = next((decision for away, decision in known if away == 0.0), None)
+    if exact is not None and (schedule := usable(problem, exact.schedule)) is not None:
+        return Match(schedule, "exact", exact.seconds, 0.0)
+    near = [(away, decision) for away, decision in known if away <= SIMILAR_BOUND][:NEIGHBOURS]
+    return _similar(problem, store, near) or _without_evidence(problem)
+
+
+def known_inputs(problem: Problem, store: Database) -> list[tuple[float, Decision]]:
+    """Return the latest decision for every input of this workload with its distance, nearest first."""
+    workload = problem.workload
+    latest = {decision.input.key: decision for decision in store.decisions(workload=workload.key)}
+    found = [(distance(problem.input, decision.input), decision) for decision in latest.values()]
+    return sorted(found, key=lambda pair: (pair[0], pair[1].input.key))
+
+
+def usable(problem: Problem, text: str) -> Schedule | None:
+    """Return a recorded schedule in the problem's names; None if it is not legal there."""
+    try:
+        schedule = problem.from_canonical(text)
+    except SparsetuneError:  # written by a version with other directives
+        return None
+    return schedule if is_legal(problem, schedule) else None
+
+
+def _similar(problem: Problem, store: Database, near: list[tuple[float, Decision]]) -> Match | None:
+    """Judge the winners on near inputs; None where there are none that can be used."""
+    if not near:
+        return None
+    gains = {text: _expected_gain(store, near, text) for text in dict.fromkeys(decision.schedule for _, decision in near)}
+    for text, gain in sorted(gains.items(), key=lambda pair: (-pair[1], pair[0])):
+        if text and gain >= math.log(LEAST_GAIN) and (schedule := usable(problem, text)) is not None:
+            away, decision = next(pair for pair in near if pair[1].schedule == text)
+            return Match(schedule, "similar", decision.seconds, away)
+    away, decision = near[0]
+    return Match(Schedule(), "similar", decision.default_seconds, away)
+
+
+def _expected_gain(store: Database, near: list[tuple[float, Decision]], schedule: str) -> float:
+    """Return the log speed-up over the default that a schedule had on near inputs, weighted by nearness."""
+    total = weights = 0.0
+    for away, decision in near:
+        if (gain := _measured_gain(store, decision, schedule)) is not None:
+            weight = 1.0 / (0.1 + away) ** 2
+            total += weight * gain
+            weights += weight
+    return total / weights if weights else 0.0
+
+
+def _measured_gain(store: Database, decision: Decision, schedule: str) -> float | None:
+    """Return the log speed-up of a schedule on a known input: cautiously where it won, from single trials where it did not."""
+    if decision.schedule == schedule:
+        return math.log(decision.speedup_low) if schedule else 0.0
+    filters = {"workload": decision.workload.key, "input": decision.input.key, "schedule": schedule, "status": Status.OK.value}
+    times = [found.seconds for found in store.measurements(**filters) if found.seconds]
+    return math.log(decision.default_seconds / min(times)) if times else None
+
+
+def _without_evidence(problem: Problem) -> Match:
+    schedule = model_choice(problem)
+    return Match(Schedule(), "default") if schedule is None else Match(schedule, "model")
+
+
+class _Key:
+    """What a lookup depends on, cheap to compare: shapes of dense arrays, identity of everything else."""
+
+    __slots__ = ("parts", "watched")
+
+    def __init__(self, expression: Any, operands: Any, rest: tuple[Any, ...]) -> None:
+        self.watched: list[Any] = []
+        parts: list[Any] = [expression, rest]
+        for name, operand in operands.items() if isinstance(operands, Mapping) else ():
+            if type(operand) is np.ndarray:
+                parts.append((name, operand.shape, operand.dtype.char))
+            elif isinstance(operand, (int, float, np.generic)):
+                parts.append((name, type(operand)))
+            else:
+                parts.append((name, id(operand)))
+                self.watched.append(operand)
+        self.parts = tuple(parts)
+
+
+_memory: OrderedDict[tuple[Any, ...], tuple[Match, list[weakref.ref[Any]]]] = OrderedDict()
+
+
+def _remembered(key: _Key) -> Match | None:
+    try:
+        found = _memory.get(key.parts)
+    except TypeError:  # something unhashable among the arguments, which the slow path refuses
+        return None
+    if found is None:
+        return None
+    match, watched = found
+    return match if all(reference() is operand for reference, operand in zip(watched, key.watched, strict=True)) else None
+
+
+def _remember(key: _Key, match: Match) -> None:
+    """Keep a match as long as its operands live; arrays of other libraries may change in place, so those are not kept."""
+    if key.parts[1][-1] is None and sqlite_path(key.parts[1][3]) is None:
+        return  # a server's records may change at any time
+    if all(type(operand) is Tensor for operand in key.watched):
+        _memory[key.parts] = (match, [weakref.ref(operand) for operand in key.watched])
+        while len(_memory) > _REMEMBERED:
+            _memory.popitem(last=False)
+
+
+def _stamp(url: str) -> object:
+    path = sqlite_path(url) if isinstance(url, str) else None
+    return None if path is None else file_stamp(os.path.expanduser(path))

@@ -1,0 +1,274 @@
+"""``st.tune``: the space of an expression, pruned, searched, measured; the finalists in turn; the outcome to the database."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..compiler.errors import TuningError
+from ..compiler.format import Format
+from ..compiler.schedule.schedule import Schedule
+from .database import Database, open_database, studies_folder
+from .environment import code_version
+from .lookup import known_inputs, usable
+from .measure.finals import Verdict, play
+from .measure.runner import Runner, Worker
+from .measure.timing import median
+from .problem import Problem, make_problem
+from .prune import surviving_space
+from .records import Decision, Status
+from .search.space import Space
+from .search.strategy import choose_strategy
+from .settings import Budget, Settings
+from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
+
+if TYPE_CHECKING:
+    import pandas
+
+_KNOWN_FIRST = 3  # schedules that won on similar inputs, tried before the search
+_FINAL_SHARE = 0.25  # of a time budget, kept for the finals
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a campaign is, after each trial."""
+
+    phase: str  # "preparing", "searching" or "finals"
+    done: int = 0
+    planned: int = 0
+    failed: int = 0
+    best: float | None = None
+    default: float | None = None
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, eq=False)
+class TuningResult:
+    """What a campaign found.
+
+    Attributes:
+        problem: what was tuned.
+        best: the schedule to use; the default one where no other is surely faster.
+        best_time, default_time: seconds, from the finals.
+        stages: what each stage of pruning kept, {"stage", "kept", "seconds"}.
+        measured: every trial, those of earlier runs of the campaign included.
+        database: where it is recorded.
+    """
+
+    problem: Problem
+    best: Schedule
+    best_time: float
+    default_time: float
+    speedup_low: float
+    speedup_high: float
+    stages: list[dict[str, Any]]
+    measured: tuple[Trial, ...]
+    database: str
+
+    @property
+    def speedup(self) -> float:
+        return self.default_time / self.best_time
+
+    @cached_property
+    def trials(self) -> pandas.DataFrame:
+        """A table, a row a trial."""
+        import pandas
+
+        return pandas.DataFrame(as_rows(self.measured))
+
+    @property
+    def failed_trials(self) -> int:
+        return sum(trial.seconds is None for trial in self.measured)
+
+    def __repr__(self) -> str:
+        return (
+            f"TuningResult({self.problem.expression!r}: best {self.best_time:.3g} s, default {self.default_time:.3g} s, "
+            f"speedup {self.speedup:.2f}, {len(self.measured)} trials, best schedule {str(self.best)!r})"
+        )
+
+
+def tune(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    trials: int = 100,
+    time_budget: float | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    database: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+) -> TuningResult:
+    """Find the fastest schedule of an expression for these operands on this machine, and remember it.
+
+    Args:
+        expression: index notation.
+        operands: by name, as ``evaluate`` takes them.
+        output_format: of the result; None: dense.
+        trials: how many schedules to measure at most, in all runs of the same campaign together.
+        time_budget: seconds after which the search ends; None: no limit.
+        target: "cpu" or "cuda".
+        threads: exact number of threads; None: $SPARSETUNE_THREADS, or the cores that this process may use.
+        database: path or URL; None: the default one.
+        seed: of the search.
+
+    Raises:
+        SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found.
+    """
+    budget = make_budget(trials, time_budget)
+    problem = make_problem(expression, operands, output_format, target, threads)
+    with open_database(database) as store, Worker(problem.threads) as worker:
+        return tune_problem(problem, store, worker, budget, seed=seed)
+
+
+def tune_problem(
+    problem: Problem,
+    store: Database,
+    worker: Worker,
+    budget: Budget,
+    settings: Settings | None = None,
+    seed: int = 0,
+    report: Report = lambda progress: None,
+) -> TuningResult:
+    """Tune one problem with an open database and a worker; both stay open. See ``tune``."""
+    settings = settings or Settings()
+    deadline = math.inf if budget.seconds is None else time.monotonic() + (1 - _FINAL_SHARE) * budget.seconds
+    campaign = Campaign(problem, store, seed, worker.settings)
+    trials = Trials(campaign)
+    space, stages = surviving_space(problem)
+    if (finished := _finished(campaign, trials, space, stages, budget)) is not None:
+        return finished
+    report(Progress("preparing", len(trials), budget.trials))
+    with Runner(problem, worker, settings.policy) as runner:
+        runner.prepare()
+        require_default(trials, runner)
+        _search(campaign, trials, space, runner, budget, deadline, seed, report)
+        report(_progress("finals", trials, budget))
+        verdict = _finals(trials, runner, settings, budget)
+    return _result(campaign, trials, stages, _decide(campaign, verdict))
+
+
+def make_budget(trials: int, seconds: float | None) -> Budget:
+    """Return a checked budget.
+
+    Raises:
+        TuningError: a number is out of range.
+    """
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        raise TuningError(f"trials is {trials!r}: a whole number from 1 on is expected")
+    if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
+        raise TuningError(f"time_budget is {seconds!r}: a positive number of seconds is expected")
+    return Budget(trials=trials, seconds=seconds)
+
+
+def _finished(
+    campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget
+) -> TuningResult | None:
+    """Return what the campaign decided before, where there is nothing left to measure."""
+    exhausted = space.size <= len(trials) and all(space.schedule(point) in trials for point in space.points())
+    decisions = list(campaign.store.decisions(campaign=campaign.key))
+    if decisions and (exhausted or len(trials) >= budget.trials):
+        return _result(campaign, trials, stages, decisions[-1])
+    return None
+
+
+def _search(
+    campaign: Campaign, trials: Trials, space: Space, runner: Runner, budget: Budget, deadline: float, seed: int, report: Report
+) -> None:
+    """Try what is known of similar inputs, then what the strategy proposes, until the budget is spent."""
+
+    def spent() -> bool:
+        return len(trials) >= budget.trials or time.monotonic() > deadline
+
+    for schedule in _known_schedules(campaign):
+        if not spent():
+            trials.run(schedule, runner)
+    journal = studies_folder(campaign.store.url) / f"{campaign.key}.journal"
+    strategy = choose_strategy(space, budget.trials, seed, journal, campaign.key)
+    for trial in trials:
+        strategy.know(trial.schedule, trial.seconds)
+    while not spent():
+        report(_progress("searching", trials, budget))
+        proposal = strategy.ask()
+        if proposal is None:
+            break
+        strategy.tell(proposal, trials.run(proposal.schedule, runner).seconds)
+    strategy.close()
+
+
+def _known_schedules(campaign: Campaign) -> list[str]:
+    """Return the schedules that won on the nearest known inputs and are legal here."""
+    texts = dict.fromkeys(decision.schedule for _, decision in known_inputs(campaign.problem, campaign.store))
+    schedules = (usable(campaign.problem, text) for text in list(texts)[:_KNOWN_FIRST])
+    return [str(schedule) for schedule in schedules if schedule is not None]
+
+
+def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) -> Verdict:
+    """Measure the fastest trials and the default in turn."""
+    default = trials.default
+    assert default is not None
+    chosen = {trial.schedule: trial for trial in (default, *trials.fastest(settings.finalists, settings.final_margin))}
+    expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
+    if len(chosen) == 1:
+        return Verdict.uncontested(DEFAULT, expected[DEFAULT])
+
+    def run(schedule: str) -> float | None:
+        return runner.burst(schedule, max(1, round(settings.sample_seconds / expected[schedule])), expected[schedule])
+
+    seconds = settings.final_seconds if budget.seconds is None else min(settings.final_seconds, _FINAL_SHARE * budget.seconds)
+    verdict = play(list(chosen), run, DEFAULT, settings.final_rounds, complexity=_complexity, seconds=seconds)
+    if verdict is None:
+        raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
+    return verdict
+
+
+def _complexity(schedule: str) -> int:
+    return len(Schedule(schedule))
+
+
+def _decide(campaign: Campaign, verdict: Verdict) -> Decision:
+    """Record the finals and the decision."""
+    for schedule, times in verdict.times.items():
+        campaign.record("final", schedule, Status.OK, seconds=median(times), times=times)
+    problem = campaign.problem
+    decision = Decision(
+        workload=problem.workload,
+        input=problem.input,
+        campaign=campaign.key,
+        schedule=problem.to_canonical(Schedule(verdict.winner)),
+        seconds=median(verdict.times[verdict.winner]),
+        default_seconds=median(verdict.times[DEFAULT]),
+        speedup_low=verdict.against_default.low,
+        speedup_high=verdict.against_default.high,
+        environment=campaign.environment,
+        code=code_version(),
+    )
+    campaign.store.add(decision)
+    return decision
+
+
+def _result(campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], decision: Decision) -> TuningResult:
+    return TuningResult(
+        problem=campaign.problem,
+        best=campaign.problem.from_canonical(decision.schedule),
+        best_time=decision.seconds,
+        default_time=decision.default_seconds,
+        speedup_low=decision.speedup_low,
+        speedup_high=decision.speedup_high,
+        stages=stages,
+        measured=tuple(trials),
+        database=campaign.store.url,
+    )
+
+
+def _progress(phase: str, trials: Trials, budget: Budget) -> Progress:
+    best, default = trials.best, trials.default
+    return Progress(
+        phase, len(trials), budget.trials, trials.failed, best and best.seconds, default and default.seconds
+    )
