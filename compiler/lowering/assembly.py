@@ -271,8 +271,8 @@ class Assembly:
         """Return one of the two passes of an insertion whose loop is not dealt out: cursors run through it."""
         if self.counting:
             begin = [*self._local_used(), *(Declare(_cursor(entry), ZERO) for entry in self.stored)]
-            return [*begin, *steps, *(Declare(_variable(entry.total), _cursor(entry)) for entry in self.stored)]
-        return [*self._allocated(), *(SetVar(_cursor(entry), ZERO) for entry in self.stored), *steps]
+            return [*begin, Steps(tuple(steps)), *(Declare(_variable(entry.total), _cursor(entry)) for entry in self.stored)]
+        return [*self._allocated(), *(SetVar(_cursor(entry), ZERO) for entry in self.stored), Steps(tuple(steps))]
 
     def _allocated(self) -> list[Step]:
         self.inserted = True

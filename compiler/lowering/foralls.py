@@ -50,15 +50,14 @@ def _inserted(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     steps: list[Step] = []
     for phase in ("count", "fill"):
         assembly.phase = phase
-        with context.names.block():
-            if forall.tag.unit != "cpu_thread":
-                steps += assembly.pass_at_once(_loop(context, scope, forall))
-                continue
-            *before, loop = _threaded(context, scope, forall)
-            assert isinstance(loop, For)
-            length = add(subtract(loop.high, loop.low), integer(1))
-            steps += before
-            steps += assembly.counted(loop, length) if phase == "count" else assembly.filled(loop)
+        if forall.tag.unit != "cpu_thread":
+            steps += assembly.pass_at_once(_loop(context, scope, forall))
+            continue
+        *before, loop = _threaded(context, scope, forall)
+        assert isinstance(loop, For)
+        length = add(subtract(loop.high, loop.low), integer(1))
+        steps += before
+        steps += assembly.counted(loop, length) if phase == "count" else assembly.filled(loop)
     return steps
 
 

@@ -30,7 +30,7 @@ def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Ste
         case Assign():
             return settle(context, scope, kept, lambda inner: _assign(context, inner, kept))
         case Block(statements):
-            return [step for part in statements for step in context.lower(part, scope)]
+            return [Steps(tuple(steps)) for part in statements if (steps := context.lower(part, scope))]
         case Where():
             return lower_where(context, scope, kept)
         case Forall():

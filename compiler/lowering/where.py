@@ -40,7 +40,7 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
         for workspace in own:
             steps += context.held[workspace.name].prepare(context.facts[workspace.name].needs_zero)
         steps += producer
-        steps += context.lower(statement.consumer, scope)
+        steps.append(Steps(tuple(context.lower(statement.consumer, scope))))
         for workspace in own:
             steps += context.held.pop(workspace.name).clean(context.names)
             del context.stored[workspace.name]
@@ -52,7 +52,7 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
     parts = producer.statements if isinstance(producer, Block) else (producer,)
     steps: list[Step] = []
     for place, part in enumerate(parts):
-        steps += context.lower(part, scope)
+        steps.append(Steps(tuple(context.lower(part, scope))))
         later = {name for other in parts[place + 1 :] for name in targets(other)}
         for workspace in own:
             if workspace.name in targets(part) and workspace.name not in later:
