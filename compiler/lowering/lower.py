@@ -212,7 +212,8 @@ def _shared(
     if requested.format.is_dense or program.add != "+" or program.multiply != "*":
         return None
     final = [assign for assign in assignments(program.statement) if assign.target.tensor == result.tensor]
-    if len(final) != 1:
+    writers = [assign.target.tensor for assign in assignments(program.statement)]
+    if len(final) != 1 or len(set(writers)) < len(writers):
         return None
     written = {assign.target.tensor: assign.value for assign in assignments(program.statement)}
     value = final[0].value
