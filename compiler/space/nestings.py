@@ -80,6 +80,7 @@ class Nestings:
         self.workspace_modes = workspace_modes
         self.protocols = protocols
         self._alternatives: dict[Scope, tuple[Alternative[Scope], ...]] = {}
+        self._modes: dict[tuple[Scope, str], tuple[tuple[int, int, int], ...]] = {}
 
     def top(self, depth: int | None = None) -> Scope:
         """Return the scope of the whole program."""
@@ -130,8 +131,14 @@ class Nestings:
 
     def protocol_modes(self, scope: Scope, name: str) -> tuple[tuple[int, int, int], ...]:
         """Return (statement, read, mode) of the sparse modes whose coordinate is known once a loop over ``name`` is open."""
+        known = self._modes.get((scope, name))
+        if known is None:
+            known = self._modes[scope, name] = tuple(self._chosen_modes(scope, name))
+        return known
+
+    def _chosen_modes(self, scope: Scope, name: str) -> Iterator[tuple[int, int, int]]:
         given = dict(scope.given)
-        return tuple(
+        return (
             (number, place, mode)
             for number in scope.statements
             for place, indices in enumerate(self.read_indices(number, given))

@@ -1,0 +1,127 @@
+"""What expressions become where operands have their fill value: annihilation and identities of the operators.
+
+The abstract interpretation asks which statements remain when a stepped operand has no entry. The answer comes from the
+operators and fill values, not from the letters + and * (Ahrens et al., section 5.5; DESIGN 4.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
+from ...compiler.errors import ExpressionError
+from ...compiler.notation.nodes import Add, Div, Expr, Literal, Mul, Neg
+
+Number = int | float
+
+_IDENTITY: dict[str, Number] = {"+": 0, "*": 1, "min": inf, "max": -inf, "or": False, "and": True}
+_ABSORBING: dict[str, Number] = {"*": 0, "min": -inf, "max": inf, "or": True, "and": False}
+
+
+@dataclass(frozen=True)
+class Untouched(Stmt):
+    """What is left of writes to workspaces that do not happen: the workspaces are there and hold fill values."""
+
+    tensors: tuple[str, ...]
+
+
+def written(statement: Stmt) -> tuple[str, ...]:
+    """Return the tensors that a statement writes, and those that it leaves at their fill values."""
+    untouched = (name for node in walk(statement) if isinstance(node, Untouched) for name in node.tensors)
+    return tuple(dict.fromkeys((*targets(statement), *untouched)))
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """The semiring, and the fill values of tensors where they differ from the identity of its add.
+
+    Attributes:
+        add, multiply: "+", "*", "min", "max", "and" or "or".
+        fills: tensor name to fill value.
+    """
+
+    add: str = "+"
+    multiply: str = "*"
+    fills: Mapping[str, Number] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for operator in (self.add, self.multiply):
+            if operator not in _IDENTITY:
+                raise ExpressionError(f"unknown operator {operator!r}; operators are {', '.join(_IDENTITY)}")
+
+    @property
+    def zero(self) -> Number:
+        """The fill value of every tensor without another one: it is skipped in sums and annihilates products."""
+        return _IDENTITY[self.add]
+
+    def fill(self, tensor: str) -> Literal:
+        return Literal(self.fills.get(tensor, self.zero))
+
+    def simplified(self, value: Expr) -> Expr:
+        """Return an expression with constants folded; it is a Literal if no operand is left."""
+        if not value.children:
+            return value
+        value = value.rebuild(tuple(map(self.simplified, value.children)))
+        match value:
+            case Add(operands):
+                return self._folded(Add, operands, self.zero, _ABSORBING.get(self.add))
+            case Mul(operands):
+                absorbing = {self.zero, _ABSORBING.get(self.multiply, self.zero)}
+                found = next((operand for operand in operands if isinstance(operand, Literal) and operand.value in absorbing), None)
+                return found or self._folded(Mul, operands, _IDENTITY[self.multiply], None)
+            case Neg(Literal(number)):
+                return Literal(-number)
+            case Div(Literal(number), denominator) if number == self.zero and not isinstance(denominator, Literal):
+                return Literal(number)
+            case _:
+                return value
+
+    def _folded(self, kind: type[Add] | type[Mul], operands: tuple[Expr, ...], identity: Number, absorbing: Number | None) -> Expr:
+        kept = tuple(operand for operand in operands if not (isinstance(operand, Literal) and operand.value == identity))
+        if absorbing is not None and any(isinstance(operand, Literal) and operand.value == absorbing for operand in kept):
+            return Literal(absorbing)
+        if not kept:
+            return Literal(identity)
+        return kept[0] if len(kept) == 1 else kind(kept)
+
+    def live(self, statement: Stmt) -> Stmt | None:
+        """Return what of a statement remains to be executed; None if nothing does.
+
+        Places in where statements and blocks stay: what does nothing there becomes ``Untouched``, with the workspaces that
+        keep their fill values. A workspace that nothing reads is not computed.
+        """
+        match statement:
+            case Assign(target, operator, value):
+                simple = self.simplified(value)
+                unchanged = self.zero if operator == "+=" else self.fill(target.tensor).value
+                return None if isinstance(simple, Literal) and simple.value == unchanged else Assign(target, operator, simple)
+            case Forall(_, body):
+                inner = self.live(body)
+                return None if inner is None else statement.rebuild((inner,))
+            case Where(consumer, producer):
+                reader = self.live(consumer)
+                if reader is None:
+                    return None
+                names = written(producer)
+                read = {access.tensor for access in reads(reader)}.intersection(names)
+                return Where(reader, _mentioning(names, self.live(producer) if read else None))
+            case Block(statements):
+                left = tuple(self.live(inner) or Untouched(()) for inner in statements)
+                return None if all(isinstance(inner, Untouched) for inner in left) else Block(left)
+            case Untouched():
+                return statement
+            case _:
+                raise TypeError(f"cannot simplify {type(statement).__name__}")
+
+
+def _mentioning(names: tuple[str, ...], producer: Stmt | None) -> Stmt:
+    """Add the workspaces that a simplified producer does not write any more; its own places stay."""
+    if producer is None:
+        return Untouched(names)
+    missing = tuple(name for name in names if name not in written(producer))
+    if not missing:
+        return producer
+    statements = producer.statements if isinstance(producer, Block) else (producer,)
+    return Block((*statements, Untouched(missing)))

@@ -1,0 +1,204 @@
+"""The cost of one program: abstract interpretation of protocolized concrete index notation (Ahrens et al., Figure 4).
+
+Every node is visited with a guard, a predicate over the open loops that says in which iterations it runs. A loop costs one
+task for every entry of every operand that it steps through, and goes on once for every combination of operands that have
+an entry or not; an assignment costs one task for every iteration. The states of workspaces are predicates too.
+
+This is the algorithm as printed, with two repairs: loops without any stepped operand cost their dimension (Figure 2 has
+it so), and indices of loops inside the where are quantified away when a state is stored. Whether those outside are too is
+the workspace state model: "exact" keeps them, "paper" does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, transform
+from ...compiler.errors import TuningError
+from ...compiler.notation.nodes import Access, Affine, Expr
+from ...compiler.notation.nodes import transform as transform_expr
+from .algebra import Algebra, Untouched, written
+from .predicates import Predicates
+from .query import Clause, Term
+
+WORKSPACE_STATES = ("exact", "paper")
+
+
+Path = tuple[int, ...]
+"""A node of a statement: which child to take at each step from the root, as ``Stmt.children`` numbers them."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One node's cost: tasks with these indices bound, wherever the guard holds."""
+
+    path: Path
+    bound: tuple[str, ...]
+    guard: int
+
+
+@dataclass
+class _States:
+    """Predicates of workspaces over their modes, ``%0``, ``%1`` ..., and the loops around their where statements."""
+
+    predicate: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, frozenset[str]] = field(default_factory=dict)
+
+
+class Interpreter:
+    """Computes what programs cost.
+
+    Args:
+        predicates: the guards' algebra, shared by programs that are to be compared.
+        sparse: the operands that have patterns; all others are dense.
+        algebra: operators and fill values.
+        workspace_state: "exact" or "paper".
+        dense_modes: modes of sparse operands that are stored dense as they are: to step through one costs the dimension.
+    """
+
+    def __init__(
+        self,
+        predicates: Predicates,
+        sparse: frozenset[str],
+        algebra: Algebra | None = None,
+        workspace_state: str = "exact",
+        dense_modes: frozenset[tuple[str, int]] = frozenset(),
+    ) -> None:
+        if workspace_state not in WORKSPACE_STATES:
+            raise TuningError(f"unknown workspace_state {workspace_state!r}; models are {', '.join(WORKSPACE_STATES)}")
+        self.predicates = predicates
+        self.sparse = sparse
+        self.algebra = algebra or Algebra()
+        self.exact = workspace_state == "exact"
+        self.dense_modes = dense_modes
+
+    def charges(self, statement: Stmt) -> tuple[Charge, ...]:
+        """Return the cost of every node in the order of execution, a node's charge for each guard under which it runs."""
+        live = self.algebra.live(_distinct_reads(statement))
+        found = () if live is None else self._visit(live, (), (), self.predicates.true, _States())
+        return tuple(dict.fromkeys(found))
+
+    def _visit(self, node: Stmt, path: Path, bound: tuple[str, ...], guard: int, states: _States) -> Iterator[Charge]:
+        match node:
+            case Forall():
+                yield from self._loop(node, path, (*bound, node.index), guard, states)
+            case Where(consumer, producer):
+                for name in written(producer):
+                    states.predicate[name] = self.predicates.false
+                    states.outside[name] = frozenset(bound)
+                yield from self._visit(producer, (*path, 1), bound, guard, states)
+                yield from self._visit(consumer, (*path, 0), bound, guard, states)
+            case Block(statements):
+                for place, inner in enumerate(statements):
+                    yield from self._visit(inner, (*path, place), bound, guard, states)
+            case Assign(target):
+                yield Charge(path, bound, guard)
+                if target.tensor in states.predicate:
+                    self._write(target, bound, guard, states)
+            case Untouched():
+                pass
+            case _:
+                raise TypeError(f"no cost of {type(node).__name__}")
+
+    def _loop(self, loop: Forall, path: Path, bound: tuple[str, ...], guard: int, states: _States) -> Iterator[Charge]:
+        steppers = [access for access in reads(loop.body) if self._steps(access, loop.index, bound)]
+        entries = {id(access): self._entry(access, loop.index, bound, states) for access in steppers}
+        for access in steppers:
+            yield Charge(path, bound, self.predicates.conjunction(guard, entries[id(access)]))
+        if not steppers:
+            yield Charge(path, bound, guard)
+        for present in product((True, False), repeat=len(steppers)):
+            absent = [access for access, there in zip(steppers, present, strict=True) if not there]
+            inner = self.algebra.live(_without(loop.body, absent, self.algebra))
+            if inner is None:
+                continue
+            left = {id(access) for access in reads(inner)}
+            narrowed = guard
+            for access in steppers:
+                if id(access) in left:
+                    narrowed = self.predicates.conjunction(narrowed, entries[id(access)])
+            yield from self._visit(inner, (*path, 0), bound, narrowed, states)
+
+    def _steps(self, access: Access, index: str, bound: tuple[str, ...]) -> bool:
+        """Whether the loop over an index, innermost in ``bound``, iterates over entries of an operand."""
+        return any(
+            protocol == "step" and index in subscript.indices and set(subscript.indices) <= set(bound)
+            for subscript, protocol in zip(access.subscripts, access.protocols, strict=False)
+        )
+
+    def _entry(self, access: Access, index: str, bound: tuple[str, ...], states: _States) -> int:
+        """Return the predicate that an operand has an entry at the open loops' coordinates."""
+        state = states.predicate.get(access.tensor)
+        if state is None:
+            if access.tensor not in self.sparse:
+                return self.predicates.true
+            hidden = {index} if self._is_dense_step(access, index) else set()
+            return self.predicates.of_clauses(entry_clauses(access, frozenset(bound) - hidden))
+        names = {f"%{mode}": subscript.index for mode, subscript in enumerate(access.subscripts)}
+        entry = self.predicates.renamed(state, names)
+        return self.predicates.exists(entry, frozenset(names.values()) - frozenset(bound))
+
+    def _is_dense_step(self, access: Access, index: str) -> bool:
+        modes = (mode for mode, subscript in enumerate(access.subscripts) if index in subscript.indices)
+        return any((access.tensor, mode) in self.dense_modes for mode in modes)
+
+    def _write(self, target: Access, bound: tuple[str, ...], guard: int, states: _States) -> None:
+        kept = set(target.indices)
+        if self.exact:
+            kept |= states.outside[target.tensor]
+        pattern = self.predicates.exists(guard, frozenset(bound) - kept)
+        pattern = self.predicates.renamed(pattern, {subscript.index: f"%{mode}" for mode, subscript in enumerate(target.subscripts)})
+        states.predicate[target.tensor] = self.predicates.disjunction(states.predicate[target.tensor], pattern)
+
+
+def entry_clauses(access: Access, bound: frozenset[str]) -> list[Clause]:
+    """Return the conjunction that a tensor has an entry with the bound coordinates and some others.
+
+    An affine subscript becomes a variable that a clause of its own ties to its indices.
+    """
+    hidden = [name for name in access.indices if name not in bound]
+    terms: dict[str, Term] = {name: number for number, name in enumerate(hidden)}
+    clauses: list[Clause] = []
+    arguments: list[Term] = []
+    for subscript in access.subscripts:
+        if subscript.is_index:
+            arguments.append(terms.get(subscript.index, subscript.index))
+            continue
+        arguments.append(len(hidden) + len(clauses))
+        clauses.append(Clause(_affine_name(subscript), (arguments[-1], *(terms.get(name, name) for name in subscript.indices))))
+    return [*clauses, Clause(access.tensor, tuple(arguments))]
+
+
+def _affine_name(subscript: Affine) -> str:
+    """Return a predicate name that tells affine forms apart by coefficients and constant, not by their indices."""
+    parts = [f"{coefficient}*x{place}" for place, (_, coefficient) in enumerate(subscript.terms)]
+    return "=" + "+".join([*parts, str(subscript.constant)])
+
+
+def _distinct_reads(statement: Stmt) -> Stmt:
+    """Copy every access, so that reads that are written alike can be told apart by identity."""
+    return transform(
+        statement,
+        lambda node: Assign(node.target, node.operator, transform_expr(node.value, _copied)) if isinstance(node, Assign) else None,
+    )
+
+
+def _copied(value: Expr) -> Expr | None:
+    return replace(value) if isinstance(value, Access) else None
+
+
+def _without(statement: Stmt, absent: list[Access], algebra: Algebra) -> Stmt:
+    """Return a statement in which some reads have their fill values."""
+    gone = {id(access) for access in absent}
+
+    def rule(node: Stmt) -> Stmt | None:
+        if not isinstance(node, Assign):
+            return None
+        return Assign(node.target, node.operator, transform_expr(node.value, filled))
+
+    def filled(value: Expr) -> Expr | None:
+        return algebra.fill(value.tensor) if isinstance(value, Access) and id(value) in gone else None
+
+    return transform(statement, rule)
