@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from .errors import FormatError
 
@@ -162,6 +163,7 @@ def parse_format(value: Format | str | None, order: int) -> Format:
     return found
 
 
+@cache
 def _named(text: str, order: int) -> Format:
     name, _, modes_text = (part.strip().lower() for part in text.partition(";"))
     modes = _parse_modes(modes_text, text) if modes_text else None

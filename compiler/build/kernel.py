@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, SparsetuneError
-from ..loops.nodes import ArrayParameter, SizeParameter
+from ..loops.nodes import ArrayParameter
 from ..lowering.kernel_spec import KernelSpec
 from ..native.machine import available_cores
 from ..schedule.schedule import Schedule
-from ..storage import Tensor
+from ..storage.aligned import aligned_empty
+from ..storage.tensor import Tensor
 from .executable import Executable, build, interface, kernel_source
-from .operands import Operand, check_names, find_extents, prepare
+from .operands import Expected, Operand, find_extents, prepare, refuse_names
 from .results import assembled_result, dense_result, fill_of, owned_array, requested_form
 
 MOST_THREADS = 1024
@@ -61,6 +63,30 @@ class Kernel:
         """The loaded code; compiled at first use."""
         return build(self.spec, self.source)
 
+    @cached_property
+    def fill(self) -> Any:
+        """The fill value of the result: what a sparse operand does not store is taken for it."""
+        return fill_of(self.spec.result)
+
+    @cached_property
+    def assembled(self) -> tuple[Assembled, ...]:
+        """The arrays that the kernel hands over."""
+        found, sizes = [], len(self.spec.function.sizes)
+        for slot, parameter in enumerate(self.spec.function.arrays):
+            if parameter.assembled:
+                part, level = parameter.source[1], parameter.source[2] if len(parameter.source) == 3 else None
+                kind = np.dtype(self.spec.result.dtype) if part == "values" else np.dtype(f"int{8 * parameter.type.bytes}")
+                found.append(Assembled(slot, sizes + len(found), part, level, kind))
+        return tuple(found)
+
+    @cached_property
+    def _expected(self) -> tuple[Expected, ...]:
+        return tuple(Expected.of(operand, self.fill) for operand in self.spec.operands)
+
+    @cached_property
+    def _own_names(self) -> frozenset[str]:
+        return frozenset(operand.tensor for operand in self.spec.operands)
+
     def load(self, timeout: float = 120.0) -> Kernel:
         """Compile and load now, and return the kernel.
 
@@ -73,7 +99,7 @@ class Kernel:
 
     def __call__(self, /, **operands: Any) -> Any:
         threads, out = self._options(operands)
-        return self.bind_operands(operands, threads, out).once()
+        return self.bind_operands(operands, threads, out)()
 
     def bind(self, /, **operands: Any) -> BoundKernel:
         """Check and convert operands once; see ``BoundKernel``."""
@@ -82,8 +108,9 @@ class Kernel:
 
     def _options(self, operands: dict[str, Any]) -> tuple[Any, Any]:
         """Take the keywords that are no operands out of the keywords given."""
-        own = {operand.tensor for operand in self.spec.operands}
-        return tuple(operands.pop(word, None) if word not in own else None for word in ("threads", "out"))  # type: ignore[return-value]
+        threads = None if "threads" in self._own_names else operands.pop("threads", None)
+        out = None if "out" in self._own_names else operands.pop("out", None)
+        return threads, out
 
     def bind_operands(
         self, operands: Mapping[str, Any], threads: int | None = None, out: Any = None, extents: Mapping[str, int] | None = None
@@ -94,13 +121,24 @@ class Kernel:
             extents: extents of indices that no operand determines.
         """
         spec = self.spec
-        check_names(spec, operands)
-        fill = fill_of(spec.result)
-        prepared = {operand.key: prepare(operand, operands[operand.tensor], fill) for operand in spec.operands}
+        if operands.keys() != self._own_names:
+            refuse_names(spec, operands)
+        prepared = {wanted.spec.key: prepare(wanted, operands[wanted.spec.tensor]) for wanted in self._expected}
         return BoundKernel(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
 
     def __repr__(self) -> str:
         return f"Kernel({self.spec.expression!r}, schedule={self.spec.schedule!r})"
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """Where a kernel leaves one array of an assembled result: slots of its pointer and length, and what it is."""
+
+    pointer: int
+    length: int
+    part: str
+    level: int | None
+    dtype: np.dtype[Any]
 
 
 class BoundKernel:
@@ -114,22 +152,15 @@ class BoundKernel:
     def __init__(self, kernel: Kernel, operands: Mapping[str, Operand], extents: Mapping[str, int], threads: int, out: Any) -> None:
         self.kernel = kernel
         self.threads = threads
-        self._operands = operands
-        self._extents = extents
-        self._spec = kernel.spec.result
+        self._operands, self._extents, self._spec = operands, extents, kernel.spec.result
         self._function = kernel.executable.call
-        ffi = interface()
-        parameters = kernel.spec.function.arrays
-        assembled = [parameter for parameter in parameters if parameter.assembled]
-        self._sizes = ffi.new("int64_t[]", [self._size(size) for size in kernel.spec.function.sizes] + [0] * len(assembled))
+        self._assembled = kernel.assembled
         self._result, self._flat = self._make_result(out)
-        self._kept = [None if parameter.assembled else ffi.from_buffer("char[]", self._array(parameter)) for parameter in parameters]
-        self._arrays = ffi.new("void *[]", [ffi.NULL if held is None else ffi.cast("void *", held) for held in self._kept])
-        self._assembled = [
-            (slot, len(kernel.spec.function.sizes) + rank, parameter)
-            for rank, (slot, parameter) in enumerate((slot, parameter) for slot, parameter in enumerate(parameters) if parameter.assembled)
-        ]
-        self._initial = fill_of(self._spec) if self._spec.initial == "zero" else None
+        ffi, function = interface(), kernel.spec.function
+        self._sizes = ffi.new("int64_t[]", [self._size(size.source) for size in function.sizes] + [0] * len(self._assembled))
+        self._kept = [ffi.NULL if parameter.assembled else ffi.from_buffer(self._array(parameter)) for parameter in function.arrays]
+        self._arrays = ffi.new("void *[]", self._kept)
+        self._initial = kernel.fill if self._spec.initial == "zero" else None
         self._is_scalar = self._flat is not None and not self._spec.indices and out is None
         self._converts = self._spec.format != self._spec.requested
 
@@ -137,24 +168,22 @@ class BoundKernel:
         if self._initial is not None and self._flat is not None:
             self._flat.fill(self._initial)
         if self._function(self._arrays, self._sizes, self.threads):
-            self._fail()
+            expression = self.kernel.spec.expression
+            raise SparsetuneError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
         if self._is_scalar:
-            return self._flat[0]  # type: ignore[index]  # scalars are dense
+            assert self._flat is not None
+            return self._flat[0]
         if self._assembled:
             return self._assemble()
         return requested_form(self._spec, self._result) if self._converts else self._result
 
     once = __call__
 
-    def _size(self, parameter: SizeParameter) -> int:
-        match parameter.source:
-            case ("index", index):
-                return self._extents[index]
-            case (key, "length", int(level)):
-                return self._operands[key].lengths[level]
-            case (key, "extent", int(mode)):
-                return self._operands[key].shape[mode]
-        raise AssertionError(f"size parameter {parameter.name} has unknown source {parameter.source}")
+    def _size(self, source: tuple[str, str] | tuple[str, str, int]) -> int:
+        if len(source) == 2:
+            return self._extents[source[1]]
+        key, what, place = source
+        return self._operands[key].lengths[place] if what == "length" else self._operands[key].shape[place]
 
     def _make_result(self, out: Any) -> tuple[Any, NDArray[Any] | None]:
         """Return the result that every call fills, and its flat storage; nothing for results that are assembled."""
@@ -166,37 +195,29 @@ class BoundKernel:
         if spec.shares is None:
             return None, None
         pattern = self._operands[spec.shares]
-        values = np.empty(0, spec.dtype) if pattern.values.size == 0 else _like(pattern.values, spec.dtype)
+        values = aligned_empty(pattern.values.size, spec.dtype)
         shape = tuple(self._extents[index] for index in spec.indices)
-        return Tensor(shape, spec.format, pattern.levels, values, fill_of(spec)), values
+        return Tensor(shape, spec.format, pattern.levels, values, self.kernel.fill), values
 
     def _array(self, parameter: ArrayParameter) -> NDArray[Any]:
-        key, part, *level = parameter.source
-        if key == self._spec.name and part == "values":
+        key, part = parameter.source[:2]
+        level = parameter.source[2] if len(parameter.source) == 3 else None
+        if key != self._spec.name:
+            return self._operands[key].array(part, level)
+        if part == "values":
             assert self._flat is not None
             return self._flat
-        holder = self._operands[self._spec.shares] if key == self._spec.name and self._spec.shares is not None else self._operands[key]
-        return holder.array(part, level[0] if level else None)  # type: ignore[arg-type]  # levels are ints
+        assert self._spec.shares is not None
+        return self._operands[self._spec.shares].array(part, level)
 
     def _assemble(self) -> Any:
         """Take over the arrays that the kernel left in its slots."""
-        found: dict[tuple[str, int | None], NDArray[Any]] = {}
-        for slot, size, parameter in self._assembled:
-            _, part, *level = parameter.source
-            kind = np.dtype(self._spec.dtype) if part == "values" else np.dtype(f"int{8 * parameter.type.bytes}")
-            found[part, level[0] if level else None] = owned_array(self._arrays[slot], self._sizes[size], kind)  # type: ignore[index]
-        made = assembled_result(self._spec, self._extents, found)
+        found = {
+            (array.part, array.level): owned_array(self._arrays[array.pointer], self._sizes[array.length], array.dtype)
+            for array in self._assembled
+        }
+        made = assembled_result(self._spec, self._extents, found, self.kernel.fill)
         return requested_form(self._spec, made) if self._converts else made
-
-    def _fail(self) -> None:
-        expression = self.kernel.spec.expression
-        raise SparsetuneError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
-
-
-def _like(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    from ..storage.aligned import aligned_empty
-
-    return aligned_empty(values.size, dtype)
 
 
 def thread_count(threads: int | None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,15 +46,13 @@ class Operand:
         return found
 
 
-def check_names(spec: KernelSpec, given: Mapping[str, Any]) -> None:
-    """Refuse missing and unused operands.
+def refuse_names(spec: KernelSpec, given: Mapping[str, Any]) -> NoReturn:
+    """Say which operand is missing or not used.
 
     Raises:
         ExpressionError: naming the operand.
     """
     wanted = {operand.tensor for operand in spec.operands}
-    if given.keys() == wanted:
-        return
     for operand in spec.operands:
         if operand.tensor not in given:
             raise ExpressionError(f"operand '{operand.tensor}' of '{spec.expression}' is missing; give it by its name")
@@ -62,7 +60,28 @@ def check_names(spec: KernelSpec, given: Mapping[str, Any]) -> None:
     raise ExpressionError(f"operand '{extra}' is not used in '{spec.expression}'; its operands are {_listed(sorted(wanted))}")
 
 
-def prepare(spec: OperandSpec, data: Any, fill_value: Any) -> Operand:
+@dataclass(frozen=True)
+class Expected:
+    """One operand as the kernel wants it, with what is asked of every operand worked out.
+
+    Attributes:
+        fill_value: what the kernel takes entries for that are not stored.
+        plain: whether the format is dense and row-major.
+    """
+
+    spec: OperandSpec
+    dtype: np.dtype[Any]
+    fill_value: Any
+    order: int
+    plain: bool
+
+    @classmethod
+    def of(cls, spec: OperandSpec, fill_value: Any) -> Expected:
+        order = len(spec.format)
+        return cls(spec, np.dtype(spec.dtype), fill_value, order, spec.format == dense_format(order))
+
+
+def prepare(expected: Expected, data: Any) -> Operand:
     """Bring one operand into the kernel's format and dtype, without a copy where its layout allows.
 
     Raises:
@@ -70,17 +89,17 @@ def prepare(spec: OperandSpec, data: Any, fill_value: Any) -> Operand:
         DataError: its values do not fit the kernel's dtype, or what it does not store means something else here.
         FormatError: it cannot be stored in the format.
     """
-    dtype = np.dtype(spec.dtype)
-    if type(data) is np.ndarray and data.dtype == dtype and data.flags.c_contiguous and spec.format == dense_format(data.ndim):
+    spec, dtype = expected.spec, expected.dtype
+    if expected.plain and type(data) is np.ndarray and data.dtype == dtype and data.flags.c_contiguous:
         _check_order(spec, data.ndim)
-        return Operand(spec, data.shape, (), data.reshape(-1))
+        return Operand(spec, data.shape, (), data if data.ndim == 1 else data.reshape(-1))
     if isinstance(data, Tensor):
         _check_order(spec, data.order)
-        _check_fill(spec, data, fill_value)
-        stored = data if data.format == spec.format and data.dtype == dtype else _converted(spec, data, dtype, fill_value)
+        _check_fill(spec, data, expected.fill_value)
+        stored = data if data.format == spec.format and data.dtype == dtype else _converted(spec, data, dtype, expected.fill_value)
     else:
-        stored = _converted(spec, data, dtype, fill_value)
-    return Operand(spec, stored.shape, _with_widths(spec, stored), stored.values)
+        stored = _converted(spec, data, dtype, expected.fill_value)
+    return Operand(spec, stored.shape, stored.levels if expected.plain else _with_widths(spec, stored), stored.values)
 
 
 def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: Any) -> Tensor:
@@ -115,8 +134,7 @@ def _check_fill(spec: OperandSpec, data: Tensor, fill_value: Any) -> None:
 
     Zero is also what data have that know of no fill value; what they do not store is then skipped, as everywhere.
     """
-    stored_everywhere = data.format.is_dense
-    if not stored_everywhere and data.fill_value != 0 and data.fill_value != fill_value:
+    if data.fill_value != 0 and data.fill_value != fill_value and not data.format.is_dense:
         raise DataError(
             f"operand '{spec.tensor}' has fill value {data.fill_value}, but the kernel takes what is not stored for {fill_value}; "
             "convert it, or use the semiring that it was made with"
@@ -125,13 +143,10 @@ def _check_fill(spec: OperandSpec, data: Tensor, fill_value: Any) -> None:
 
 def _with_widths(spec: OperandSpec, stored: Tensor) -> tuple[LevelArrays, ...]:
     levels = stored.levels
-    if all(_has_width(arrays, bits) for arrays, bits in zip(levels, spec.widths, strict=True)):
-        return levels
-    return tuple(_cast(spec, arrays, bits) for arrays, bits in zip(levels, spec.widths, strict=True))
-
-
-def _has_width(arrays: LevelArrays, bits: int) -> bool:
-    return all(array is None or 8 * array.itemsize == bits for array in (arrays.pos, arrays.crd))
+    for arrays, bits in zip(levels, spec.widths, strict=True):
+        if (arrays.pos is not None and 8 * arrays.pos.itemsize != bits) or (arrays.crd is not None and 8 * arrays.crd.itemsize != bits):
+            return tuple(_cast(spec, arrays, bits) for arrays, bits in zip(levels, spec.widths, strict=True))
+    return levels
 
 
 def _cast(spec: OperandSpec, arrays: LevelArrays, bits: int) -> LevelArrays:

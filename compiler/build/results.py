@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..errors import DataError, ShapeError
 from ..format import LevelKind
 from ..lowering.kernel_spec import ResultSpec
-from ..storage import LevelArrays, Tensor
 from ..storage.aligned import aligned_empty
+from ..storage.tensor import LevelArrays, Tensor
 from .executable import interface, release
 from .operands import Operand
 
@@ -29,12 +29,14 @@ def dense_result(
     """
     shape = tuple(extents[index] for index in spec.indices)
     order = spec.format.order
-    stored_shape = tuple(shape[mode] for mode in order)
     dtype = np.dtype(spec.dtype)
     if out is not None:
         return out, _checked_out(out, shape, order, dtype, operands)
     flat = aligned_empty(math.prod(shape), dtype)
-    return flat.reshape(stored_shape).transpose(tuple(spec.format.level_of(mode) for mode in range(len(order)))), flat
+    if len(shape) < 2:
+        return flat.reshape(shape), flat
+    stored_shape = tuple(shape[mode] for mode in order)
+    return flat.reshape(stored_shape).transpose([order.index(mode) for mode in range(len(order))]), flat
 
 
 def _checked_out(
@@ -67,11 +69,13 @@ def owned_array(pointer: Any, length: int, dtype: np.dtype[Any]) -> NDArray[Any]
     return np.frombuffer(ffi.buffer(ffi.gc(pointer, release(), size), size), dtype)
 
 
-def assembled_result(spec: ResultSpec, extents: Mapping[str, int], arrays: Mapping[tuple[str, int | None], NDArray[Any]]) -> Tensor:
+def assembled_result(
+    spec: ResultSpec, extents: Mapping[str, int], arrays: Mapping[tuple[str, int | None], NDArray[Any]], fill_value: Any
+) -> Tensor:
     """Return the tensor around assembled arrays, given by part and level."""
     shape = tuple(extents[index] for index in spec.indices)
     levels = tuple(LevelArrays(arrays.get(("pos", level)), arrays.get(("crd", level))) for level in range(len(spec.format)))
-    return Tensor(shape, spec.format, levels, arrays["values", None], fill_of(spec))
+    return Tensor(shape, spec.format, levels, arrays["values", None], fill_value)
 
 
 def fill_of(spec: ResultSpec) -> Any:
