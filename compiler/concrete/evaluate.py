@@ -16,7 +16,7 @@ import numpy as np
 
 from ..format import Format, LevelKind
 from ..notation.nodes import Access, Add, Affine, Div, Expr, Literal, Mul, Neg, accesses
-from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, targets
+from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, reads, targets
 from .provenance import Provenance, Recovery, Relation
 
 Scalar = float | int | bool
@@ -70,7 +70,7 @@ class _Machine:
                     if all(inner.value(name) < inner.bounds(name)[1] for name in self.guarded(tuple(inner.known))):
                         self.statement(body, inner)
             case Where(consumer, producer):
-                for name in targets(producer):
+                for name in owned(statement):
                     self.allocate(name, known)
                 self.statement(producer, known)
                 self.statement(consumer, known)
@@ -121,6 +121,22 @@ class _Machine:
                 return whole
             case _:
                 raise TypeError(f"no value of {type(expr).__name__}")
+
+
+def owned(where: Where) -> tuple[str, ...]:
+    """Return the workspaces that live for a where: those its producer fills, less those of wheres inside the producer.
+
+    A where inside owns what it fills and reads; what it fills only, it fills for the one around it.
+    """
+    return tuple(name for name in targets(where.producer) if name not in _owned_inside(where.producer))
+
+
+def _owned_inside(statement: Stmt) -> frozenset[str]:
+    inside = frozenset().union(*(_owned_inside(child) for child in statement.children))
+    if not isinstance(statement, Where):
+        return inside
+    read = {access.tensor for access in reads(statement.consumer)}
+    return inside | (read & set(targets(statement.producer)))
 
 
 def _subscript(subscript: Affine, known: Recovery[int]) -> int:
