@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sparsetune.compiler.errors import ShapeError
-from sparsetune.compiler.storage import block, tensor, unblock
+from sparsetune.compiler.storage import block, unblock
+from sparsetune.compiler.storage.construct import tensor
 
 
 @pytest.mark.parametrize(("shape", "extents"), [((6, 8), (2, 4)), ((7, 5), (3, 2)), ((4,), (3,)), ((3, 4, 5), (2, 2, 2))])

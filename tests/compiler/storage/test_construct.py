@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sparsetune.compiler.errors import DataError, FormatError, ShapeError
 from sparsetune.compiler.format import Format
-from sparsetune.compiler.storage import tensor
+from sparsetune.compiler.storage.construct import tensor
 from storage_cases import stored_entries
 
 DENSE = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, -3.0]])

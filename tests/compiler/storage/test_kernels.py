@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sparsetune.compiler.storage import kernels, tensor
+from sparsetune.compiler.storage import kernels
+from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.dtypes import SUPPORTED
 from sparsetune.compiler.storage.numpy_kernels import NumpyKernels
 

@@ -85,7 +85,8 @@ def test_two_processes_at_once(cache_folder: Path) -> None:
 def test_whole_conversions_without_compiler() -> None:
     code = """
 import numpy as np
-from sparsetune.compiler.storage import kernels, tensor
+from sparsetune.compiler.storage import kernels
+from sparsetune.compiler.storage.construct import tensor
 assert kernels._native() is None
 x = np.arange(24.0).reshape(2, 3, 4)
 assert np.array_equal(tensor(x, "csf").convert("hss; 2, 0, 1").convert("coo").to_numpy(), x)

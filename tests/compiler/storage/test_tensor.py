@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.errors import DataError, FormatError, ShapeError
-from sparsetune.compiler.storage import Tensor, tensor
+from sparsetune.compiler.storage import Tensor
+from sparsetune.compiler.storage.construct import tensor
 from storage_cases import cases, formats, holds_many
 
 RNG = np.random.default_rng(1)

@@ -1,0 +1,169 @@
+/* Reading the lines of .mtx and .tns files, in parallel chunks that end with a line. */
+#include "st_text.h"
+
+#include "st_columns.h"
+#include "st_decimal.h"
+
+static inline const char *skip_blanks(const char *p) {
+  while (*p == ' ' || *p == '\t' || *p == '\r') p++;
+  return p;
+}
+
+static inline const char *next_line(const char *p, const char *end) {
+  const char *line_end = memchr(p, '\n', (size_t)(end - p));
+  return line_end ? line_end + 1 : end;
+}
+
+static inline bool is_comment(char c) { return c == '%' || c == '#'; }
+
+static inline bool ends_field(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\0'; }
+
+void st_count_entries(const char *text, int64_t chunks, int64_t *bounds, int64_t *counts, int32_t threads) {
+  const char *whole_end = text + bounds[chunks];
+  for (int64_t chunk = 1; chunk < chunks; chunk++) {
+    const char *at = text + bounds[chunk];
+    if (at > text + bounds[0] && at[-1] != '\n') bounds[chunk] = next_line(at, whole_end) - text;
+    if (bounds[chunk] < bounds[chunk - 1]) bounds[chunk] = bounds[chunk - 1];
+  }
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    const char *end = text + bounds[chunk + 1];
+    int64_t entries = 0;
+    for (const char *p = text + bounds[chunk]; p < end; p = next_line(p, end)) {
+      const char *field = skip_blanks(p);
+      entries += field < end && *field != '\n' && !is_comment(*field);
+    }
+    counts[chunk] = entries;
+  }
+}
+
+typedef struct {
+  const char *text;
+  const st_entry_layout *layout;
+  int64_t *undecided, room, *undecided_count;
+} reader;
+
+/* A whole number of at most 18 digits at *p, which is moved behind it. */
+static inline bool read_coordinate(const char **p, int64_t *coordinate) {
+  const char *at = *p;
+  int64_t number = 0;
+  while (st_is_digit(*at) && at - *p < 18) number = 10 * number + (*at++ - '0');
+  if (at == *p || !ends_field(*at)) return false;
+  *coordinate = number;
+  *p = at;
+  return true;
+}
+
+static int read_double(reader *in, const char **p, int64_t slot) {
+  double value;
+  const char *begin = *p;
+  const st_decimal_state state = st_decimal(p, in->layout->fives, &value);
+  if (state == ST_NO_NUMBER || !ends_field(**p)) return ST_BAD_VALUE;
+  ((double *)in->layout->values)[slot] = value;
+  if (state == ST_UNDECIDED) {
+    int64_t number;
+#pragma omp atomic capture
+    number = (*in->undecided_count)++;
+    if (number >= in->room) return ST_MANY_UNDECIDED;
+    in->undecided[2 * number] = slot;
+    in->undecided[2 * number + 1] = begin - in->text;
+  }
+  return ST_FINE;
+}
+
+static int read_integer(const char **p, bool is_signed, uint64_t *slot) {
+  const char *at = *p;
+  const bool negative = *at == '-';
+  if (*at == '-' || *at == '+') at++;
+  if (!st_is_digit(*at)) return ST_BAD_VALUE;
+  uint64_t number = 0;
+  bool large = false;
+  for (; st_is_digit(*at); at++) {
+    const uint64_t digit = (uint64_t)(*at - '0');
+    large |= number > (UINT64_MAX - digit) / 10;
+    number = 10 * number + digit;
+  }
+  if (!ends_field(*at)) return ST_BAD_VALUE;
+  if (is_signed) large |= number > (uint64_t)INT64_MAX + negative;
+  if (large || (negative && !is_signed && number)) return ST_TOO_LARGE;
+  *slot = negative ? 0 - number : number;
+  *p = at;
+  return ST_FINE;
+}
+
+static int read_value(reader *in, const char **p, int64_t entry) {
+  const int kind = in->layout->kind;
+  if (kind == ST_PATTERN) return ST_FINE;
+  if (kind >= ST_INTEGER) return read_integer(p, kind == ST_INTEGER, (uint64_t *)in->layout->values + entry);
+  const int parts = kind == ST_COMPLEX ? 2 : 1;
+  for (int part = 0; part < parts; part++) {
+    if (part) *p = skip_blanks(*p);
+    if (**p == '\n' || **p == '\0') return ST_TOO_FEW;
+    const int state = read_double(in, p, entry * parts + part);
+    if (state) return state;
+  }
+  return ST_FINE;
+}
+
+/* One line, whose first field is at *p; moved to its end. */
+static int read_line(reader *in, const char **p, int64_t entry, int64_t *greatest, int32_t *mode) {
+  const st_entry_layout *layout = in->layout;
+  for (*mode = 0; *mode < layout->order; ++*mode) {
+    int64_t coordinate = 0;
+    if (*mode) *p = skip_blanks(*p);
+    if (**p == '\n' || **p == '\0') return ST_TOO_FEW;
+    if (!read_coordinate(p, &coordinate)) return **p == '-' && st_is_digit((*p)[1]) ? ST_BELOW_BASE : ST_BAD_COORDINATE;
+    coordinate -= layout->base;
+    if (coordinate < 0) return ST_BELOW_BASE;
+    if (layout->extents[*mode] >= 0 && coordinate >= layout->extents[*mode]) return ST_BEYOND_EXTENT;
+    if (!layout->wide[*mode] && coordinate >= INT32_MAX) return ST_TOO_LARGE;
+    st_put(layout->columns[*mode], layout->wide[*mode], entry, coordinate);
+    if (coordinate > greatest[*mode]) greatest[*mode] = coordinate;
+  }
+  if (layout->kind != ST_PATTERN) {
+    *p = skip_blanks(*p);
+    if (**p == '\n' || **p == '\0') return ST_TOO_FEW;
+    const int state = read_value(in, p, entry);
+    if (state) return state;
+  }
+  *p = skip_blanks(*p);
+  return **p == '\n' || **p == '\0' ? ST_FINE : ST_TOO_MANY;
+}
+
+enum { MOST_MODES = 64 };
+
+st_mistake st_read_entries(const char *text, int64_t chunks, const int64_t *bounds, const int64_t *firsts,
+                           const st_entry_layout *layout, int64_t *greatest, int64_t *undecided, int64_t room,
+                           int64_t *undecided_count, int32_t threads) {
+  st_mistake mistake = {INT64_MAX, ST_FINE, 0};
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    reader in = {text, layout, undecided, room, undecided_count};
+    const char *end = text + bounds[chunk + 1];
+    int64_t entry = firsts[chunk], seen[MOST_MODES];
+    st_mistake here = {INT64_MAX, ST_FINE, 0};
+    for (int32_t mode = 0; mode < layout->order; mode++) seen[mode] = -1;
+    for (const char *p = text + bounds[chunk]; p < end; p = next_line(p, end)) {
+      p = skip_blanks(p);
+      if (p >= end || *p == '\n' || is_comment(*p)) continue;
+      here.kind = read_line(&in, &p, entry++, seen, &here.mode);
+      if (here.kind) {
+        here.place = p - text;
+        break;
+      }
+    }
+#pragma omp critical
+    {
+      if (here.place < mistake.place) mistake = here;
+      for (int32_t mode = 0; mode < layout->order; mode++)
+        if (seen[mode] > greatest[mode]) greatest[mode] = seen[mode];
+    }
+  }
+  return mistake;
+}
+
+int64_t st_count_line_ends(const char *text, int64_t place) {
+  int64_t count = 0;
+  for (int64_t at = 0; at < place; at++) count += text[at] == '\n';
+  return count;
+}

@@ -1,0 +1,53 @@
+"""Files of tensors by the ending of their name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ..compiler.errors import DataError
+from ..compiler.format import Format
+from ..compiler.storage import Tensor
+from .mtx import read_mtx
+from .npz import read_npy, read_npz
+from .tns import read_tns
+
+_TEXT: dict[str, Callable[..., Tensor]] = {".mtx": read_mtx, ".mm": read_mtx, ".ttx": read_mtx, ".tns": read_tns}
+_BINARY: dict[str, Callable[..., Tensor]] = {".npz": read_npz, ".npy": read_npy}
+ENDINGS = (*_TEXT, *(f"{ending}.gz" for ending in _TEXT), *_BINARY)
+
+
+def has_known_ending(name: str) -> bool:
+    """Return whether a name ends as the files do that can be read."""
+    return name.lower().endswith(ENDINGS)
+
+
+def stem(path: Path) -> str:
+    """Return a file's name without the endings: ``nell-2`` for ``nell-2.tns.gz``."""
+    name = path.name
+    for ending in (".gz", *_TEXT, *_BINARY):
+        if name.lower().endswith(ending):
+            name = name[: -len(ending)]
+    return name
+
+
+def read_file(path: str | os.PathLike[str], format: Format | str | None = None, index_base: int = 1) -> Tensor:
+    """Return the tensor of a .mtx (.mm, .ttx), .tns (all also .gz), .npz or .npy file.
+
+    Args:
+        path: the file.
+        format: None: csr or csf for sparse files, dense for arrays.
+        index_base: the first coordinate of text files; 1, unless they break the rule.
+
+    Raises:
+        DataError: another ending, or what the file's reader finds wrong.
+    """
+    name = os.fspath(path).lower()
+    for ending, reader in _TEXT.items():
+        if name.endswith((ending, f"{ending}.gz")):
+            return reader(path, format, index_base)
+    for ending, reader in _BINARY.items():
+        if name.endswith(ending):
+            return reader(path, format)
+    raise DataError(f"{os.fspath(path)}: files of tensors end in {', '.join((*_TEXT, *_BINARY))} (the text ones also in .gz)")

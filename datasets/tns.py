@@ -1,0 +1,68 @@
+"""FROSTT tensors (.tns, .tns.gz): one entry a line, coordinates from 1 on, then a value; with or without a header."""
+
+from __future__ import annotations
+
+import os
+
+from ..compiler.format import Format
+from ..compiler.storage import Tensor, from_entries
+from .lines import Layout, read_entries
+from .textfile import TextFile, read_text
+
+
+def read_tns(path: str | os.PathLike[str], format: Format | str | None = None, index_base: int = 1) -> Tensor:
+    """Return the tensor of a .tns file.
+
+    Without a header the first entry tells the order, and the largest coordinates the extents. A header (ParTI's) is a line
+    with the order alone, then one with the extents. Lines that begin with # or % are comments; duplicates are summed.
+
+    Args:
+        path: the file, plain or gzip.
+        format: None: csf (csr for order 2).
+        index_base: the first coordinate, 1 unless the file breaks the rule.
+
+    Raises:
+        DataError: with file and line: a line that is no entry, a coordinate out of range, or no entries to tell the order.
+    """
+    file = read_text(path)
+    begin = _next_entry(file, 0)
+    if begin >= len(file.data):
+        raise file.error("there is no entry to tell the order from")
+    words = file.line_at(begin).split()
+    extents: tuple[int | None, ...]
+    if len(words) == 1:
+        extents, begin = _read_header(file, begin)
+    else:
+        extents = (None,) * (len(words) - 1)
+    entries = read_entries(file, begin, Layout(len(extents), "real", extents, index_base))
+    shape = tuple(most + 1 if extent is None else extent for extent, most in zip(extents, entries.greatest, strict=True))
+    return from_entries(shape, entries.columns, entries.values, format)
+
+
+def _next_entry(file: TextFile, place: int) -> int:
+    while place < len(file.data):
+        end = file.next_line(place)
+        line = file.data[place:end].strip()
+        if line and line[:1] not in (b"%", b"#"):
+            break
+        place = end
+    return place
+
+
+def _read_header(file: TextFile, place: int) -> tuple[tuple[int, ...], int]:
+    order = _whole_numbers(file, place)[0]
+    second = _next_entry(file, file.next_line(place))
+    if second >= len(file.data):
+        raise file.error("the header ends after the order; the line with the extents is missing", place)
+    extents = _whole_numbers(file, second)
+    if len(extents) != order or not order:
+        raise file.error(f"the header says order {order}, but gives {len(extents)} extents", second)
+    return tuple(extents), file.next_line(second)
+
+
+def _whole_numbers(file: TextFile, place: int) -> list[int]:
+    words = file.line_at(place).split()
+    for word in words:
+        if not word.isdecimal() or not word.isascii() or len(word) > 18:
+            raise file.error(f"the header holds whole numbers, not {word[:40]!r}", place)
+    return [int(word) for word in words]
