@@ -20,7 +20,7 @@ from ..storage.aligned import aligned_empty
 from ..storage.tensor import Tensor
 from .executable import Executable, build, interface, kernel_source
 from .operands import Expected, Operand, find_extents, prepare, refuse_names
-from .results import assembled_result, dense_result, fill_of, owned_array, requested_form
+from .results import assembled_result, dense_result, fill_of, owned_array, requested_form, shared_levels
 
 MOST_THREADS = 1024
 """OpenMP's runtime ends the process when it cannot start as many threads as it is told."""
@@ -195,9 +195,10 @@ class BoundKernel:
         if spec.shares is None:
             return None, None
         pattern = self._operands[spec.shares]
-        values = aligned_empty(pattern.values.size, spec.dtype)
         shape = tuple(self._extents[index] for index in spec.indices)
-        return Tensor(shape, spec.format, pattern.levels, values, self.kernel.fill), values
+        levels, length = shared_levels(spec, pattern, shape)
+        values = aligned_empty(length, spec.dtype)
+        return Tensor(shape, spec.format, levels, values, self.kernel.fill), values
 
     def _array(self, parameter: ArrayParameter) -> NDArray[Any]:
         key, part = parameter.source[:2]

@@ -87,3 +87,17 @@ def requested_form(spec: ResultSpec, made: Tensor) -> Any:
     """Return a made result in the format that was asked for; an ndarray where that is dense."""
     converted = made.convert(spec.requested)
     return converted.to_numpy() if all(kind is LevelKind.DENSE for kind in spec.requested.levels) else converted
+
+
+def shared_levels(spec: ResultSpec, pattern: Operand, shape: tuple[int, ...]) -> tuple[tuple[LevelArrays, ...], int]:
+    """Return the levels of a result that has the pattern of an operand, and how many values it holds.
+
+    The operand's first levels are the result's too; dense levels over indices of its own may follow.
+    """
+    depth = 1 + max(level for level, kind in enumerate(spec.format.levels) if kind.stores_coordinates)
+    levels = list(pattern.levels[:depth])
+    length = pattern.lengths[depth - 1]
+    for level in range(depth, len(spec.format)):
+        levels.append(LevelArrays())
+        length *= shape[spec.format.order[level]]
+    return tuple(levels), length

@@ -29,7 +29,7 @@ LIST_MODES = 1  # sparse workspaces of more modes are hashed: a dense array over
 
 def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
     """Return producer and consumer around the workspaces that pass values between them."""
-    own = [context.workspaces[name] for name in targets(statement.producer) if name in context.workspaces and name not in context.held]
+    own = [context.workspaces[name] for name in filled(statement.producer) if name in context.workspaces and name not in context.held]
     with context.names.block():
         for workspace in own:
             context.facts[workspace.name] = StoreFacts()
@@ -45,6 +45,17 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
             steps += context.held.pop(workspace.name).clean(context.names)
             del context.stored[workspace.name]
     return [Steps(tuple(steps))]
+
+
+def filled(producer: Stmt) -> tuple[str, ...]:
+    """Return what a producer writes for its own ``where``; workspaces of nested ones live inside them."""
+    match producer:
+        case Where(consumer, _):
+            return filled(consumer)
+        case _ if producer.children:
+            return tuple(dict.fromkeys(name for child in producer.children for name in filled(child)))
+        case _:
+            return targets(producer)
 
 
 def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace]) -> list[Step]:
