@@ -18,10 +18,11 @@ from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from ..notation.printer import show
-from .arithmetic import ONE, ZERO, add, compare, every, is_constant, maximum, minimum
+from .arithmetic import ONE, ZERO, add, compare, every, integer, is_constant, maximum, minimum, subtract
 from .context import Context
 from .domain import NOWHERE, Point, points, stored
 from .levels import Level
+from .prefetching import prefetches
 from .resolve import Body, domain, named, settle, stepping_level
 from .scope import Scope, Window
 
@@ -74,7 +75,9 @@ def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
 def _range_loop(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, body: Body) -> list[Step]:
     with context.names.block():
         variable = Var(context.names.local(index), I64)
+        early = prefetches(context, scope, index, statement, tag, lambda distance: add(variable, integer(distance)))
         inside = settle(context, scope.know(index, variable).inside(index), statement, body)
+        inside = [*early, *inside] if inside else []
     return [For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
 
 
@@ -121,6 +124,7 @@ def position_loop(
             inner = settle(context, inside.at(access, above.deeper(position)), statement, body)
             if not inner:
                 return []
+            steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)
             if level.kind is LevelKind.HASHED:
                 inner = [If(compare(">=", coordinate, ZERO), Steps(tuple(inner)))]
             return [For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
@@ -130,6 +134,20 @@ def position_loop(
         skip = _skip_equal(level, end, high, coordinate)
         whole = Steps((*steps, Declare(end, add(position, ONE)), skip, *inner, SetVar(position, end)))
         return [*before, Declare(position, low), While(compare("<", position, high), whole)] if inner else []
+
+
+def _prefetched_rows(
+    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, access: Access, level: Level, position: Var
+) -> list[Step]:
+    """Prefetch by coordinates that stand further on in the level, also in the segments of later parents."""
+    if not tag.prefetch:
+        return []
+    depth = scope.place(access).depth
+    key = context.storage(access).name
+    last = subtract(context.size_parameter((key, "length", depth), f"{key}{depth + 1}_length"), ONE)
+    return prefetches(
+        context, scope, index, statement, tag, lambda distance: level.coordinate(minimum(add(position, integer(distance)), last))
+    )
 
 
 def _skip_equal(level: Level, end: Var, high: Value, coordinate: Value) -> Step:
