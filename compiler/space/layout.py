@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .grammar import Derivation
@@ -45,6 +46,23 @@ def layout_of(nestings: Nestings, scope: Scope, derivation: Derivation) -> Layou
     layout = Layout()
     layout.nest = _walk(nestings, scope, derivation, (), layout)
     return layout
+
+
+def protocolized(nestings: Nestings, scope: Scope, derivation: Derivation, protocols: Mapping[tuple[int, int, int], str]) -> Derivation:
+    """Return the derivation with the same loops and the given protocols.
+
+    Args:
+        nestings, scope: where the derivation belongs, with protocols as part of the schedules.
+        derivation: the loops; its choices are ignored.
+        protocols: step or locate for every (statement, read, mode), as in ``Layout``.
+    """
+    choices = 0
+    if isinstance(derivation.label, Loop):
+        for bit, mode in enumerate(nestings.protocol_modes(scope, derivation.label.index)):
+            choices |= (protocols[mode] == "locate") << bit
+    scopes = _continued(nestings, scope, derivation)
+    parts = (protocolized(nestings, part, tree, protocols) for part, tree in zip(scopes, derivation.parts, strict=True))
+    return Derivation(derivation.label, choices, tuple(parts))
 
 
 def _walk(nestings: Nestings, scope: Scope, derivation: Derivation, outer: tuple[str, ...], layout: Layout) -> Nest:

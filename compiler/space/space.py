@@ -60,8 +60,9 @@ class _Nested:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """A schedule of a space."""
+    """A schedule of a space; ``number`` is that of its grouping among the space's ``nestings``."""
 
+    number: int
     nestings: Nestings
     derivation: Derivation
     top: Scope
@@ -164,17 +165,19 @@ class ScheduleSpace:
         for number, nestings in enumerate(self.nestings):
             if nestings.grouping.key() != key:
                 continue
-            inner = recognised(nestings, self.top(number), program, lambda tree, number=number: self._wrapped(number, tree).program)
+            inner = recognised(nestings, self.top(number), program, lambda tree, number=number: self.wrapped(number, tree).program)
             if inner is not None and self.grammar.rank(_Nested(number, self.top(number)), inner) is not None:
-                return self._wrapped(number, inner)
+                return self.wrapped(number, inner)
         return None
 
-    def _wrapped(self, number: int, derivation: Derivation) -> Schedule:
+    def wrapped(self, number: int, derivation: Derivation) -> Schedule:
+        """Return the schedule that a derivation of the loop nests of one grouping stands for."""
         return self._schedule(Derivation(number, 0, (derivation,)))
 
     def _schedule(self, derivation: Derivation) -> Schedule:
         assert isinstance(derivation.label, int)
-        return Schedule(self.nestings[derivation.label], derivation, self.top(derivation.label), self.rules.paper_operators)
+        number = derivation.label
+        return Schedule(number, self.nestings[number], derivation, self.top(number), self.rules.paper_operators)
 
 
 class _Shallowest:

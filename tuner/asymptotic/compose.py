@@ -79,15 +79,26 @@ class Composer:
         nestings: the loop nests.
         tasks, predicates: tables, shared by all groupings of an expression.
         algebra: operators and fill values.
-        exact: the workspace state model.
         policy: which outcomes are of interest.
+        exact: the workspace state model.
+        memory: whether what workspaces store is part of the cost.
     """
 
-    def __init__(self, nestings: Nestings, tasks: TaskTable, predicates: Predicates, algebra: Algebra, exact: bool, policy: Policy) -> None:
+    def __init__(
+        self,
+        nestings: Nestings,
+        tasks: TaskTable,
+        predicates: Predicates,
+        algebra: Algebra,
+        policy: Policy,
+        exact: bool = True,
+        memory: bool = False,
+    ) -> None:
         self.nestings = nestings
         self.tasks = tasks
         self.predicates = predicates
         self.exact = exact
+        self.memory = memory
         self.policy = policy
         self.variations = Variations(nestings, algebra)
         self.grammar: Grammar[Scope] = Grammar(nestings.alternatives)
@@ -205,7 +216,7 @@ class Composer:
             for (tasks, cases, _), count in reached.items():
                 inner, places = self.part(cases, part, situation.bound)
                 for outcome, more in self.outcomes(inner).items():
-                    total = self.tasks.reduced(tasks | outcome.tasks)
+                    total = self.tasks.reduced(tasks | outcome.tasks | self._stored(part, outcome, situation.bound))
                     if self.policy.admits(total):
                         key = (total, *self.after(cases, part, places, outcome, situation))
                         following[key] = following.get(key, 0) + count * more
@@ -225,6 +236,17 @@ class Composer:
             sub = Case(variation, case.guard, self._visible(case.states, variation))
             places.append(inner.setdefault(sub, len(inner)) if variation else None)
         return Situation(part, bound, tuple(inner)), tuple(places)
+
+    def _stored(self, part: Scope, outcome: Outcome, bound: frozenset[str]) -> int:
+        """Return what the workspace that a part fills stores at one time, at most; nothing for scalars and the result."""
+        number = part.statements[-1]
+        indices = self.nestings.grouping.statements[number].carries.intersection(part.loops)
+        if not self.memory or self._result[number] or not indices:
+            return 0
+        tasks = 0
+        for state in outcome.states:
+            tasks |= self.tasks.tasks(indices, self.predicates.exists(state, bound), "memory")
+        return tasks
 
     def after(
         self, cases: tuple[Case, ...], part: Scope, places: tuple[int | None, ...], outcome: Outcome, situation: Situation
@@ -272,7 +294,7 @@ class Composer:
     ) -> Iterator[tuple[Derivation, ...]]:
         inner, places = self.part(cases, parts[0], situation.bound)
         for outcome in self.outcomes(inner):
-            total = self.tasks.reduced(tasks | outcome.tasks)
+            total = self.tasks.reduced(tasks | outcome.tasks | self._stored(parts[0], outcome, situation.bound))
             following, states = self.after(cases, parts[0], places, outcome, situation)
             if len(parts) == 1:
                 if Outcome(total, states) == wanted:

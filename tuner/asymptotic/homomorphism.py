@@ -72,5 +72,5 @@ def _cover(container: Query, contained: Query, place: int, mapped: Mapping[Term,
 
 def implies(stronger: Clauses, weaker: Clauses) -> bool:
     """Whether a conjunction implies another; named variables are the same in both, numbered ones are quantified."""
-    fixed = {term: term for one in weaker for term in one.arguments if isinstance(term, str)}
+    fixed: Mapped = {term: term for one in weaker for term in one.arguments if isinstance(term, str)}
     return find_clause_homomorphism(weaker, stronger, fixed) is not None

@@ -37,6 +37,7 @@ class Charge:
     path: Path
     bound: tuple[str, ...]
     guard: int
+    resource: str = "time"
 
 
 @dataclass
@@ -96,6 +97,8 @@ class Interpreter:
             case Assign(target):
                 yield Charge(path, bound, guard)
                 if target.tensor in states.predicate:
+                    stored = self.predicates.exists(guard, frozenset(bound) - frozenset(target.indices))
+                    yield Charge(path, target.indices, stored, "memory")
                     self._write(target, bound, guard, states)
             case Untouched():
                 pass

@@ -69,14 +69,15 @@ def show_query(query: Query, names: Mapping[tuple[str, int], str] | None = None)
         query: the query.
         names: what to call the variables in a mode of a tensor, (tensor, mode) to name; a number is appended.
     """
-    quantified = _quantified_names(query, names or {})
+    quantified = quantified_names(query, names or {})
     clauses = sorted(_show_clause(one, quantified) for one in query.clauses)
     exists = f"exists {','.join(sorted(quantified.values()))}: " if quantified else ""
     condition = f" | {exists}{' and '.join(clauses)}" if clauses else ""
     return "{(" + ",".join(query.names) + ")" + condition + "}"
 
 
-def _quantified_names(query: Query, names: Mapping[tuple[str, int], str]) -> dict[Term, str]:
+def quantified_names(query: Query, names: Mapping[tuple[str, int], str]) -> dict[Term, str]:
+    """Return what to call the variables of a query that are not in its head; see ``show_query``."""
     found: dict[Term, str] = {}
     taken = set(query.names)
     for predicate, arguments in sorted(query.clauses, key=repr):

@@ -1,0 +1,178 @@
+"""The asymptotic cost model of one expression: what programs cost, how costs compare, what of a space is undominated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...compiler.concrete.nodes import Stmt
+from ...compiler.errors import TuningError
+from ...compiler.format import Format
+from ...compiler.notation.nodes import Assignment
+from ...compiler.space.space import Schedule, ScheduleSpace
+from .algebra import Algebra
+from .compare import Comparison, compare
+from .compose import Cheapest, Composer, Outcome, Policy, Within
+from .interpret import WORKSPACE_STATES, Interpreter, Path
+from .predicates import Predicates
+from .premises import Premises, standard_premises
+from .query import TaskSet, show_task_set
+from .tasks import TaskTable
+from .vocabulary import Vocabulary
+
+
+class CostModel:
+    """Costs of the programs of one expression, in one table, so that equal costs are equal.
+
+    Args:
+        assignment: the expression.
+        formats: a format for every tensor; operands that are not all dense are sparse.
+        workspace_state: "exact" or "paper"; see ``interpret``.
+        sunk_costs, assumptions: see ``standard_premises``.
+        algebra: operators and fill values.
+        memory: whether what workspaces store counts besides time; then a cost is worse only if neither is better.
+
+    Raises:
+        TuningError: the workspace state model is unknown.
+        ExpressionError: a sunk cost or assumption cannot be read.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        formats: Mapping[str, Format],
+        workspace_state: str = "exact",
+        sunk_costs: bool | Sequence[str] = True,
+        assumptions: bool | Sequence[str] = True,
+        algebra: Algebra | None = None,
+        memory: bool = False,
+    ) -> None:
+        if workspace_state not in WORKSPACE_STATES:
+            raise TuningError(f"unknown workspace_state {workspace_state!r}; models are {', '.join(WORKSPACE_STATES)}")
+        self.algebra = algebra or Algebra()
+        self.memory = memory
+        self.exact = workspace_state == "exact"
+        self.vocabulary = Vocabulary(assignment, formats)
+        self.premises = standard_premises(self.vocabulary, sunk_costs, assumptions)
+        self.predicates = Predicates(self.premises)
+        self.tasks = TaskTable(self.predicates, self.premises, self.vocabulary)
+        sparse = frozenset(self.vocabulary.sparse)
+        self.interpreter = Interpreter(self.predicates, sparse, self.algebra, workspace_state)
+
+    @cached_property
+    def _unsunk(self) -> TaskTable:
+        """Tasks with nothing sunk, to show what a single program does."""
+        assumed = Premises((), self.premises.facts, self.premises.rules)
+        return TaskTable(self.predicates, assumed, self.vocabulary)
+
+    def cost(self, statement: Stmt) -> int:
+        """Return the cost of a protocolized program, without what is sunk, as a set of ``tasks``."""
+        return self._summed(statement, self.tasks, ("time", "memory") if self.memory else ("time",))
+
+    def task_set(self, statement: Stmt, resource: str = "time") -> TaskSet:
+        """Return all tasks of a program that no others contain, the sunk ones too."""
+        return self._unsunk.queries(self._summed(statement, self._unsunk, (resource,)))
+
+    def _summed(self, statement: Stmt, table: TaskTable, resources: tuple[str, ...]) -> int:
+        total = 0
+        for charge in self.interpreter.charges(statement):
+            if charge.resource in resources and (charge.bound or charge.resource == "time"):
+                total |= table.tasks(frozenset(charge.bound), charge.guard, charge.resource)
+        return table.reduced(total)
+
+    def node_costs(self, statement: Stmt) -> dict[Path, TaskSet]:
+        """Return the tasks of every loop and assignment, heads in the order in which the loops are open."""
+        found: dict[Path, dict] = {}
+        for charge in self.interpreter.charges(statement):
+            if charge.resource == "time":
+                node = found.setdefault(charge.path, {})
+                node.update(dict.fromkeys(self._unsunk.charged(charge.bound, charge.guard)))
+        return {path: tuple(queries) for path, queries in found.items()}
+
+    def compare(self, first: Stmt, second: Stmt) -> Comparison:
+        """Compare two programs."""
+        return compare(self.tasks.queries(self.cost(first)), self.tasks.queries(self.cost(second)), self.premises)
+
+    def show(self, tasks: TaskSet) -> str:
+        return show_task_set(tasks, self.vocabulary.display_names())
+
+    def frontier(self, space: ScheduleSpace) -> Frontier:
+        """Return the schedules of a whole space that no other schedule of it beats."""
+        return Frontier(self, space)
+
+    def listed_frontier(self, schedules: Iterable[tuple[Schedule, int]]) -> tuple[CostClass, ...]:
+        """Return the undominated ones of listed schedules, each given with a multiplicity, by cost."""
+        found: dict[int, list[tuple[Schedule, int]]] = {}
+        for schedule, multiplicity in schedules:
+            found.setdefault(self.cost(schedule.program.statement), []).append((schedule, multiplicity))
+        kept = [cost for cost in found if not any(other != cost and self.tasks.within(other, cost) for other in found)]
+        return tuple(
+            CostClass(self.tasks.queries(cost), sum(count for _, count in found[cost]), tuple(schedule for schedule, _ in found[cost]))
+            for cost in kept
+        )
+
+
+@dataclass(frozen=True)
+class CostClass:
+    """Schedules of equal cost.
+
+    Attributes:
+        tasks: the cost beyond sunk costs.
+        count: how many schedules there are.
+        schedules: they, in canonical order; listed when they are asked for.
+    """
+
+    tasks: TaskSet
+    count: int
+    schedules: Iterable[Schedule]
+
+
+class _Listed:
+    """The schedules of a space with one cost, found again whenever they are iterated over."""
+
+    def __init__(self, frontier: Frontier, outcome: Outcome) -> None:
+        self._frontier = frontier
+        self._outcome = outcome
+
+    def __iter__(self) -> Iterator[Schedule]:
+        space = self._frontier.space
+        for number, composer in self._frontier.composers.items():
+            start = composer.start(space.depth)
+            if self._outcome in composer.outcomes(start):
+                for derivation in composer.derivations(start, self._outcome):
+                    yield space.wrapped(number, derivation)
+
+
+class Frontier:
+    """The undominated schedules of a space.
+
+    Two passes over the space: the first finds the undominated costs and forgets the rest, the second counts the schedules
+    that have them. Schedules are listed only when they are asked for.
+    """
+
+    def __init__(self, model: CostModel, space: ScheduleSpace) -> None:
+        self.model = model
+        self.space = space
+        cheapest = Cheapest(model.tasks, model.predicates)
+        found = [outcome for composer in self._composers(cheapest).values() for outcome in composer.outcomes(composer.start(space.depth))]
+        costs = tuple(cheapest.settled(dict.fromkeys(found, 1)))
+        self.composers = self._composers(Within(model.tasks, [outcome.tasks for outcome in costs]))
+        self.classes = tuple(
+            CostClass(model.tasks.queries(outcome.tasks), self._count(outcome), _Listed(self, outcome)) for outcome in costs
+        )
+
+    def _composers(self, policy: Policy) -> dict[int, Composer]:
+        model = self.model
+        return {
+            number: Composer(nestings, model.tasks, model.predicates, model.algebra, policy, model.exact, model.memory)
+            for number, nestings in enumerate(self.space.nestings)
+        }
+
+    def _count(self, outcome: Outcome) -> int:
+        return sum(composer.outcomes(composer.start(self.space.depth)).get(outcome, 0) for composer in self.composers.values())
+
+    @property
+    def count(self) -> int:
+        """How many schedules are undominated, those of equal cost all counted."""
+        return sum(one.count for one in self.classes)
