@@ -123,7 +123,10 @@ class Kernel:
         spec = self.spec
         if operands.keys() != self._own_names:
             refuse_names(spec, operands)
-        prepared = {wanted.spec.key: prepare(wanted, operands[wanted.spec.tensor]) for wanted in self._expected}
+        prepared: dict[str, Operand] = {}
+        for wanted in self._expected:  # a tensor that is read at several indices comes several times
+            if wanted.spec.key not in prepared:
+                prepared[wanted.spec.key] = prepare(wanted, operands[wanted.spec.tensor])
         return BoundKernel(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
 
     def __repr__(self) -> str:

@@ -111,6 +111,8 @@ class ExpressionPrinter:
             return f"__builtin_convertvector({self.text(operand)}, {name})", PRIMARY
         if isinstance(operand, Const) and operand.value == 0 and math.copysign(1, operand.value) > 0:
             return f"({name}){{0}}", PRIMARY
+        if not kind.is_float and not isinstance(operand, (Var, Load)):
+            operand = Cast(operand, kind.element)  # C computes narrow integers as int, which no vector of them takes
         return f"{self.text(operand, 12)} - ({name}){{0}}", 12  # x - 0 is x for every x, -0.0 and NaN included
 
     def _call(self, function: str, arguments: tuple[Expr, ...], kind: Type) -> str:
