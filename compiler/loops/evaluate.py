@@ -71,9 +71,13 @@ class Evaluator:
                 return self._load(array, self.expression(index, slots, True), kind)
             case Binary():
                 return self._binary(expr, slots, wide)
-            case Unary(op, operand, _):
+            case Unary(op, operand, kind):
                 inner = self.expression(operand, slots, wide)
-                return (lambda frame: not inner(frame)) if op == "not" else (lambda frame: -inner(frame))
+                if op == "not":
+                    return lambda frame: not inner(frame)
+                if kind.is_float or wide:
+                    return lambda frame: -inner(frame)
+                return lambda frame: in_range(-inner(frame), kind)
             case Select(condition, then, otherwise):
                 test, yes, no = (self.expression(part, slots, wide) for part in (condition, then, otherwise))
                 return lambda frame: yes(frame) if test(frame) else no(frame)
@@ -190,8 +194,11 @@ def scalar(value: Any, kind: Type) -> Any:
     """Return a value as a variable of a type holds it: Python's own numbers, but numpy's for 32-bit floats."""
     if kind.lanes > 1:
         return np.full(kind.lanes, value, numpy_type(kind)) if np.ndim(value) == 0 else np.asarray(value, numpy_type(kind))
+    if kind == F32:
+        with np.errstate(over="ignore"):
+            return np.float32(value)
     if kind.is_float:
-        return np.float32(value) if kind == F32 else float(value)
+        return float(value)
     return bool(value) if kind.name == "bool" else in_range(int(value), kind)
 
 

@@ -344,7 +344,9 @@ class ArrayParameter:
 
 @dataclass(frozen=True)
 class SizeParameter:
-    """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level."""
+    """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level;
+    ("threads", "count") how many threads run.
+    """
 
     name: str
     source: tuple[str, str] | tuple[str, str, int]

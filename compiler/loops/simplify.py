@@ -17,6 +17,7 @@ import numpy as np
 from .nodes import (
     BOOL,
     F32,
+    I64,
     Binary,
     Block,
     Cast,
@@ -33,11 +34,12 @@ from .nodes import (
     Select,
     SetVar,
     Stmt,
+    Type,
     Unary,
     Var,
     While,
 )
-from .rewrite import block, is_empty, is_pure, substitute, transform, walk
+from .rewrite import block, is_empty, is_pure, substitute, transform
 
 _EMPTY = Block(())
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -67,13 +69,13 @@ def _simpler(node: Node) -> Node:
         case Binary():
             return _simpler_binary(node)
         case Unary(op, Const(value), kind):
-            return Const(not value if op == "not" else -value, kind)
+            return _folded(not value if op == "not" else -value, node, kind)
         case Unary("not", Unary("not", inner)):
             return inner
         case Cast(operand, kind) if operand.type == kind:
             return operand
         case Cast(Const(value), kind) if kind.lanes == 1:
-            return _constant(value, kind)
+            return _folded(value, node, kind)
         case Select(Const(value), then, otherwise):
             return then if value else otherwise
         case If(Const(value), then, otherwise):
@@ -89,12 +91,16 @@ def _simpler(node: Node) -> Node:
     return node
 
 
-def _constant(value: float | bool, kind: Any) -> Const:
+def _folded(value: float | bool, node: Expr, kind: Type) -> Expr:
+    """Return the constant that a node computes, or the node where it overflows (in a branch that is never taken)."""
     if kind == BOOL:
         return Const(bool(value), kind)
-    if not kind.is_float:
-        return Const(int(value), kind)
-    return Const(float(np.float32(value)) if kind == F32 else float(value), kind)
+    if kind.is_float:
+        with np.errstate(over="ignore"):
+            return Const(float(np.float32(value)) if kind == F32 else float(value), kind)
+    if not math.isfinite(value) or not -(2 ** (8 * kind.bytes - 1)) <= int(value) < 2 ** (8 * kind.bytes - 1):
+        return node
+    return Const(int(value), kind)
 
 
 # Expressions
@@ -104,7 +110,7 @@ def _simpler_binary(expr: Binary) -> Expr:
     op, left, right = expr.op, expr.left, expr.right
     if isinstance(left, Const) and isinstance(right, Const):
         folded = _fold(op, left.value, right.value, expr)
-        return expr if folded is None else _constant(folded, expr.type)
+        return expr if folded is None else _folded(folded, expr, expr.type)
     if op in ("and", "or"):
         return _simpler_logical(op, left, right, expr)
     if op in _COMPARE:
@@ -201,6 +207,8 @@ def _simpler_offset(left: Expr, offset: int, expr: Binary) -> Expr:
         left, offset = left.left, offset + (inner if left.op == "+" else -inner)
     if offset == 0:
         return _as(left, expr)
+    if abs(offset) >= 2**31 and expr.type != I64:
+        return expr
     return Binary("+" if offset > 0 else "-", left, Const(abs(offset), expr.type), expr.type)
 
 
@@ -278,6 +286,3 @@ def _without_dead_locals(body: Block) -> Block:
     return transform(body, drop)
 
 
-def uses(node: Node, name: str) -> bool:
-    """Return whether a variable is mentioned."""
-    return any(isinstance(inner, Var) and inner.name == name for inner in walk(node))

@@ -1,0 +1,65 @@
+"""Running a loop IR function both ways: interpreted, and compiled by the machine's C compiler."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sparsetune.compiler.build.executable import DECLARATIONS, interface
+from sparsetune.compiler.build.results import owned_array
+from sparsetune.compiler.codegen.c import print_c
+from sparsetune.compiler.loops.interpret import Outcome, interpret
+from sparsetune.compiler.loops.memory import numpy_type
+from sparsetune.compiler.loops.nodes import ArrayParameter, Block, Function, SizeParameter, Stmt, Type
+from sparsetune.compiler.native.library import load_source
+
+EXACT = ("-O1", "-march=native", "-ffp-contract=off")
+"""Flags under which compiled and interpreted kernels agree to the bit."""
+
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+
+
+def function(statements: Sequence[Stmt], arrays: dict[str, tuple[str, bool]], sizes: Sequence[str] = ()) -> Function:
+    """Return a kernel over arrays given as name: (element type, writable)."""
+    parameters = tuple(ArrayParameter(name, Type(kind), (name, "values"), writable) for name, (kind, writable) in arrays.items())
+    return Function("st_kernel", parameters, tuple(SizeParameter(name, ("index", name)) for name in sizes), Block(tuple(statements)))
+
+
+def run_compiled(
+    kernel: Function,
+    arrays: Sequence[NDArray[Any] | None],
+    sizes: Sequence[int] = (),
+    threads: int = 1,
+    compiler: str | None = None,
+    flags: tuple[str, ...] | None = EXACT,
+) -> dict[str, NDArray[Any]]:
+    """Compile a function as it stands, run it, and return what it published. Raises MemoryError on status 1."""
+    ffi = interface()
+    library = load_source(print_c(kernel), DECLARATIONS, compiler=compiler, flags=flags, openmp=True)
+    assembled = [parameter for parameter in kernel.arrays if parameter.assembled]
+    held = [ffi.NULL if array is None else ffi.from_buffer(array) for array in arrays]
+    pointers, lengths = ffi.new("void *[]", held), ffi.new("int64_t[]", [*sizes, *([0] * len(assembled)), 0])
+    if library.st_kernel(pointers, lengths, threads):
+        raise MemoryError
+    slots = {parameter.name: slot for slot, parameter in enumerate(kernel.arrays)}
+    return {
+        parameter.name: owned_array(pointers[slots[parameter.name]], lengths[len(sizes) + rank], numpy_type(parameter.type))
+        for rank, parameter in enumerate(assembled)
+    }
+
+
+def run_both(kernel: Function, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int] = (), **options: Any) -> Outcome:
+    """Run a function both ways on copies of the arrays, check that they agree to the bit, and leave the result in ``arrays``."""
+    copies = [None if array is None else array.copy() for array in arrays]
+    outcome = interpret(kernel, copies, sizes)
+    published = run_compiled(kernel, arrays, sizes, **options)
+    for parameter, ours, theirs in zip(kernel.arrays, arrays, copies, strict=True):
+        if parameter.writable and not parameter.assembled:
+            np.testing.assert_array_equal(ours, theirs, err_msg=parameter.name)
+    assert published.keys() == outcome.published.keys()
+    for name, array in published.items():
+        np.testing.assert_array_equal(array, outcome.published[name], err_msg=name)
+    return outcome
