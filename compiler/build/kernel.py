@@ -184,7 +184,7 @@ class BoundKernel:
 
     def _size(self, source: tuple[str, str] | tuple[str, str, int]) -> int:
         if len(source) == 2:
-            return self._extents[source[1]]
+            return self.threads if source[0] == "threads" else self._extents[source[1]]
         key, what, place = source
         return self._operands[key].lengths[place] if what == "length" else self._operands[key].shape[place]
 

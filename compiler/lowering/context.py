@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..concrete.nodes import Program, Stmt, Workspace, assignments
 from ..concrete.provenance import Provenance
@@ -20,6 +21,9 @@ from .names import Names
 from .scope import Scope
 from .semiring import Semiring
 from .workspaces import HeldWorkspace
+
+if TYPE_CHECKING:
+    from .privatize import PrivateCopies
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class Context:
         self.stored: dict[str, Stored] = {}
         self.hoisted = [Allocations()]
         self.facts: dict[str, StoreFacts] = {}
+        self.copies: dict[str, PrivateCopies] = {}
         self.held: dict[str, HeldWorkspace] = {}
         self.assembly: Assembly | None = None
         self.shares: Access | None = None

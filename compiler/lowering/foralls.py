@@ -22,6 +22,7 @@ from .arithmetic import ZERO, add, ceiling_quotient, compare, integer, load_inde
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .levels import Level, Stored
+from .privatize import with_copies
 from .resolve import Body, named, settle
 from .scope import ParallelLoop, Scope, Window
 
@@ -76,7 +77,8 @@ def _threaded(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     if not isinstance(last, For):
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): its iterations depend on one another; split the loop first")
     tag = Parallel(forall.tag.chunking, forall.tag.chunk)
-    return [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
+    loop: list[Step] = [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
+    return with_copies(context, context.result, loop) if context.result.tensor in context.copies else loop
 
 
 def _for_last(steps: list[Step]) -> list[Step]:

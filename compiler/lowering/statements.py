@@ -13,6 +13,7 @@ from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from .context import Context, StoreFacts
 from .foralls import lower_forall
+from .privatize import PRIVATE, private_copies
 from .resolve import settle
 from .restrict import restrict
 from .scope import ParallelLoop, Scope
@@ -96,7 +97,12 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     stored = context.storage(target)
     if stored.type != context.value_type:
         value = Cast(value, stored.type)
-    return [Store(stored.values, _result_position(context, scope, target), value, op, _atomic(context, scope, target, op))]
+    position = _result_position(context, scope, target)
+    race = _race(context, scope, target, op)
+    if race in PRIVATE and stored.levels == tuple(level for level in stored.levels if level.kind is LevelKind.DENSE):
+        copies = private_copies(context, target)
+        return [Store(copies.array, copies.position(position), value, op)]
+    return [Store(stored.values, position, value, op, race is not None and race != "ignore_races")]
 
 
 def _note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> None:
@@ -114,9 +120,12 @@ def _result_position(context: Context, scope: Scope, target: Access) -> Value:
     return stored.dense_position(replace(place, positions=place.positions[:depth], end=None), dict(scope.coordinates))
 
 
-def _atomic(context: Context, scope: Scope, target: Access, op: str) -> bool:
-    """Whether threads may meet at the component: a parallel loop around does not range over the target's indices alone."""
-    return bool(op) and any(meets(loop, target) for loop in scope.parallel)
+def _race(context: Context, scope: Scope, target: Access, op: str) -> str | None:
+    """Return the strategy for a component at which threads may meet, None where they cannot.
+
+    They meet where a parallel loop around does not range over the target's indices alone.
+    """
+    return next((loop.race or "atomics" for loop in scope.parallel if op and meets(loop, target)), None)
 
 
 def meets(loop: ParallelLoop, target: Access) -> bool:

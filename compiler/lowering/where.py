@@ -14,6 +14,7 @@ from .context import Context, StoreFacts
 from .levels import Stored
 from .scope import Scope
 from .workspaces import (
+    BitmapWorkspace,
     DenseWorkspace,
     HashedWorkspace,
     HeldWorkspace,
@@ -83,9 +84,11 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     for extent in extents:
         length = multiply(length, extent)
     if kind in ("registers", "dense"):
+        if asks_pattern(context, workspace.name, statement.consumer):
+            raise ScheduleError(f"workspace({workspace.name}, {kind}): its reader stores only entries; use list, bitmap or hashed")
         return _dense(context, scope, workspace, kind, extents, length, zero)
     if kind in ("list", "bitmap"):
-        return _list(context, scope, workspace, extents, length, zero)
+        return _list(context, scope, workspace, kind, extents, length, zero)
     if kind == "hashed":
         return _hashed(context, scope, workspace, extents, zero)
     raise ScheduleError(f"workspace({workspace.name}, {kind}): positions workspaces need a position loop around them")
@@ -142,7 +145,9 @@ def _dense(
     return DenseWorkspace(stored, zero, scope.guards, length, registers)
 
 
-def _list(context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], length: Value, zero: Const) -> ListWorkspace:
+def _list(
+    context: Context, scope: Scope, workspace: Workspace, kind: str, extents: tuple[Value, ...], length: Value, zero: Const
+) -> ListWorkspace:
     names, name = context.names, workspace.name
     array, marks, keys = names.permanent(f"{name}_vals"), names.permanent(f"{name}_set"), names.permanent(f"{name}_list")
     count = Var(names.permanent(f"{name}_count"), I64)
@@ -152,7 +157,10 @@ def _list(context: Context, scope: Scope, workspace: Workspace, extents: tuple[V
     context.hoist(keys, key_type, length, zero=False)
     context.hoisted[-1].before.append(Declare(count, ZERO))
     levels = key_levels(workspace.indices, extents, keys, key_type, count)
-    return ListWorkspace(Stored(name, levels, array, context.value_type), zero, scope.guards, marks, keys, key_type, count)
+    stored = Stored(name, levels, array, context.value_type)
+    if kind == "bitmap":
+        return BitmapWorkspace(stored, zero, scope.guards, marks, keys, key_type, count, length)
+    return ListWorkspace(stored, zero, scope.guards, marks, keys, key_type, count)
 
 
 def _key_type(context: Context, workspace: Workspace) -> Type:

@@ -146,6 +146,27 @@ class ListWorkspace(HeldWorkspace):
 
 
 @dataclass(frozen=True)
+class BitmapWorkspace(ListWorkspace):
+    """Marks over the whole range, from which the sorted list of keys is read off: no sorting, but a scan of the range."""
+
+    length: Value
+
+    def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
+        key = Var(names.local("key"), I64)
+        first = Steps((Store(self.marks, key, TRUE), Store(self.stored.values, key, value)))
+        again = Steps((Store(self.stored.values, key, value, op),))
+        return [Declare(key, position), If(Load(self.marks, key, BOOL), again, first)]
+
+    def mark(self, position: Value, names: Names) -> list[Step]:
+        return [Store(self.marks, position, TRUE)]
+
+    def finish(self) -> list[Step]:
+        key = Var("key", I64)
+        entry = Steps((Store(self.keys, self.count, key), SetVar(self.count, ONE, "+")))
+        return [For(key, ZERO, self.length, Steps((If(Load(self.marks, key, BOOL), entry),)))]
+
+
+@dataclass(frozen=True)
 class HashedWorkspace(HeldWorkspace):
     map: str
     keys: str
