@@ -23,6 +23,7 @@ from .notation.nodes import Assignment, Div, walk
 from .notation.parser import parse
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
+from .storage import aligned
 from .storage.construct import tensor
 from .storage.tensor import Tensor
 
@@ -43,10 +44,16 @@ CONSTANT_BOUND = 1024  # extents of dense modes up to here become compile-time c
 
 @dataclass(frozen=True)
 class Signature:
-    """What a kernel is compiled for beside expression, formats and schedule: dtype and index widths of every operand."""
+    """What a kernel is compiled for beside expression, formats and schedule.
+
+    Attributes:
+        dtypes, widths: dtype name, and bits of the index arrays of each level, of every operand.
+        wide: whether an extent needs coordinates of 64 bits.
+    """
 
     dtypes: tuple[tuple[str, str], ...]
     widths: tuple[tuple[str, tuple[int, ...]], ...]
+    wide: bool = False
 
 
 class CompiledExpression:
@@ -120,7 +127,7 @@ class CompiledExpression:
             ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
         """
         ready = {name: self._ready(name, data) for name, data in operands.items()}
-        kernel = self.kernel_for(self._signature(ready))
+        kernel = self.kernel_for(self._signature(ready, extents or {}))
         return kernel.bind_operands(ready, threads, out, {**self.extents, **(extents or {})})
 
     def _options(self, operands: dict[str, Any]) -> tuple[Any, Any]:
@@ -143,8 +150,9 @@ class CompiledExpression:
         except FormatError:
             return data
 
-    def _signature(self, operands: Mapping[str, Any]) -> Signature:
+    def _signature(self, operands: Mapping[str, Any], extents: Mapping[str, int]) -> Signature:
         dtypes, widths = [], []
+        largest = [*extents.values(), *self.extents.values(), *(size for data in operands.values() for size in getattr(data, "shape", ()))]
         for name in self._operand_names:
             data = operands.get(name)
             kind = getattr(data, "dtype", None)
@@ -152,7 +160,7 @@ class CompiledExpression:
                 kind = self.dtype or np.asarray(data).dtype if data is not None else np.dtype("float64")
             dtypes.append((name, _supported(kind, name)))
             widths.append((name, _widths(data) if isinstance(data, Tensor) else (32,) * len(self.formats[name])))
-        return Signature(tuple(dtypes), tuple(widths))
+        return Signature(tuple(dtypes), tuple(widths), max(largest, default=0) > aligned.INDEX_LIMIT)
 
     def _lowered(self, signature: Signature) -> KernelSpec:
         dtypes, widths = dict(signature.dtypes), dict(signature.widths)
@@ -163,7 +171,7 @@ class CompiledExpression:
             for name, source in self.concretized.sources.items()
         }
         form = self.formats[result.tensor]
-        wide = max((bits for found in widths.values() for bits in found), default=32)
+        wide = 64 if signature.wide else max((bits for found in widths.values() for bits in found), default=32)
         types[result.tensor] = TensorType(form, kind, (wide,) * len(form))
         return lower(
             self.concretized.program, types, result, sources=self.concretized.sources, extents=self.extents,

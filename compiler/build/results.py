@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from ..errors import DataError, ShapeError
 from ..format import LevelKind
 from ..lowering.kernel_spec import ResultSpec
+from ..storage import aligned
 from ..storage.aligned import aligned_empty
+from ..storage.convert import convert
 from ..storage.tensor import LevelArrays, Tensor
 from .executable import interface, release
 from .operands import Operand
@@ -74,8 +76,15 @@ def assembled_result(
 ) -> Tensor:
     """Return the tensor around assembled arrays, given by part and level."""
     shape = tuple(extents[index] for index in spec.indices)
-    levels = tuple(LevelArrays(arrays.get(("pos", level)), arrays.get(("crd", level))) for level in range(len(spec.format)))
+    levels = tuple(LevelArrays(_narrowed(arrays.get(("pos", level))), arrays.get(("crd", level))) for level in range(len(spec.format)))
     return Tensor(shape, spec.format, levels, arrays["values", None], fill_value)
+
+
+def _narrowed(positions: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return positions in 32 bits where they fit, as everything else that reads the tensor expects them."""
+    if positions is None or (positions.size and positions[-1] > aligned.INDEX_LIMIT):
+        return positions
+    return positions.astype(np.int32)
 
 
 def fill_of(spec: ResultSpec) -> Any:
@@ -85,7 +94,7 @@ def fill_of(spec: ResultSpec) -> Any:
 
 def requested_form(spec: ResultSpec, made: Tensor) -> Any:
     """Return a made result in the format that was asked for; an ndarray where that is dense."""
-    converted = made.convert(spec.requested)
+    converted = convert(made, spec.requested, drop_padding=False)  # computed zeros may stand in dense levels: all are entries
     return converted.to_numpy() if all(kind is LevelKind.DENSE for kind in spec.requested.levels) else converted
 
 

@@ -150,7 +150,7 @@ class Assembly:
             return before, [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
         record: list[Step] = []
         if child == level + 1:
-            record = self._stored(below.pos, below.width, below.pos_capacity, add(_cursor(entry), ONE), count)
+            record = self._stored(below.pos, I64, below.pos_capacity, add(_cursor(entry), ONE), count)
         elif self.phase == "append":
             before += self._blank_segments(level, below)
         after = If(compare(">", _cursor(below), begin), Steps((*record, *self._append(entry, coordinates[index]))))
@@ -161,7 +161,7 @@ class Assembly:
         size = self.block(level)
         start = add(multiply(_cursor(self.levels[level]), size), ONE)
         end = add(start, size)
-        return [Grow(below.pos, below.width, _variable(below.pos_capacity), end), Fill(below.pos, start, end, Const(0, below.width))]
+        return [Grow(below.pos, I64, _variable(below.pos_capacity), end), Fill(below.pos, start, end, Const(0, I64))]
 
     def _open_last(self, level: int, coordinate: Value) -> tuple[list[Step], list[Step]]:
         """The last stored level, with dense levels below: reserve their block of values, keep it if it is used."""
@@ -214,7 +214,7 @@ class Assembly:
                 Declare(crd_capacity, integer(START)),
                 Allocate(entry.crd, entry.width, crd_capacity),
                 Declare(pos_capacity, add(parents, ONE)),
-                Allocate(entry.pos, entry.width, pos_capacity, zero=True),
+                Allocate(entry.pos, I64, pos_capacity, zero=True),
             ]
         return steps
 
@@ -240,7 +240,7 @@ class Assembly:
             if level == 0:
                 steps.append(Store(entry.pos, ONE, self.total(level)))
             else:
-                steps.append(Run("scan", (ArrayRef(entry.pos, entry.width), add(parents, ONE))))
+                steps.append(Run("scan", (ArrayRef(entry.pos, I64), add(parents, ONE))))
             steps.append(Publish(f"{entry.pos}_out", entry.pos, add(parents, ONE)))
             steps.append(Publish(f"{entry.crd}_out", entry.crd, self.total(level)))
         steps.append(Publish(f"{self.values}_out", self.values, multiply(self.total(self.last), self.block(self.last))))
@@ -280,7 +280,7 @@ class Assembly:
         for level, entry in enumerate(self.levels):
             if entry.kind is LevelKind.COMPRESSED:
                 steps.append(Allocate(entry.crd, entry.width, self.total(level)))
-                steps.append(Allocate(entry.pos, entry.width, add(self.parents(level), ONE), zero=True))
+                steps.append(Allocate(entry.pos, I64, add(self.parents(level), ONE), zero=True))
         return steps
 
     def _local_used(self) -> list[Step]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..concrete.nodes import LoopTag, Stmt
+from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..format import LevelKind
 from ..loops.nodes import BOOL, I64, ArrayRef, Call, Cast, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
@@ -20,7 +20,7 @@ from ..notation.nodes import Access
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, compare, every, integer, is_constant, maximum, minimum, subtract
 from .context import Context
-from .domain import NOWHERE, Point, points, stored
+from .domain import NOWHERE, Domain, Point, points, stored, without
 from .levels import Level
 from .prefetching import prefetches
 from .resolve import Body, domain, named, settle, stepping_level
@@ -44,7 +44,7 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
 
     ``body`` is called with a scope in which the index is known and every stepped operand is resolved one level deeper.
     """
-    found = domain(context, scope, statement, index)
+    found = _ordered(context, scope, index, statement, domain(context, scope, statement, index))
     if found == NOWHERE:
         return []
     operands = stored(found)
@@ -63,6 +63,25 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
     if len(operands) == 1:
         return _single(context, scope, index, window, statement, tag, operands[0], body)
     return _merged(context, scope, index, window, statement, tag, lattice, body)
+
+
+def _ordered(context: Context, scope: Scope, index: str, statement: Stmt, found: Domain) -> Domain:
+    """Return the domain without the operands whose coordinates come unsorted where sorted ones are needed: they are located.
+
+    One that nothing else is merged with may be stepped through, unless the loop appends to a level of the result.
+    """
+    operands = stored(found)
+    unsorted = [access for access in operands if _next_kind(context, scope, access) is LevelKind.HASHED]
+    if not unsorted:
+        return found
+    appends = context.assembly is not None and context.assembly.stores(index) and context.result.tensor in targets(statement)
+    if not appends and len(points(found)) == 1 and len(unsorted) == len(operands):
+        return without(found, frozenset(unsorted[1:]))
+    return without(found, frozenset(unsorted))
+
+
+def _next_kind(context: Context, scope: Scope, access: Access) -> LevelKind:
+    return context.storage(access).levels[scope.place(access).depth].kind
 
 
 def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
@@ -239,7 +258,7 @@ def _merged(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, lattice: tuple[Point, ...], body: Body
 ) -> list[Step]:
     """While loops for the points of a lattice, the largest first."""
-    operands = tuple(access for access in _ordered(lattice))
+    operands = _met(lattice)
     steps: list[Step] = []
     with context.names.block():
         cursors = _cursors(context, scope, index, window, operands, steps)
@@ -250,7 +269,8 @@ def _merged(
     return steps
 
 
-def _ordered(lattice: tuple[Point, ...]) -> tuple[Access, ...]:
+def _met(lattice: tuple[Point, ...]) -> tuple[Access, ...]:
+    """Return the operands of a lattice in an order that does not depend on sets."""
     return tuple(sorted(frozenset().union(*lattice), key=lambda access: (show(access), access.protocols)))
 
 

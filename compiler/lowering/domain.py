@@ -66,6 +66,19 @@ def unite(parts: tuple[Domain, ...]) -> Domain:
     return kept[0] if len(kept) == 1 else Union(kept)
 
 
+def without(domain: Domain, accesses: frozenset[Access]) -> Domain:
+    """Return the domain with some operands taken to be everywhere, because they are located and not stepped through."""
+    match domain:
+        case Stored(access) if access in accesses:
+            return EVERYWHERE
+        case Intersection(parts):
+            return intersect(tuple(without(part, accesses) for part in parts))
+        case Union(parts):
+            return unite(tuple(without(part, accesses) for part in parts))
+        case _:
+            return domain
+
+
 def stored(domain: Domain) -> tuple[Access, ...]:
     """Return the operands that a domain names, in order of first appearance."""
     match domain:

@@ -10,7 +10,7 @@ from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
 from ..concrete.sharing import shared_operand
 from ..format import Format, LevelKind, parse_format
-from ..loops.nodes import ArrayParameter, ArrayRef, Fill, For, Free, Function, Load, Node, Parallel, Prefetch, Publish, Store, Var
+from ..loops.nodes import I64, ArrayParameter, ArrayRef, Fill, For, Free, Function, Load, Node, Parallel, Prefetch, Publish, Store, Var
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
@@ -233,9 +233,10 @@ def _assembly(context: Context, result: Access, kind: TensorType) -> Assembly:
     assembly = Assembly(result.tensor, kind.format, indices, extents, kind.widths, context.value_type, zero, context.names)
     for level, entry in enumerate(assembly.levels):
         if entry.crd:
-            for part, array in (("pos", entry.pos), ("crd", entry.crd)):
+            # Positions are counted in 64 bits: how many entries come is known at the end only.
+            for part, array, width in (("pos", entry.pos, I64), ("crd", entry.crd, entry.width)):
                 context.arrays[result.tensor, part, level] = ArrayParameter(
-                    f"{array}_out", entry.width, (result.tensor, part, level), writable=True, assembled=True
+                    f"{array}_out", width, (result.tensor, part, level), writable=True, assembled=True
                 )
     context.arrays[result.tensor, "values"] = ArrayParameter(
         f"{assembly.values}_out", context.value_type, (result.tensor, "values"), writable=True, assembled=True
