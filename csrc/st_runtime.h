@@ -54,6 +54,16 @@ static inline void *st_grow(void *array, int64_t *capacity, int64_t needed, size
   return memory;
 }
 
+/* Give back what an array holds beyond `length` elements. */
+static inline void *st_trim(void *array, int64_t length, size_t size) {
+  void *memory = realloc(array, st_bytes(length, size));
+  return memory ? memory : array;
+}
+
+static inline void st_zero(void *array, int64_t low, int64_t high, size_t size) {
+  if (high > low) memset((char *)array + (size_t)low * size, 0, (size_t)(high - low) * size);
+}
+
 /* The status that the threads of a parallel region share: 1 once one of them found no memory. */
 static inline void st_fail(int32_t *status) { __atomic_store_n(status, 1, __ATOMIC_RELAXED); }
 static inline bool st_failed(const int32_t *status) { return __atomic_load_n(status, __ATOMIC_RELAXED); }

@@ -49,7 +49,8 @@ class _KernelPrinter:
         assembled = [parameter.name for parameter in function.arrays if parameter.assembled]
         slots = {parameter.name: slot for slot, parameter in enumerate(function.arrays)}
         published = {name: (slots[name], len(function.sizes) + rank) for rank, name in enumerate(assembled)}
-        self.statements = StatementPrinter(self.expressions, types, self._region_parameters, published)
+        grown = frozenset(node.array for node in walk(function.body) if isinstance(node, Grow))
+        self.statements = StatementPrinter(self.expressions, types, grown, self._region_parameters, published)
 
     def source(self, heading: str) -> str:
         body = self._body()
@@ -71,7 +72,7 @@ class _KernelPrinter:
         if fails:
             printer.line("int32_t st_status = 0;")
         held = printer.declare_heap(heap_allocations((body,)))
-        printer.statement(body)
+        printer.statement(_without_last_frees(body) if fails else body)
         if fails:
             printer.lines.append(f"{end}:;")
             printer.free_heap(held)
@@ -94,6 +95,14 @@ class _KernelPrinter:
     def _region_parameters(self, loop: For) -> list[str]:
         """Declare a parallel region's parameters inside it: captured from outside they would lose their ``restrict``."""
         return self._arrays(_used_names(Block((*loop.private, replace(loop, tag=None), *loop.finish))))
+
+
+def _without_last_frees(body: Block) -> Block:
+    """Leave out what is freed at the very end: what a kernel still holds when it returns is freed in one place."""
+    statements = list(body.statements)
+    while statements and isinstance(statements[-1], Free):
+        statements.pop()
+    return Block(tuple(statements))
 
 
 def _is_parallel(node: Node) -> bool:

@@ -7,6 +7,7 @@ parallel region notes the failure, and all skip the iterations that are left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -66,6 +67,7 @@ class StatementPrinter:
         self,
         expressions: ExpressionPrinter,
         array_types: dict[str, Type],
+        grown: frozenset[str],
         region_head: Callable[[For], list[str]],
         published: dict[str, tuple[int, int]],
     ) -> None:
@@ -73,6 +75,7 @@ class StatementPrinter:
 
         Args:
             array_types: the element type of every array (or ``map``) of the kernel.
+            grown: the arrays that grow, and are trimmed before they are published.
             region_head: gives the lines that declare the parameters which a parallel region uses.
             published: slot of the pointer and slot of the length of every assembled parameter.
         """
@@ -81,6 +84,7 @@ class StatementPrinter:
         self.lines: list[str] = []
         self.depth = 1
         self._array_types = array_types
+        self._grown = grown
         self._region_head = region_head
         self._published = published
         self._regions: list[Region] = []
@@ -307,12 +311,7 @@ class StatementPrinter:
             self.line(f"st_map_free(&{self.names[name]});" if allocation.type == MAP else f"free({self.names[name]});")
 
     def _fail_unless(self, succeeded: str) -> None:
-        self.line(f"if (!{succeeded}) {{")
-        self.depth += 1
-        self.line("st_fail(&st_status);")
-        self.line(f"goto {self.region.fails_to};")
-        self.depth -= 1
-        self.line("}")
+        self.line(f"if (!{succeeded}) {{ st_fail(&st_status); goto {self.region.fails_to}; }}")
 
     def _check_maps(self, value: Expr) -> None:
         if isinstance(value, Call) and value.function == "map_insert":
@@ -340,7 +339,9 @@ class StatementPrinter:
             case Publish(parameter, array, length):
                 pointer, size = self._published[parameter]
                 name = self.names[array]
-                self.line(f"st_arrays[{pointer}] = {name};")
+                grown = array in self._grown
+                trimmed = f"st_trim({name}, {self.expressions.text(length)}, sizeof *{name})" if grown else name
+                self.line(f"st_arrays[{pointer}] = {trimmed};")
                 self.line(f"st_sizes[{size}] = {self.expressions.text(length)};")
                 self.line(f"{name} = NULL;")
 
@@ -369,19 +370,13 @@ class StatementPrinter:
 
     def _fill(self, fill: Fill) -> None:
         name = self.names[fill.array]
-        zero = isinstance(fill.value, Const) and fill.value.value == 0 and not str(fill.value.value).startswith("-")
-        if zero:
-            low, high = self.expressions.index(fill.low), self.expressions.index(fill.high)
-            start = name if low == "0" else f"{name} + {low}"
-            count = self.expressions.index(fill.high if low == "0" else Binary("-", fill.high, fill.low, I64))
-            if low == "0" and isinstance(fill.high, Const):
-                self.line(f"memset({start}, 0, {high} * sizeof *{name});")
-            else:
-                guard = f"if ({high} > {low}) "
-                self.line(f"{guard}memset({start}, 0, (size_t)({count}) * sizeof *{name});")
+        low, high = self.expressions.index(fill.low), self.expressions.index(fill.high)
+        if isinstance(fill.value, Const) and fill.value.value == 0 and math.copysign(1, fill.value.value) > 0:
+            self.line(f"st_zero({name}, {low}, {high}, sizeof *{name});")
             return
-        place = Var(self.names.own("st_k"), I64)
-        self._for(For(place, fill.low, fill.high, Store(fill.array, place, fill.value)))
+        place, end = self.names.own("st_place"), self.names.own("st_end_of_fill")
+        value = self.expressions.text(fill.value)
+        self.line(f"for (int64_t {place} = {low}, {end} = {high}; {place} < {end}; {place}++) {name}[{place}] = {value};")
 
 
 def may_fail(statement: Stmt) -> bool:
