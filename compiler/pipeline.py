@@ -126,9 +126,13 @@ class CompiledExpression:
         Raises:
             ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
         """
-        ready = {name: self._ready(name, data) for name, data in operands.items()}
-        kernel = self.kernel_for(self._signature(ready, extents or {}))
+        kernel, ready = self.specialised(operands, extents)
         return kernel.bind_operands(ready, threads, out, {**self.extents, **(extents or {})})
+
+    def specialised(self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None) -> tuple[Kernel, dict[str, Any]]:
+        """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads."""
+        ready = {name: self._ready(name, data) for name, data in operands.items()}
+        return self.kernel_for(self._signature(ready, extents or {})), ready
 
     def _options(self, operands: dict[str, Any]) -> tuple[Any, Any]:
         """Take the keywords that are no operands out of the keywords given."""
