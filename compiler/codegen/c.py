@@ -17,7 +17,7 @@ from ..loops.vectorize import vectorize
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
 from .names import NameTable
-from .statements import Region, StatementPrinter, heap_allocations, may_fail
+from .statements import Region, StatementPrinter, check_map_insertions, heap_allocations, may_fail
 
 KERNEL = "st_kernel"
 CODEGEN_VERSION = 1
@@ -37,6 +37,7 @@ def emit_c(function: Function, vector_bytes: int, heading: str = "") -> str:
 
 def print_c(function: Function, heading: str = "") -> str:
     """Print a function as it stands."""
+    check_map_insertions(function.body)
     return _KernelPrinter(function).source(heading)
 
 

@@ -318,8 +318,6 @@ class StatementPrinter:
             keys = value.arguments[0]
             assert isinstance(keys, ArrayRef)
             self._fail_unless(f"st_map_sound(&{self.names[keys.array]})")
-        elif any(isinstance(node, Call) and node.function == "map_insert" for node in walk(value)):
-            raise ValueError("map_insert may find no memory: it stands only as the whole value of a Declare or SetVar")
 
     def _memory(self, statement: Stmt) -> None:
         match statement:
@@ -382,6 +380,18 @@ class StatementPrinter:
 def may_fail(statement: Stmt) -> bool:
     """Return whether a statement may find no memory."""
     return any(_fails(node) for node in walk(statement))
+
+
+def check_map_insertions(body: Stmt) -> None:
+    """Refuse insertions into maps from where a lack of memory could not be noticed.
+
+    Raises:
+        ValueError: one stands inside another expression.
+    """
+    insertions = sum(isinstance(node, Call) and node.function == "map_insert" for node in walk(body))
+    values = [node.value for node in walk(body) if isinstance(node, Declare | SetVar)]
+    if insertions != sum(isinstance(value, Call) and value.function == "map_insert" for value in values):
+        raise ValueError("map_insert may find no memory: it stands only as the whole value of a Declare or SetVar")
 
 
 def _fails(node: Node) -> bool:
