@@ -99,9 +99,9 @@ class Format:
         return all(kind is LevelKind.DENSE for kind in self.levels)
 
     def unique(self, level: int) -> bool:
-        """Return whether a level holds each coordinate once below one parent: all but those above a singleton."""
+        """Return whether a level holds each coordinate once below one parent: all but sorted ones above a singleton."""
         above_singleton = level + 1 < len(self.levels) and self.levels[level + 1] is LevelKind.SINGLETON
-        return not (above_singleton and self.levels[level] is not LevelKind.DENSE)
+        return not (above_singleton and self.levels[level] in (LevelKind.COMPRESSED, LevelKind.SINGLETON))
 
     def level_of(self, mode: int) -> int:
         """Return the level that stores a mode."""

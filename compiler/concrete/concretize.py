@@ -17,7 +17,7 @@ from ..notation.printer import show
 from ..notation.terms import Term, terms
 from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
 from .ordering import LoopOrder, default_order
-from .sharing import shared_operand
+from .sharing import factors, shared_operand
 
 LATTICE_BOUND = 16  # iteration lattice points per loop; above it a sum goes through a workspace
 
@@ -85,6 +85,7 @@ class _Builder:
         self.names = names
         self.result = formats[target.tensor]
         self.left = tuple(target.subscripts[mode].index for mode in self.result.order)
+        self.assembled = frozenset() if self.result.is_dense else frozenset(self.left)
         self.parts = tuple(_bounded(terms(value, frozenset(self.left)), formats))
         self.conversions: dict[Access, Format] = {}
         self.workspaces: list[Workspace] = []
@@ -99,7 +100,7 @@ class _Builder:
         found = accesses(term.value)
         known = dict(self.formats)
         for access in found:
-            if _unreadable(access, known[access.tensor], term):
+            if _unreadable(access, known[access.tensor], term, self.assembled, self.formats):
                 known[access.tensor] = self.conversions[access] = _sorted_levels(known[access.tensor])
         order = default_order(found, known, self.left, (*self.left, *indices(term.value)))
         self.conversions.update(order.conversions)
@@ -169,15 +170,24 @@ class _Builder:
         return Access(workspace.name, tuple(index_subscript(name) for name in workspace.indices))
 
 
-def _unreadable(access: Access, form: Format, term: Term) -> bool:
-    """Whether an operand has hashed levels that nothing else drives: they can be located, not merged."""
+def _unreadable(access: Access, form: Format, term: Term, assembled: frozenset[str], formats: Mapping[str, Format]) -> bool:
+    """Whether an operand has hashed levels that must come sorted, since the result is appended to or they are merged.
+
+    In a product they are located while another operand is stepped through, or stepped through themselves.
+    """
     hashed = {access.subscripts[mode].index for mode, kind in zip(form.order, form.levels, strict=True) if kind is LevelKind.HASHED}
     if not hashed:
         return False
-    if not isinstance(term.value, Mul) or not all(isinstance(factor, Access) for factor in term.value.operands):
+    found = factors(term.value)
+    if found is None:
         return True
-    others = {name for factor in accesses(term.value) if factor.tensor != access.tensor for name in factor.indices}
-    return not hashed <= others
+    ordered = {
+        factor.subscripts[mode].index
+        for factor in found
+        for mode, kind in zip(formats[factor.tensor].order, formats[factor.tensor].levels, strict=True)
+        if kind in (LevelKind.COMPRESSED, LevelKind.SINGLETON)
+    }
+    return not (hashed & assembled) <= ordered
 
 
 def _sorted_levels(form: Format) -> Format:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from ..format import Format, LevelKind
 from ..notation.nodes import Access
@@ -47,11 +47,10 @@ def default_order(accesses: Sequence[Access], formats: Mapping[str, Format], lef
         if not is_sparse(form):
             continue
         order = storage_order(access, form)
-        pairs = list(pairwise(order))
-        if any(_reaches(after, later, earlier) for earlier, later in pairs):
+        if any(_reaches(after, later, earlier) for earlier, later in combinations(order, 2)):
             contradicting.append(access)
             continue
-        for earlier, later in pairs:
+        for earlier, later in pairwise(order):
             after.setdefault(earlier, set()).add(later)
     sparse = [(access, formats[access.tensor]) for access in accesses if is_sparse(formats[access.tensor])]
     sparse_first = [name for access, form in sparse for name in storage_order(access, form)]

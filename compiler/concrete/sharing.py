@@ -21,7 +21,7 @@ def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping
     """
     if result.is_dense:
         return None
-    sparse = [access for access in _factors(value) or () if not formats[access.tensor].is_dense]
+    sparse = [access for access in factors(value) or () if not formats[access.tensor].is_dense]
     if len(sparse) != 1:
         return None
     operand = sparse[0]
@@ -48,7 +48,7 @@ def shared_levels(target: Access, result: Format, operand: Access, form: Format)
     return count
 
 
-def _factors(value: Expr) -> tuple[Access, ...] | None:
+def factors(value: Expr) -> tuple[Access, ...] | None:
     """Return the accesses of a pure product (numerators only may be sparse), or None for anything with a sum."""
     match value:
         case Access():
@@ -56,17 +56,17 @@ def _factors(value: Expr) -> tuple[Access, ...] | None:
         case Literal():
             return ()
         case Neg(operand):
-            return _factors(operand)
+            return factors(operand)
         case Mul(operands):
             found: list[Access] = []
             for operand in operands:
-                inner = _factors(operand)
+                inner = factors(operand)
                 if inner is None:
                     return None
                 found.extend(inner)
             return tuple(found)
         case Div(numerator, denominator):
-            above = _factors(numerator)
+            above = factors(numerator)
             return None if above is None else above + accesses(denominator)
         case _:
             return None

@@ -12,8 +12,13 @@ from .unpack import unpack
 _ROWS = (LevelKind.DENSE, LevelKind.COMPRESSED)
 
 
-def convert(tensor: Tensor, format: Format) -> Tensor:
+def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor:
     """Return the tensor in another format; itself where it is in that format already.
+
+    Args:
+        tensor: any tensor.
+        format: of the same order.
+        drop_padding: leave out what only a dense level has put there (see ``unpack``).
 
     Raises:
         FormatError: the format has another order, or cannot hold these entries.
@@ -24,7 +29,7 @@ def convert(tensor: Tensor, format: Format) -> Tensor:
         return tensor
     if format.levels == tensor.format.levels == _ROWS and len(tensor.values):
         return _transposed(tensor, format)
-    return pack(unpack(tensor, drop_padding=True), format, tensor.fill_value)
+    return pack(unpack(tensor, drop_padding), format, tensor.fill_value)
 
 
 def _transposed(tensor: Tensor, format: Format) -> Tensor:

@@ -1,0 +1,193 @@
+"""One random case: an expression, formats, extents and data, all from one seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any
+
+import numpy as np
+from sparsetune.compiler.format import Format, dense_format
+from sparsetune.compiler.storage import Tensor
+from sparsetune.compiler.storage.construct import tensor
+
+from .expressions import INDICES, Expressions, Leaf, Style, Tree, denominators, leaves, show, show_leaf
+from .formats import random_format, storable, stored
+from .patterns import random_coordinates, random_extent, random_values
+
+SEMIRINGS = (("min", "+"), ("max", "+"), ("max", "*"), ("min", "max"), ("max", "min"), ("or", "and"))
+DTYPES = ("float32", "int64", "int32", "int8", "uint16", "bool")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What one tensor holds: entries in mode order, and the format that it is handed over in."""
+
+    shape: tuple[int, ...]
+    form: Format
+    coordinates: tuple[tuple[int, ...], ...]
+    values: np.ndarray[Any, Any]
+    fill: Any
+
+    @cached_property
+    def packed(self) -> Tensor:
+        columns = np.array(self.coordinates, np.int64).reshape(len(self.coordinates), len(self.shape)).T
+        made = tensor((columns, self.values), Format(("compressed",) * len(self.shape)), self.shape, fill_value=self.fill)
+        return made.convert(self.form)
+
+    @property
+    def given(self) -> Any:
+        """What the kernel is called with: an ndarray for row-major dense operands, else a Tensor."""
+        return self.dense if self.form == dense_format(len(self.shape)) else self.packed
+
+    @cached_property
+    def dense(self) -> np.ndarray[Any, Any]:
+        whole = np.full(self.shape, self.fill, self.values.dtype)
+        for place, value in zip(self.coordinates, self.values, strict=True):
+            whole[place] = value
+        return whole
+
+    def present(self, *, padding: bool) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return where something is stored; without ``padding`` only what the entries themselves are, unless they are the fill value."""
+        mask = np.zeros(self.shape, bool)
+        if padding:
+            for place in stored(self.coordinates, self.form, self.shape):
+                mask[place] = True
+            return mask
+        for place, value in zip(self.coordinates, self.values, strict=True):
+            mask[place] = value != self.fill
+        return mask
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that one comparison needs.
+
+    Attributes:
+        seed: makes the case again.
+        operands: by name; that of the result's name holds its initial value where the operator is ``+=``.
+        constants: extents handed to the compiler.
+        given: extents that only the caller knows.
+    """
+
+    seed: int
+    text: str
+    target: Leaf
+    tree: Tree
+    accumulates: bool
+    extents: dict[str, int]
+    operands: dict[str, Operand]
+    result_format: Format
+    constants: dict[str, int]
+    given: dict[str, int]
+    semiring: tuple[str, str]
+    dtype: np.dtype[Any]
+
+    @property
+    def formats(self) -> dict[str, Format]:
+        found = {name: operand.form for name, operand in self.operands.items()}
+        return {**found, self.target.tensor: self.result_format}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.extents[index] for index in self.target.indices)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{name}: '{form}'" for name, form in self.formats.items())
+        plus = "" if self.semiring == ("+", "*") else f" {self.semiring}"
+        types = {name: operand.values.dtype.name for name, operand in self.operands.items()}
+        return f"seed {self.seed}: {self.text} | {kinds} | {self.extents} constants {self.constants} | {types}{plus}"
+
+
+def random_case(seed: int) -> Case:
+    """Return the case of a seed."""
+    rng = Random(seed)
+    semiring = rng.choice(SEMIRINGS) if rng.random() < 0.1 else ("+", "*")
+    kinds = _dtypes(rng, semiring)
+    style = _style(kinds, semiring)
+    pool = INDICES[: rng.choices((1, 2, 3, 4, 5), (8, 27, 33, 22, 10))[0]]
+    drawn = Expressions(rng, style, pool)
+    tree = drawn.tree(rng.choices((1, 2, 3, 4), (18, 34, 28, 20))[0])
+    target = Leaf("A", tuple(rng.sample(pool, rng.randint(0, min(4, len(pool))))))
+    accumulates = rng.random() < 0.1
+    text = f"{show_leaf(target)} {'+=' if accumulates else '='} {show(tree, rng)}"
+    extents = _extents(rng, tree, target)
+    form = random_format(rng, len(target.indices)) if rng.random() < 0.75 else dense_format(len(target.indices))
+    orders = {leaf.tensor: leaf for leaf in leaves(tree)}
+    below = {leaf.tensor for leaf in denominators(tree)}
+    dtypes = {name: np.dtype(rng.choice(kinds)) for name in orders}
+    if accumulates:
+        orders[target.tensor], dtypes[target.tensor] = target, np.dtype(rng.choice(kinds))
+    dtype = np.result_type(*dtypes.values())
+    fill = fill_of(semiring, dtype)
+    operands = {
+        name: _operand(rng, leaf, extents, form if name == target.tensor else None, dtypes[name], fill, name in below, semiring)
+        for name, leaf in orders.items()
+    }
+    read = {index for leaf in leaves(tree) for index in leaf.indices} | (set(target.indices) if accumulates else set())
+    named = [index for index in dict.fromkeys((*target.indices, *(index for leaf in leaves(tree) for index in leaf.indices)))]
+    constants = {index: extents[index] for index in named if rng.random() < 0.3} if rng.random() < 0.3 else {}
+    given = {index: extents[index] for index in target.indices if index not in read}
+    return Case(seed, text, target, tree, accumulates, extents, operands, form, constants, given, semiring, dtype)
+
+
+def fill_of(semiring: tuple[str, str], dtype: np.dtype[Any]) -> Any:
+    """Return the identity of the semiring's addition in a dtype."""
+    if semiring[0] in ("+", "or"):
+        return dtype.type(0)
+    if dtype.kind == "f":
+        return dtype.type(np.inf if semiring[0] == "min" else -np.inf)
+    if dtype.kind == "b":
+        return dtype.type(semiring[0] == "min")
+    ends = np.iinfo(dtype)
+    return dtype.type(ends.max if semiring[0] == "min" else ends.min)
+
+
+def _dtypes(rng: Random, semiring: tuple[str, str]) -> tuple[str, ...]:
+    """Return the dtypes that operands are drawn from."""
+    if semiring == ("or", "and"):
+        return ("bool",)
+    if semiring != ("+", "*") or rng.random() < 0.65:
+        return ("float64",)
+    one = rng.choice(DTYPES)
+    return (one,) if rng.random() < 0.6 else (one, "float64" if rng.random() < 0.4 else rng.choice(("float32", "int32", "int64")))
+
+
+def _style(kinds: tuple[str, ...], semiring: tuple[str, str]) -> Style:
+    floats = all(kind.startswith("float") for kind in kinds)
+    ring = semiring == ("+", "*")
+    return Style("bool" not in kinds and ring, floats and ring, floats, "bool" not in kinds)
+
+
+def _extents(rng: Random, tree: Tree, target: Leaf) -> dict[str, int]:
+    """Return extents; indices that stand in one mode of one tensor in two accesses have the same."""
+    leader = {index: index for leaf in (target, *leaves(tree)) for index in leaf.indices}
+
+    def find(index: str) -> str:
+        while leader[index] != index:
+            index = leader[index]
+        return index
+
+    first: dict[str, Leaf] = {target.tensor: target}
+    for leaf in leaves(tree):
+        for left, right in zip(first.setdefault(leaf.tensor, leaf).indices, leaf.indices, strict=True):
+            leader[find(left)] = find(right)
+    drawn = {index: random_extent(rng, len(leader)) for index in leader}
+    return {index: drawn[find(index)] for index in leader}
+
+
+def _operand(
+    rng: Random, leaf: Leaf, extents: dict[str, int], form: Format | None, dtype: np.dtype[Any], fill: Any, below: bool,
+    semiring: tuple[str, str],
+) -> Operand:  # fmt: skip
+    """Draw an operand; what stands below a division line is dense and positive, so that no quotient depends on rounding."""
+    shape = tuple(extents[index] for index in leaf.indices)
+    if below:
+        chosen = Format(("dense",) * len(shape), form.order if form is not None else None)
+        places = list(np.ndindex(shape))
+    else:
+        chosen = random_format(rng, len(shape)) if form is None else form
+        places = storable(random_coordinates(rng, shape), chosen) if shape else [()]
+    positive = below or semiring == ("max", "*")
+    return Operand(shape, chosen, tuple(places), random_values(rng, len(places), dtype, positive=positive), dtype.type(fill))

@@ -1,0 +1,107 @@
+"""Runs a case and says what is wrong with its result, if anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sparsetune.compiler.build.kernel import BoundKernel, Kernel
+from sparsetune.compiler.errors import FormatError
+from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.storage import Tensor
+from storage_cases import stored_entries
+
+from .cases import Case
+from .formats import one_coordinate_levels, pads, storable, stored
+from .oracle import Expected, expected
+
+
+def compiled(case: Case) -> tuple[CompiledExpression, Kernel]:
+    """Return the compiled expression of a case, and the kernel for its operands, not built yet."""
+    made = compile_kernel(case.text, case.formats, case.constants, semiring=None if case.semiring == ("+", "*") else case.semiring)
+    return made, made.specialised({name: operand.given for name, operand in case.operands.items()}, case.given)[0]
+
+
+def bound(case: Case, made: CompiledExpression) -> BoundKernel:
+    return made.bind_operands({name: operand.given for name, operand in case.operands.items()}, 1, None, case.given)
+
+
+def converted(made: CompiledExpression) -> frozenset[str]:
+    """Return the names of the operands that the kernel reads in another format."""
+    names = {text.partition("(")[0] for text, _ in made.concretized.program.conversions}
+    return frozenset(made.concretized.sources[name] for name in names)
+
+
+def fault(case: Case, made: CompiledExpression) -> str | None:
+    """Run a case whose kernel has been built; return what is wrong with the result, or None."""
+    before = {name: _arrays(operand.given) for name, operand in case.operands.items()}
+    wanted = expected(case, converted(made))
+    try:
+        result = bound(case, made).once()
+    except FormatError:
+        return None if unstorable(case, wanted) else "refused, although the format holds the result"
+    if unstorable(case, wanted):
+        return "not refused, although the format cannot hold the result"
+    if any(_changed(before[name], _arrays(operand.given)) for name, operand in case.operands.items()):
+        return "an operand was changed"
+    return judge(case, wanted, result)
+
+
+def unstorable(case: Case, wanted: Expected) -> bool:
+    """Whether singleton levels of the result's format would need several coordinates below one parent."""
+    if not one_coordinate_levels(case.result_format):
+        return False
+    entries = [tuple(map(int, place)) for place in np.argwhere(wanted.most)]
+    return len(storable(entries, case.result_format)) < len(entries)
+
+
+def judge(case: Case, wanted: Expected, result: Any) -> str | None:
+    """Return what is wrong with a result, or None."""
+    if isinstance(result, Tensor) == case.result_format.is_dense:
+        return f"the result is a {type(result).__name__}"
+    if result.shape != case.shape:
+        return f"the result has shape {result.shape}, not {case.shape}"
+    if result.dtype != case.dtype:
+        return f"the result has dtype {result.dtype}, not {case.dtype}"
+    dense = result
+    if isinstance(result, Tensor):
+        if result.format != case.result_format:
+            return f"the result has format {result.format}"
+        try:
+            entries = stored_entries(result)
+        except AssertionError as error:
+            return f"level arrays: {error}"
+        found = set(entries)
+        least, most = (set(map(tuple, np.argwhere(mask).tolist())) for mask in (wanted.least, wanted.most))
+        form = case.result_format
+        least, most = stored(least, form, case.shape), stored(most, form, case.shape)
+        if not least <= found <= most:
+            return f"pattern: missing {sorted(least - found)[:5]}, too many {sorted(found - most)[:5]}, of {len(most)}"
+        dense = result.to_numpy()
+    return _off(np.asarray(dense), wanted)
+
+
+def _off(found: np.ndarray[Any, Any], wanted: Expected) -> str | None:
+    with np.errstate(all="ignore"):
+        near = np.abs(found.astype(float) - wanted.values.astype(float)) <= wanted.error if found.dtype.kind == "f" else False
+        same = (found == wanted.values) | near
+    if found.dtype.kind == "f":
+        same |= np.isnan(found) & np.isnan(wanted.values)
+    if np.all(same):
+        return None
+    place = tuple(np.argwhere(~np.asarray(same))[0].tolist())
+    return f"value at {place}: {found[place]}, not {wanted.values[place]} ({np.count_nonzero(~same)} of {found.size} wrong)"
+
+
+def _arrays(operand: Any) -> list[np.ndarray[Any, Any]]:
+    if not isinstance(operand, Tensor):
+        return [operand.copy()]
+    parts = [operand.values, *(array for level in operand.levels for array in (level.pos, level.crd) if array is not None)]
+    return [part.copy() for part in parts]
+
+
+def _changed(before: list[np.ndarray[Any, Any]], after: list[np.ndarray[Any, Any]]) -> bool:
+    return any(not np.array_equal(left, right, equal_nan=left.dtype.kind == "f") for left, right in zip(before, after, strict=True))
+
+
+__all__ = ["bound", "compiled", "converted", "fault", "judge", "pads"]

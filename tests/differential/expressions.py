@@ -1,0 +1,183 @@
+"""Random expressions of index notation: trees of their own, so that parser, distribution and lowering are all under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import TypeAlias
+
+INDICES = ("i", "j", "k", "l", "m")
+SUM, PRODUCT, ATOM = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor read at plain indices; an index that repeats reads a diagonal."""
+
+    tensor: str
+    indices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Constant:
+    value: int | float
+
+
+@dataclass(frozen=True)
+class Minus:
+    operand: Tree
+
+
+@dataclass(frozen=True)
+class Sum:
+    """``left + right``, or ``left - right``."""
+
+    left: Tree
+    right: Tree
+    negative: bool = False
+
+
+@dataclass(frozen=True)
+class Product:
+    left: Tree
+    right: Tree
+
+
+@dataclass(frozen=True)
+class Quotient:
+    left: Tree
+    right: Tree
+
+
+Tree: TypeAlias = Leaf | Constant | Minus | Sum | Product | Quotient
+
+
+def leaves(tree: Tree) -> Iterator[Leaf]:
+    """Yield the accesses of a tree, left to right."""
+    match tree:
+        case Leaf():
+            yield tree
+        case Minus(operand):
+            yield from leaves(operand)
+        case Sum(left, right) | Product(left, right) | Quotient(left, right):
+            yield from leaves(left)
+            yield from leaves(right)
+
+
+def denominators(tree: Tree) -> Iterator[Leaf]:
+    """Yield the accesses that stand somewhere below a division line."""
+    match tree:
+        case Minus(operand):
+            yield from denominators(operand)
+        case Quotient(left, right):
+            yield from denominators(left)
+            yield from leaves(right)
+        case Sum(left, right) | Product(left, right):
+            yield from denominators(left)
+            yield from denominators(right)
+
+
+def show_leaf(leaf: Leaf) -> str:
+    return f"{leaf.tensor}({','.join(leaf.indices)})" if leaf.indices else leaf.tensor
+
+
+def show(tree: Tree, rng: Random, above: int = SUM) -> str:
+    """Return the text of a tree, with the parentheses that it needs and some that it does not."""
+    match tree:
+        case Leaf():
+            text, own = show_leaf(tree), ATOM
+        case Constant(value):
+            text, own = repr(value), ATOM
+        case Minus(operand):
+            text, own = f"-{show(operand, rng, ATOM)}", PRODUCT
+        case Sum(left, right, negative):
+            text, own = f"{show(left, rng, SUM)} {'-' if negative else '+'} {show(right, rng, PRODUCT)}", SUM
+        case Product(left, right):
+            text, own = f"{show(left, rng, PRODUCT)} * {show(right, rng, ATOM)}", PRODUCT
+        case Quotient(left, right):
+            text, own = f"{show(left, rng, PRODUCT)} / {show(right, rng, ATOM)}", PRODUCT
+    return f"({text})" if own < above or rng.random() < 0.08 else text
+
+
+@dataclass(frozen=True)
+class Style:
+    """What may occur in an expression.
+
+    Attributes:
+        negation: differences and unary minus (bool and most semirings have none).
+        division: quotients (values are floating-point).
+        fractions: constants that are no integers.
+        constants: numeric constants at all.
+    """
+
+    negation: bool = True
+    division: bool = True
+    fractions: bool = True
+    constants: bool = True
+
+
+class Expressions:
+    """Draws trees over some indices; one generator an expression, since it remembers the tensors it has named."""
+
+    def __init__(self, rng: Random, style: Style, pool: tuple[str, ...]) -> None:
+        self.rng = rng
+        self.style = style
+        self.pool = pool
+        self.orders: dict[str, int] = {}
+
+    def tree(self, count: int, below_line: bool = False) -> Tree:
+        """Return a tree with ``count`` accesses."""
+        rng, style = self.rng, self.style
+        if count == 1:
+            return self._decorated(self._leaf(below_line))
+        split = rng.randint(1, count - 1)
+        draw = rng.random()
+        if draw < 0.05 and style.division and not below_line:
+            return Quotient(self.tree(split), self._denominator(count - split))
+        left, right = self.tree(split, below_line), self.tree(count - split, below_line)
+        if draw < 0.55:
+            made: Tree = Product(left, right)
+        else:
+            made = Sum(left, right, style.negation and not below_line and draw < 0.7)
+        return Minus(made) if style.negation and not below_line and rng.random() < 0.04 else made
+
+    def _denominator(self, count: int) -> Tree:
+        tree = self.tree(count, below_line=True)
+        return Sum(Constant(2), Product(tree, tree)) if self.rng.random() < 0.3 else tree
+
+    def _decorated(self, leaf: Leaf) -> Tree:
+        """Return the access, sometimes with a sign or a constant."""
+        rng, style = self.rng, self.style
+        draw = rng.random()
+        if draw < 0.06 and style.negation:
+            return Minus(leaf)
+        if draw < 0.16 and style.constants:
+            constant = Constant(rng.choice((2, 3, 1.5, 0.25) if style.fractions else (2, 3)))
+            kinds = ("left", "right", "sum", "over") if style.division else ("left", "right", "sum")
+            match rng.choice(kinds):
+                case "left":
+                    return Product(constant, leaf)
+                case "right":
+                    return Product(leaf, constant)
+                case "over":
+                    return Quotient(leaf, constant)
+                case _:
+                    return Sum(leaf, constant) if rng.random() < 0.3 else leaf
+        return leaf
+
+    def _leaf(self, below_line: bool) -> Leaf:
+        rng = self.rng
+        known = [name for name in self.orders if not below_line]
+        if known and rng.random() < 0.2:
+            tensor = rng.choice(known)
+            return Leaf(tensor, self._chosen(self.orders[tensor]))
+        order = min(rng.choices((0, 1, 2, 3, 4), (6, 22, 46, 20, 6))[0], len(self.pool) + 1)
+        tensor = "BCDEFGHPQRS"[len(self.orders)]
+        self.orders[tensor] = order
+        return Leaf(tensor, self._chosen(order))
+
+    def _chosen(self, order: int) -> tuple[str, ...]:
+        if order <= len(self.pool) and self.rng.random() < 0.88:
+            return tuple(self.rng.sample(self.pool, order))
+        return tuple(self.rng.choice(self.pool) for _ in range(order))

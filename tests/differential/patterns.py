@@ -1,0 +1,55 @@
+"""Patterns and values of random tensors: empty, full, empty and full rows, one entry; explicit zeros and cancellation."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from .formats import Coordinates
+
+PATTERNS = ("scattered", "scattered", "scattered", "dense", "empty", "full", "rows", "one", "diagonal")
+
+
+def random_extent(rng: Random, indices: int) -> int:
+    """Return an extent: 0 and 1 now and then, small enough that all coordinates of all indices can be visited."""
+    most = {1: 12, 2: 9, 3: 7, 4: 5}.get(indices, 4)
+    return rng.choices((0, 1, rng.randint(2, most)), (2, 9, 89))[0]
+
+
+def random_coordinates(rng: Random, shape: tuple[int, ...]) -> list[Coordinates]:
+    """Return distinct coordinates of some pattern, in random order."""
+    everything = list(product(*(range(extent) for extent in shape)))
+    rng.shuffle(everything)
+    match rng.choice(PATTERNS):
+        case "scattered":
+            share = rng.choice((0.05, 0.15, 0.3))
+            return [place for place in everything if rng.random() < share]
+        case "dense":
+            return [place for place in everything if rng.random() < 0.7]
+        case "empty":
+            return []
+        case "rows":
+            mode = rng.randrange(len(shape)) if shape else 0
+            full = {coordinate for coordinate in range(shape[mode] if shape else 0) if rng.random() < 0.35}
+            return [place for place in everything if not place or place[mode] in full]
+        case "one":
+            return everything[:1]
+        case "diagonal":
+            return [place for place in everything if len(set(place)) <= 1]
+        case _:
+            return everything
+
+
+def random_values(rng: Random, count: int, dtype: np.dtype[Any], *, positive: bool = False) -> np.ndarray[Any, Any]:
+    """Return stored values: small numbers that cancel often, some of them explicit zeros; none unless ``positive``."""
+    if dtype.kind == "b":
+        return np.array([positive or rng.random() < 0.85 for _ in range(count)], dtype)
+    small = (1, 1, -1, 2, -2, 3) if dtype.kind != "u" else (1, 1, 2, 3, 5, 7)
+    exact = dtype.kind != "f" or rng.random() < 0.7
+    draw = [rng.choice(small) if exact else rng.gauss(0, 1) for _ in range(count)]
+    if positive:
+        return np.array([abs(value) + 0.5 if dtype.kind == "f" else abs(value) for value in draw], dtype)
+    return np.array([0 if rng.random() < 0.1 else value for value in draw], dtype)

@@ -1,0 +1,113 @@
+"""Runs ranges of cases, many kernels to a C file, and reports the failures."""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeAlias
+
+from sparsetune.compiler.build.kernel import Kernel
+from sparsetune.compiler.pipeline import CompiledExpression
+
+from .batch import PLAIN_FLAGS, build_together
+from .cases import Case, random_case
+from .compare import compiled, fault
+
+
+Ready: TypeAlias = tuple[Case, CompiledExpression, Kernel]
+
+
+@dataclass(frozen=True)
+class Failure:
+    seed: int
+    case: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.case}\n    {self.message}"
+
+
+def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS) -> list[Failure]:
+    """Compile, build and run the cases of some seeds; return those that fail."""
+    failures: list[Failure] = []
+    ready: list[Ready] = []
+    for seed in seeds:
+        case = random_case(seed)
+        try:
+            made, kernel = compiled(case)
+            _ = kernel.source
+        except Exception:
+            failures.append(Failure(seed, str(case), f"does not compile: {_last_lines(traceback.format_exc())}"))
+        else:
+            ready.append((case, made, kernel))
+    with tempfile.TemporaryDirectory() as folder:
+        built = _built(ready, Path(folder), "kernels", flags, failures)
+        for case, made, _ in built:
+            try:
+                message = fault(case, made)
+            except Exception:
+                message = f"does not run: {_last_lines(traceback.format_exc())}"
+            if message is not None:
+                failures.append(Failure(case.seed, str(case), message))
+    return failures
+
+
+def _built(ready: list[Ready], folder: Path, name: str, flags: Sequence[str], failures: list[Failure]) -> list[Ready]:
+    """Build kernels together; halve the set where the C compiler refuses it, until the kernel at fault is found."""
+    try:
+        build_together([kernel for _, _, kernel in ready], folder, name, flags)
+    except RuntimeError as error:
+        if len(ready) == 1:
+            failures.append(Failure(ready[0][0].seed, str(ready[0][0]), f"C does not compile: {error}"))
+            return []
+        middle = len(ready) // 2
+        return [
+            case for part, end in ((ready[:middle], "a"), (ready[middle:], "b")) for case in _built(part, folder, name + end, flags, failures)
+        ]
+    return ready
+
+
+def _last_lines(text: str) -> str:
+    lines = text.strip().splitlines()
+    places = [line.strip() for line in lines if line.strip().startswith("File") and "sparsetune/compiler" in line]
+    where = " < ".join(place.split("sparsetune/", 1)[1].replace('"', "") for place in reversed(places[-3:]))
+    return f"{lines[-1]} [{where}]"
+
+
+def run_isolated(seeds: Sequence[int], workers: int = 2, chunk: int = 100, flags: Sequence[str] = PLAIN_FLAGS) -> list[Failure]:
+    """Run cases in worker processes; a chunk whose worker dies is run again in halves, until the case is found."""
+    failures: list[Failure] = []
+    pending = [list(seeds[place : place + chunk]) for place in range(0, len(seeds), chunk)]
+    while pending:
+        again: list[list[int]] = []
+        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+            running = {pool.submit(run_cases, part, flags): part for part in pending}
+            for future in as_completed(running):
+                part = running[future]
+                try:
+                    failures += future.result()
+                except BrokenProcessPool:
+                    again.append(part)
+        pending = _isolate(again, failures, flags)
+    return failures
+
+
+def _isolate(parts: list[list[int]], failures: list[Failure], flags: Sequence[str]) -> list[list[int]]:
+    """Run chunks of which one broke the pool on their own; return the halves of those that break it again."""
+    halves: list[list[int]] = []
+    for part in parts:
+        try:
+            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                failures += pool.submit(run_cases, part, flags).result()
+        except BrokenProcessPool:
+            if len(part) == 1:
+                failures.append(Failure(part[0], str(random_case(part[0])), "the process died"))
+            else:
+                halves += [part[: len(part) // 2], part[len(part) // 2 :]]
+    return halves
