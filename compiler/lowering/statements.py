@@ -86,13 +86,11 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     if held is not None:
         _note(context, scope, target.tensor, op, held.depth)
         position = row_major(held.stored.levels, dict(scope.coordinates))
-        if context.assembly is not None and context.assembly.counting:
-            return held.mark(position, context.names)
-        return held.update(position, value, op, context.names)
+        counting = context.assembly is not None and context.assembly.counting
+        steps = held.mark(position, context.names) if counting else held.update(position, value, op, context.names)
+        return _if_nonempty(context, kept, steps)
     if context.assembly is not None:
-        steps = context.assembly.store(dict(scope.coordinates), value, op)
-        condition = nonempty(context, kept.value)
-        return [If(condition, Steps(tuple(steps)))] if condition is not None else steps
+        return _if_nonempty(context, kept, context.assembly.store(dict(scope.coordinates), value, op))
     _note(context, scope, target.tensor, op, scope.shared)
     stored = context.storage(target)
     if stored.type != context.value_type:
@@ -103,6 +101,12 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
         copies = private_copies(context, target)
         return [Store(copies.array, copies.position(position), value, op)]
     return [Store(stored.values, position, value, op, race is not None and race != "ignore_races")]
+
+
+def _if_nonempty(context: Context, statement: Assign, steps: list[Step]) -> list[Step]:
+    """Return the steps under the condition that the value has an entry, where that is not certain."""
+    condition = nonempty(context, statement.value)
+    return [If(condition, Steps(tuple(steps)))] if condition is not None else steps
 
 
 def _note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> None:
