@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
 from ..errors import BuildError
 from .toolchain import REQUIRED_FLAGS, Compiler, link_separately
+
+_ERROR = re.compile(r"\berror:|\bundefined reference\b|\bcannot find\b")
 
 
 def compile_shared(source: Path, target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float) -> None:
@@ -71,7 +74,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 def _first_error(output: str, status: int) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for line in lines:
-        if "error" in line:
+        if _ERROR.search(line):
             return line
     if lines:
         return lines[0]
