@@ -206,13 +206,13 @@ class StatementPrinter:
         if isinstance(loop.tag, Parallel) and not self.region.parallel:
             self._parallel(loop)
             return
-        if isinstance(loop.tag, Vector) and not may_fail(loop.body):
-            reductions = _reductions(loop)
-            if reductions is not None:
-                self.line(f"#pragma omp simd{self._reduction_clauses(reductions)}")
+        simd = _reductions(loop) if isinstance(loop.tag, Vector) and not may_fail(loop.body) else None
+        if simd is not None:
+            self.line(f"#pragma omp simd{self._reduction_clauses(simd)}")
         elif isinstance(loop.tag, Unroll) and loop.tag.factor > 1:
             self.line(f"ST_UNROLL({loop.tag.factor})")
-        self.line(self._loop_head(loop, hoist=True))
+        # OpenMP wants the plain form of a loop, and evaluates its bound once by itself.
+        self.line(self._loop_head(loop, hoist=simd is None))
         self.scope(loop.body)
         self.line("}")
 

@@ -1,0 +1,169 @@
+"""Scheduled kernels against NumPy: every kind of directive, on shapes that divide by nothing, with one and several threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sparsetune as st
+from numpy.typing import NDArray
+
+pytestmark = pytest.mark.cc
+
+SPMV = "y(i) = A(i,j) * x(j)"
+SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+SPGEMM = "C(i,j) = A(i,k) * B(k,j)"
+SDDMM = "S(i,j) = A(i,j) * U(i,k) * V(j,k)"
+MTTKRP = "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)"
+TTV = "A(i,j) = B(i,j,k) * c(k)"
+TTM = "A(i,j,r) = B(i,j,k) * D(k,r)"
+TTMC = "A(i,r,s) = B(i,j,k) * C(j,r) * D(k,s)"
+NONZEROS = "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 16); parallelize(p0, cpu_thread, atomics)"
+REGISTERS = "precompute(B(i,j,k)*C(j,r)*D(k,r), [r], [r], acc); precompute([0], B(i,j,k)*D(k,r), [r], [r], w); parallelize(i, cpu_thread, no_races)"
+
+
+def sparse(*shape: int, seed: int = 0, density: float = 0.12) -> NDArray[np.float64]:
+    """Return a dense array with few nonzeros, an empty first and last slice and a full second one."""
+    rng = np.random.default_rng(seed)
+    array = rng.random(shape) * (rng.random(shape) < density)
+    array[0] = array[-1] = 0
+    array[1] = rng.random(shape[1:])
+    return array
+
+
+def dense(*shape: int, seed: int = 1) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+A, B = sparse(57, 43), sparse(43, 35, seed=2)
+T = sparse(20, 13, 25, seed=3)
+OPERANDS: dict[str, tuple[dict[str, Any], NDArray[np.float64]]] = {}
+
+
+def case(expression: str, subscripts: str, result: str, **operands: NDArray[np.float64]) -> None:
+    OPERANDS[expression] = operands, np.einsum(f"{subscripts}->{result}", *operands.values())
+
+
+case(SPMV, "ij,j", "i", A=A, x=dense(43))
+case(SPMM, "ij,jk", "ik", A=A, X=dense(43, 70))
+case(SPGEMM, "ik,kj", "ij", A=A, B=B)
+case(SDDMM, "ij,ik,jk", "ij", A=A, U=dense(57, 37), V=dense(43, 37))
+case(MTTKRP, "ijk,jr,kr", "ir", B=T, C=dense(13, 21), D=dense(25, 21, seed=4))
+case(TTV, "ijk,k", "ij", B=T, c=dense(25))
+case(TTM, "ijk,kr", "ijr", B=T, D=dense(25, 9))
+case(TTMC, "ijk,jr,ks", "irs", B=T, C=dense(13, 5), D=dense(25, 7))
+
+CASES = [
+    *((SPMV, "A=csr", schedule) for schedule in (
+        "split(i, i0, i1, 8)",
+        "split(i, i0, i1, 8); parallelize(i0, cpu_thread, no_races)",
+        "split(i, i0, i1, 100)",
+        "split_up(i, i0, i1, 4)",
+        "split(i, i0, i1, 16); split(i1, i2, i3, 4)",
+        "split(i, i0, i1, 8); reorder(i1, i0)",
+        "split(j, j0, j1, 8)",
+        "split(j, j0, j1, 8); reorder(j0, i, j1)",
+        "parallelize(i, cpu_thread, no_races, dynamic, 4)",
+        "parallelize(i, cpu_thread, no_races, guided)",
+        "pos(j, p, A); split(p, p0, p1, 4)",
+        "pos(j, p, A); split(p, p0, p1, 4); split(p1, p2, p3, 2)",
+        "pos(j, p, A); split(p, p0, p1, 4); coord(p1, jj)",
+        "collapse(i, j, f)",
+        "collapse(i, j, f); pos(f, p, A)",
+        "collapse(i, j, f); split(f, f0, f1, 100)",
+        NONZEROS,
+        "bound(j, jb, 43, max_exact)",
+        "unroll(j, 4)",
+        "precompute(A(i,j)*x(j), [], [], t)",
+        "parallelize(j, cpu_vector, parallel_reduction)",
+        "protocol(A, step, locate)",
+        'convert(A, "csc"); reorder(j, i)',
+        'build(gcc, "-O1")',
+    )),
+    (SPMV, "A=csc", "parallelize(j, cpu_thread, atomics)"),
+    (SPMV, "A=csc", "parallelize(j, cpu_thread, temporary)"),
+    (SPMV, "A=csc", "parallelize(j, cpu_thread, parallel_reduction, static)"),
+    (SPMV, "A=dcsr", NONZEROS),
+    (SPMV, "A=dcsr", "parallelize(i, cpu_thread, no_races)"),
+    *((SPMM, "A=csr", schedule) for schedule in (
+        "reorder(i, k, j)",
+        "reorder(k, i, j)",
+        "split(k, k0, k1, 16); reorder(k0, i, j, k1)",
+        "precompute(A(i,j)*X(j,k), k, k, w); parallelize(i, cpu_thread, no_races, dynamic, 16)",
+        "precompute(A(i,j)*X(j,k), k, kw, w); prefetch(j, X, 8); parallelize(kw, cpu_vector, ignore_races); parallelize(k, cpu_vector, ignore_races)",
+        "split(k, k0, k1, 16); reorder(i, k0, j, k1); precompute(A(i,j)*X(j,k), k1, k1, w)",
+        "split(k, k0, k1, 16); reorder(i, k0, j, k1); precompute(A(i,j)*X(j,k), k1, k1w, w); parallelize(k1w, cpu_vector, ignore_races)",
+        NONZEROS,
+    )),
+    *((SPGEMM, "A=csr B=csr C=csr", schedule) for schedule in (
+        "workspace(w, list)", "workspace(w, bitmap)", "workspace(w, hashed)",
+        "assemble(C, insert)",
+        "parallelize(i, cpu_thread, no_races, dynamic, 4); assemble(C, insert)",
+        "split(i, i0, i1, 8); parallelize(i0, cpu_thread, no_races); assemble(C, insert)",
+    )),
+    (SPGEMM, "A=dcsr B=csr C=dcsr", "parallelize(i, cpu_thread, no_races); assemble(C, insert)"),
+    (SPGEMM, "A=csr B=csc C=csr", "merge(k, two_finger)"),
+    (SPGEMM, "A=csr B=csc C=csr", "merge(k, locate)"),
+    (SPGEMM, "A=csr B=csc C=csc", ""),
+    (SPGEMM, "A=coo B=csr C=coo", ""),
+    *((SDDMM, "A=csr S=csr", schedule) for schedule in (
+        "parallelize(i, cpu_thread, no_races)",
+        "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 16); parallelize(p0, cpu_thread, no_races)",
+        "precompute(U(i,k)*V(j,k), [], [], t); parallelize(k, cpu_vector, parallel_reduction)",
+        "precompute(U(i,k)*V(j,k), [], [], t); split(k, k0, k1, 8); parallelize(k1, cpu_vector, parallel_reduction)",
+    )),
+    (MTTKRP, "B=csf", REGISTERS),
+    (MTTKRP, "B=dss", REGISTERS),
+    (MTTKRP, "B=csf", "collapse(i, j, f); collapse(f, k, g); pos(g, p, B); split(p, p0, p1, 32); parallelize(p0, cpu_thread, atomics)"),
+    (TTV, "B=csf A=dcsr", "collapse(i, j, f); pos(f, p, B); split(p, p0, p1, 16); parallelize(p0, cpu_thread, no_races)"),
+    (TTM, "B=csf A=ssd", "collapse(i, j, f); pos(f, p, B); split(p, p0, p1, 16); parallelize(p0, cpu_thread, no_races)"),
+    (TTM, "B=csf A=csf", "assemble(A, insert)"),
+    (TTMC, "B=csf", "precompute(B(i,j,k)*D(k,s), [s], [s], w)"),
+    (TTMC, "B=csf", "loopfuse(2, false, [])"),
+]  # fmt: skip
+
+
+EXTENTS: dict[str, dict[str, int]] = {SPMM: {"k": 70}, MTTKRP: {"r": 21}}
+WITH_EXTENTS = [(*case, fixed) for case in CASES for fixed in ({}, EXTENTS.get(case[0])) if fixed is not None]
+
+
+@pytest.mark.parametrize(("expression", "formats", "schedule", "extents"), WITH_EXTENTS)
+def test_scheduled_kernels_are_right(expression: str, formats: str, schedule: str, extents: dict[str, int]) -> None:
+    operands, expected = OPERANDS[expression]
+    kinds = dict(item.split("=") for item in formats.split())
+    kernel = st.compile(expression, kinds, extents, schedule)
+    for threads in (1, 3):
+        result = kernel(threads=threads, **operands)
+        found = result.to_numpy() if isinstance(result, st.Tensor) else result
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_parallel_assembly_gives_the_serial_result_whatever_thread_runs_a_row() -> None:
+    operands, _ = OPERANDS[SPGEMM]
+    kinds = {"A": "csr", "B": "csr", "C": "csr"}
+    serial = st.compile(SPGEMM, kinds)(threads=1, **operands)
+    bound = st.compile(SPGEMM, kinds, schedule="parallelize(i, cpu_thread, no_races, dynamic, 1); assemble(C, insert)").bind(threads=7, **operands)
+    for _ in range(50):
+        found = bound()
+        for own, other in zip(found.levels, serial.levels, strict=True):
+            assert own.pos is None or np.array_equal(own.pos, other.pos)
+            assert own.crd is None or np.array_equal(own.crd, other.crd)
+        assert np.array_equal(found.values, serial.values)
+
+
+@pytest.mark.parametrize("race", ["atomics", "temporary"])
+def test_racing_threads_lose_no_update(race: str) -> None:
+    """Integers add up exactly in any order, so a single lost update shows."""
+    rng = np.random.default_rng(5)
+    matrix = rng.integers(0, 5, (300, 40))
+    x = rng.integers(0, 5, 40)
+    bound = st.compile(SPMV, {"A": "csc"}, schedule=f"parallelize(j, cpu_thread, {race}, dynamic, 1)").bind(A=matrix, x=x, threads=8)
+    for _ in range(200):
+        assert np.array_equal(bound(), matrix @ x)
+
+
+def test_accumulators_of_threads_share_no_cache_line() -> None:
+    source = st.compile("a = A(i,j) * x(j)", {"A": "csr"}, schedule="parallelize(i, cpu_thread, temporary)").source
+    assert "a_copies" in source
+    assert "a_stride" in source
