@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..format import Format, LevelKind
+from ..format import Format, LevelKind, parse_format
 from ..notation.nodes import Access, Add, Affine, Div, Expr, Literal, Mul, Neg, accesses
+from ..notation.printer import show
 from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, reads, targets
 from .provenance import Provenance, Recovery, Relation
 
@@ -31,7 +32,7 @@ def evaluate(program: Program, arrays: Mapping[str, np.ndarray], formats: Mappin
     """Return the results of a program.
 
     Args:
-        program: any program; conversions change nothing here.
+        program: any program; conversions count for position spaces.
         arrays: a dense array for every operand; entries equal to zero count as not stored.
         formats: of the operands, for position spaces.
     """
@@ -44,7 +45,7 @@ class _Machine:
         self.graph = Provenance(relation for relation in program.relations if isinstance(relation, Relation))
         self.arrays = dict(arrays)
         self.extents = _extents(program, arrays)
-        self.arithmetic = _Integers(self.extents, {name: _Tree(arrays[name], formats[name]) for name in arrays})
+        self.arithmetic = _Integers(self.extents, _trees(program, arrays, formats))
         self.identity = _IDENTITIES[program.add]
         self.lows: dict[str, tuple[int, ...]] = {}
         self.spaces = {space.name: space for space in program.workspaces}
@@ -193,6 +194,15 @@ class _Tree:
         return bisect_left(paths, path), bisect_left(paths, (*path[:-1], path[-1] + 1)) if path else len(paths)
 
 
+def _trees(program: Program, arrays: Mapping[str, np.ndarray], formats: Mapping[str, Format]) -> dict[str, _Tree]:
+    """Return the levels of every operand, and of every single access that is converted."""
+    trees = {name: _Tree(arrays[name], formats[name]) for name in arrays}
+    for key, text in program.conversions:
+        array = arrays[key.split("(")[0]]
+        trees[key] = _Tree(array, parse_format(text, np.ndim(array)))
+    return trees
+
+
 class _Integers:
     """Arithmetic of ``concrete.arithmetic`` on integers, over the trees of the operands."""
 
@@ -233,24 +243,27 @@ class _Integers:
     def extent(self, index: str, /) -> int:
         return self.extents[index]
 
+    def _tree(self, access: Access) -> _Tree:
+        return self.trees.get(show(access), self.trees[access.tensor])
+
     def _level(self, access: Access, index: str) -> int:
-        order = self.trees[access.tensor].format.order
+        order = self._tree(access).format.order
         return next(level for level, mode in enumerate(order) if index in access.subscripts[mode].indices)
 
     def _path(self, access: Access, level: int, value: Callable[[str], int]) -> tuple[int, ...]:
-        order = self.trees[access.tensor].format.order
+        order = self._tree(access).format.order
         return tuple(value(access.subscripts[mode].index) for mode in order[:level])
 
     def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], int], /) -> tuple[int, int]:
         path = self._path(access, self._level(access, indices[0]), value)
-        return self.trees[access.tensor].range_below(path, self._level(access, indices[-1]))
+        return self._tree(access).range_below(path, self._level(access, indices[-1]))
 
     def coordinate(self, access: Access, index: str, position: int, last: str, /) -> int:
-        nodes = self.trees[access.tensor].levels[self._level(access, last)]
+        nodes = self._tree(access).levels[self._level(access, last)]
         return nodes[position].path[self._level(access, index)] if position < len(nodes) else -1  # guarded by the caller
 
     def search(self, access: Access, index: str, coordinate: int, value: Callable[[str], int], /) -> int:
         level = self._level(access, index)
         low, high = self.segment(access, (index,), value)
-        nodes = self.trees[access.tensor].levels[level]
+        nodes = self._tree(access).levels[level]
         return next((place for place in range(low, high) if nodes[place].path[level] >= coordinate), high)

@@ -82,6 +82,17 @@ def follow(statement: Stmt, path: Sequence[int]) -> Address:
     return address
 
 
+def path_to(statement: Stmt, address: Address) -> tuple[int, ...]:
+    """Return the path that ``follow`` takes to the nest of loops in which an address lies."""
+    path = []
+    for depth, frame in enumerate(frames(statement, address)):
+        if isinstance(frame, Where):
+            path.append(1 - address[depth])
+        elif isinstance(frame, Block):
+            path.append(address[depth])
+    return tuple(path)
+
+
 def _holding(found: Stmt) -> str:
     if isinstance(found, Block):
         return f"the block has statements 0 to {len(found.statements) - 1}"

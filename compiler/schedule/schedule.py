@@ -70,16 +70,28 @@ class Schedule:
         """Return the same schedule for an expression with other names.
 
         Args:
-            mapping: new names of indices and operands, by their old ones; names that are not in it stay.
+            mapping: new names of indices, operands and names that the schedule introduces, by their old ones; names that
+                are not in it stay.
             avoid: further names of that expression. Names that the schedule introduces itself give way to them and to the
                 new names.
         """
         taken = {*mapping.values(), *avoid}
-        whole = {old: new for old, new in mapping.items() if old not in self.made_names}
+        whole = dict(mapping)
         for name in self.made_names:
-            if name in taken:
+            if name in taken and name not in mapping:
                 whole[name] = _fresh(name, {*taken, *self.made_names, *whole.values()})
         return Schedule(_rename(directive, whole) for directive in self.directives)
+
+
+def canonical_names(schedule: Schedule, avoid: Iterable[str] = ()) -> Schedule:
+    """Return a schedule whose own names are d1, d2, ... in the order in which they are made, whatever they were before."""
+    taken, names, count = set(avoid), {}, 0
+    for name in schedule.made_names:
+        count += 1
+        while f"d{count}" in taken:
+            count += 1
+        names[name] = f"d{count}"
+    return schedule.rename(names)
 
 
 def parse_schedule(text: str | Schedule) -> Schedule:

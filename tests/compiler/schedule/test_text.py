@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.notation.nodes import Access, Add, Literal, Mul, Neg, index_subscript
 from sparsetune.compiler.schedule import directives as d
-from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.schedule.schedule import Schedule, canonical_names
 
 DESIGN = """
 reorder(i, k, j); split(i, i0, i1, 32); split_up(i, i0, i1, 4); collapse(i, j, f); pos(f, p, A); pos(f, p, A(i,j)); coord(p, i);
@@ -105,6 +105,13 @@ def test_made_names_give_way_to_the_names_of_the_expression() -> None:
     schedule = Schedule("split(i, i0, i1, 32); precompute(B(i,k) * C(k,j), j, j, w); unroll(i1, 4)")
     renamed = schedule.rename({"i": "w", "j": "i1"}, avoid=["i0"])
     assert str(renamed) == "split(w, i0_1, i1_1, 32); precompute(B(w,k) * C(k,i1), i1, i1, w_1); unroll(i1_1, 4)"
+
+
+def test_canonical_names() -> None:
+    one = Schedule("split(i, io, ii, 32); precompute(B(i,k) * C(k,j), j, j, w); unroll(ii, 4)")
+    other = Schedule("split(i, d2, d1, 32); precompute(B(i,k) * C(k,j), j, j, a); unroll(d1, 4)")
+    assert canonical_names(one) == canonical_names(other) == canonical_names(canonical_names(one))
+    assert str(canonical_names(one, avoid=["d1"])).startswith("split(i, d2, d3, 32)")
 
 
 NAMES = st.sampled_from(["i", "j", "k", "i0", "w", "B", "for", "_x9"])

@@ -1,0 +1,177 @@
+"""Candidates for the tuner: schedules of an expression as templates with open parameters.
+
+A candidate is a structure (``schedule.structures``) with a parallel style and the choices of its inner loops
+(``schedule.decorations``). Every template is legal with its usual parameters, the first of each. The default schedule, an
+empty text, comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from math import prod
+
+from ..concrete.concretize import concretize
+from ..concrete.nodes import Program
+from ..concrete.printer import show_statement
+from ..errors import ScheduleError
+from ..format import Format
+from ..notation.nodes import Assignment
+from .addresses import enclosing_loops, leaves
+from .apply import apply_schedule
+from .decorations import SERIAL, Decoration, build_choices, inner_choices, parallel_styles
+from .dependence import graph_of
+from .schedule import Schedule
+from .structures import Choice, Situation, Structure, structures
+
+MAX_CANDIDATES = 400
+REGISTERS = 256  # elements up to which a workspace of known size is no memory
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule with open parameters.
+
+    Attributes:
+        template: text of a schedule in which ``{name}`` stands for a parameter.
+        parameters: choices by name, the usual one first; a choice may be a whole directive, or nothing.
+        depth: the most original indices that loops around one assignment run through.
+        memory: elements of all workspaces of one thread that are too large for registers, a sum of products of extents
+            and numbers such as "r + 8 * m"; "0" where there are none.
+        origin: default, order, chain, blocks, products, conversion; with a parallel style: rows, entries.
+    """
+
+    template: str
+    parameters: Mapping[str, tuple[Choice, ...]] = field(hash=False)
+    depth: int
+    memory: str
+    origin: str
+
+    def schedule(self, **values: Choice) -> Schedule:
+        """Return the schedule for some values; parameters that are not given take the usual ones."""
+        text = self.template
+        for name, choices in self.parameters.items():
+            text = text.replace(f"{{{name}}}", str(values.get(name, choices[0])))
+        return Schedule(text)
+
+    def elements(self, extents: Mapping[str, int], unknown: int = 1_000_000) -> int:
+        """Return the number that ``memory`` stands for; indices of unknown extent count as large."""
+        total = 0
+        for product in self.memory.split(" + "):
+            size = 1
+            for factor in product.split(" * "):
+                size *= int(factor) if factor.isdigit() else extents.get(factor, unknown)
+            total += size
+        return total
+
+    @property
+    def count(self) -> int:
+        """How many schedules the template stands for."""
+        size = 1
+        for choices in self.parameters.values():
+            size *= len(choices)
+        return size
+
+
+def candidates(
+    assignment: Assignment, formats: Mapping[str, Format], extents: Mapping[str, int] | None = None, threads: int = 1
+) -> tuple[Candidate, ...]:
+    """Return the candidates of an expression, without duplicates, the default first and the same every time.
+
+    Args:
+        assignment: a checked assignment.
+        formats: a format for every tensor, the result included.
+        extents: known extents by index; those of dense indices choose between registers and blocks.
+        threads: with one thread no loop is parallel.
+    """
+    found = concretize(assignment, formats)
+    situation = Situation(found.program, found.formats, dict(extents or {}))
+    seen: set[tuple[object, ...]] = set()
+    kept: list[Candidate] = []
+    for candidate, program in _all(situation, threads):
+        key = _key(program)
+        if key not in seen:
+            seen.add(key)
+            kept.append(candidate)
+        if len(kept) == MAX_CANDIDATES:
+            break
+    return tuple(kept)
+
+
+def _all(situation: Situation, threads: int) -> Iterator[tuple[Candidate, Program]]:
+    """Yield candidates with the programs of their usual parameters; what cannot be applied is left out."""
+    yield Candidate("", {}, _depth(situation.program), _memory(situation.program, situation), "default"), situation.program
+    seen = set()
+    for structure in structures(situation):
+        text = _shape(structure.program)
+        if text in seen:
+            continue
+        seen.add(text)
+        serial = [SERIAL] if threads < 2 or structure.origin in ("default", "chain", "blocks") else []
+        for style in chain(parallel_styles(structure, situation, threads), serial):
+            made = _candidate(structure, style, situation)
+            if made is not None:
+                yield made
+
+
+def _candidate(structure: Structure, style: Decoration, situation: Situation) -> tuple[Candidate, Program] | None:
+    """Return a structure in a parallel style, with the parameters of inner loops that it admits."""
+    parameters = dict((*structure.parameters, *style.parameters))
+    texts = [*structure.steps, style.text] if style.text else list(structure.steps)
+    program = _further(structure.program, style, parameters, situation)
+    if program is None:
+        return None
+    for more in (*inner_choices(program, situation), build_choices()):
+        ((name, choices),) = more.parameters
+        trial = _further(program, more, {name: tuple(choice for choice in choices if choice != "")}, situation)
+        if trial is not None:
+            texts.append(more.text)
+            parameters[name] = choices
+            program = trial if choices[0] != "" else program
+    origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
+    return Candidate("; ".join(texts), parameters, _depth(program), _memory(program, situation), origin), program
+
+
+def _further(program: Program, more: Decoration, parameters: Mapping[str, tuple[Choice, ...]], situation: Situation) -> Program | None:
+    """Return the program with a decoration at its usual parameters, None where that is refused."""
+    text = more.text
+    for name, choices in parameters.items():
+        text = text.replace(f"{{{name}}}", str(choices[0]))
+    try:
+        return apply_schedule(program, text, situation.formats, situation.extents)
+    except ScheduleError:
+        return None
+
+
+def _shape(program: Program) -> str:
+    """Return a text that is equal for programs that differ in the names of workspaces only."""
+    text = show_statement(program.statement)
+    for number, space in enumerate(program.workspaces):
+        text = text.replace(f"{space.name}(", f"#{number}(").replace(f"{space.name} ", f"#{number} ")
+    return f"{text} {program.conversions}"
+
+
+def _key(program: Program) -> tuple[object, ...]:
+    return program.statement, program.workspaces, program.relations, program.conversions, program.assembly, program.build
+
+
+def _depth(program: Program) -> int:
+    graph = graph_of(program.relations)
+    depths = [
+        len({index for loop in enclosing_loops(program.statement, address) for index in graph.originals(loop)})
+        for address, _ in leaves(program.statement)
+    ]
+    return max(depths, default=0)
+
+
+def _memory(program: Program, situation: Situation) -> str:
+    graph = graph_of(program.relations)
+    products = []
+    for space in program.workspaces:
+        lengths = [graph.constant_extent(index, situation.extents) for index in space.indices]
+        if None not in lengths and prod(length or 0 for length in lengths) <= REGISTERS:
+            continue
+        sizes = [str(graph.constant_extent(index) or " * ".join(graph.originals(index))) for index in space.indices]
+        products.append(" * ".join(sizes) or "1")
+    return " + ".join(products) or "0"

@@ -1,0 +1,188 @@
+"""What is added to a structure: parallel loops, vector reductions, unrolling, prefetches, workspace kinds, compiler flags.
+
+A decoration is the text of directives, in which ``{name}`` stands for an open parameter; a choice may be a whole directive, or
+nothing.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..concrete.nodes import Assign, Forall, Program
+from ..concrete.provenance import Provenance
+from ..concrete.sharing import shared_operand
+from ..format import LevelKind
+from ..notation.nodes import Access, accesses
+from .addresses import Address, chain, everywhere, frames, leaves, path_to
+from .context import names_of
+from .dependence import covers, graph_of
+from .iteration import inlined, producers_inside
+from .structures import Choice, Situation, Structure, converted_formats, result_leaf
+
+Parameters = tuple[tuple[str, tuple[Choice, ...]], ...]
+CHUNKINGS: tuple[Choice, ...] = ("dynamic, 64", "static", "dynamic, 16", "dynamic, 256", "guided, 16", "dynamic, 1")
+RACES: tuple[Choice, ...] = ("atomics", "temporary")
+ROW_DISTANCES = (8, 12, 4, 16)  # stored entries ahead, in the innermost loop over them
+FIBRE_DISTANCES = (2, 4)  # in loops further out
+UNROLLS = (4, 2, 8)
+_FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
+
+
+@dataclass(frozen=True)
+class Decoration:
+    """Directives with open parameters; ``origin`` names the kind."""
+
+    text: str
+    parameters: Parameters = ()
+    origin: str = ""
+
+
+SERIAL = Decoration("")
+
+
+def parallel_styles(structure: Structure, situation: Situation, threads: int) -> Iterator[Decoration]:
+    """Yield the ways in which a structure runs on several threads: the outermost loop, or equal shares of stored entries."""
+    loops = chain(structure.program.statement, ())
+    if threads < 2 or not loops:
+        return
+    graph = graph_of(structure.program.relations)
+    yield _outermost(structure.program, loops[0], situation, graph)
+    stored = situation.stored(structure.program)
+    if len(stored) == 1:
+        yield from _entries(structure.program, loops, stored[0], situation, threads)
+
+
+def _outermost(program: Program, loop: str, situation: Situation, graph: Provenance) -> Decoration:
+    parameters: Parameters = (("chunking", CHUNKINGS),)
+    target = result_leaf(program)[1].target
+    race = "no_races"
+    if not covers(target.indices, loop, graph):
+        race, parameters = "{race}", (*parameters, ("race", RACES))
+    text = f"parallelize({loop}, cpu_thread, {race}, {{chunking}})"
+    if not (situation.formats[target.tensor].is_dense or shares_pattern(program, situation)):
+        text += f"; assemble({target.tensor}, insert)"
+    return Decoration(text, parameters, "rows")
+
+
+def _entries(program: Program, loops: tuple[str, ...], access: Access, situation: Situation, threads: int) -> Iterator[Decoration]:
+    """Yield splits of the positions of the operand's first levels, as deep as the outermost loops follow its storage."""
+    form = {**situation.formats, **converted_formats(program, situation)}[access.tensor]
+    order = [access.subscripts[mode].index for mode in form.order]
+    depth = sum(order[: place + 1] == list(loops[: place + 1]) for place in range(len(order)))
+    names = list(_fresh(program, ("p", "p0", "p1", *(f"f{place}" for place in range(1, depth)))))
+    position, outer, inner, *fused = names
+    target, graph = result_leaf(program)[1].target, graph_of(program.relations)
+    for used in range(1, depth + 1):
+        if form.levels[used - 1] is LevelKind.DENSE or not form.unique(used - 1):
+            continue
+        collapsed = [loops[0], *fused[: used - 1]]
+        steps = [f"collapse({collapsed[place - 1]}, {loops[place]}, {collapsed[place]})" for place in range(1, used)]
+        steps += [f"pos({collapsed[-1]}, {position}, {access.tensor})", f"split_up({position}, {outer}, {inner}, {{tiles}})"]
+        parameters: Parameters = (("tiles", (threads, 4 * threads, 16 * threads)),)
+        race = "no_races"
+        if not all(covers(target.indices, loop, graph) for loop in loops[:used]):
+            race, parameters = "{race}", (*parameters, ("race", RACES))
+        steps.append(f"parallelize({outer}, cpu_thread, {race}, static)")
+        yield Decoration("; ".join(steps), parameters, "entries")
+
+
+def _fresh(program: Program, wishes: tuple[str, ...]) -> Iterator[str]:
+    taken = names_of(program)
+    for wish in wishes:
+        yield next(name for name in (f"{wish}{'_' * count}" for count in range(9)) if name not in taken)
+
+
+def shares_pattern(program: Program, situation: Situation) -> bool:
+    """Return whether the result has the pattern of an operand."""
+    leaf = result_leaf(program)[1]
+    value = inlined(leaf.value, producers_inside(program.statement))
+    if any(access.tensor not in situation.formats for access in accesses(value)):
+        return False
+    return shared_operand(leaf.target, situation.formats[leaf.target.tensor], value, situation.formats) is not None
+
+
+def inner_choices(program: Program, situation: Situation) -> Iterator[Decoration]:
+    """Yield what the loops of a program may do beside, one open parameter each."""
+    graph, tree = graph_of(program.relations), situation.tree(program)
+    for address, leaf in leaves(program.statement):
+        around = frames(program.statement, address)
+        if around and isinstance(around[-1], Forall):
+            yield from _innermost(program, address, leaf, around[-1].index, graph, tree)
+    yield from _prefetches(program, situation, graph)
+    if not situation.formats[result_leaf(program)[1].target.tensor].is_dense and not shares_pattern(program, situation):
+        for space in program.workspaces:
+            if space.indices:
+                kinds = tuple(f"workspace({space.name}, {kind})" for kind in ("list", "bitmap", "hashed"))
+                yield _parameter(f"kind_{space.name}", ("", *kinds))
+
+
+def _innermost(
+    program: Program, address: Address, leaf: Assign, loop: str, graph: Provenance, tree: frozenset[str]
+) -> Iterator[Decoration]:
+    """Yield vector instructions for a sum, and unrolling of a loop over stored entries."""
+    path = list(path_to(program.statement, address))
+    where, label = (f"{path}, " if path else ""), loop + "".join(f"_{number}" for number in path)
+    stored = bool(tree.intersection(graph.originals(loop)))
+    if not covers(leaf.target.indices, loop, graph):
+        vector = f"parallelize({where}{loop}, cpu_vector, parallel_reduction)"
+        yield _parameter(f"vector_{label}", ("", vector) if stored else (vector, ""))
+    if stored:
+        yield _parameter(f"unroll_{label}", ("", *(f"unroll({where}{loop}, {factor})" for factor in UNROLLS)))
+
+
+def _parameter(name: str, choices: tuple[Choice, ...]) -> Decoration:
+    return Decoration(f"{{{name}}}", ((name, choices),))
+
+
+def _prefetches(program: Program, situation: Situation, graph: Provenance) -> Iterator[Decoration]:
+    """Yield prefetches of rows of dense operands that a stored coordinate chooses."""
+    gathered = _compressed(situation, situation.stored(program))
+    seen: set[tuple[str, str]] = set()
+    for address, node in everywhere(program.statement):
+        if not isinstance(node, Forall) or not gathered.intersection(graph.originals(node.index)):
+            continue
+        known = graph.known_after([frame.index for frame in frames(program.statement, (*address, 0)) if isinstance(frame, Forall)])
+        deepest = not any(gathered.intersection(graph.originals(inner.index)) for inner in _loops_inside(node))
+        here = {index for index in graph.originals(node.index) if known.get(index) == max(known.values())} & gathered
+        path = list(path_to(program.statement, address))
+        for _, leaf in leaves(node):
+            for access in accesses(leaf.value):
+                if here.intersection(_row_indices(access, situation)) and (access.tensor, node.index) not in seen:
+                    seen.add((access.tensor, node.index))
+                    arguments = f"{path}, {node.index}, {access.tensor}" if path else f"{node.index}, {access.tensor}"
+                    near = tuple(f"prefetch({arguments}, {distance})" for distance in (ROW_DISTANCES if deepest else FIBRE_DISTANCES))
+                    yield _parameter(f"prefetch_{access.tensor}_{node.index}", (*near, "") if deepest else ("", *near))
+
+
+def _loops_inside(loop: Forall) -> list[Forall]:
+    return [node for _, node in everywhere(loop.body) if isinstance(node, Forall)]
+
+
+def _compressed(situation: Situation, stored: tuple[Access, ...]) -> frozenset[str]:
+    """Return the indices whose coordinates are read from storage."""
+    return frozenset(
+        name
+        for access in stored
+        for mode, kind in zip(situation.formats[access.tensor].order, situation.formats[access.tensor].levels, strict=True)
+        for name in access.subscripts[mode].indices
+        if kind is not LevelKind.DENSE
+    )
+
+
+def _row_indices(access: Access, situation: Situation) -> frozenset[str]:
+    """Return the indices that choose a row of a dense operand: all but the one of its last mode."""
+    form = situation.formats.get(access.tensor)
+    if form is None or not form.is_dense:
+        return frozenset()
+    return frozenset(name for mode in form.order[:-1] for name in access.subscripts[mode].indices)
+
+
+def build_choices() -> Decoration:
+    """Return compilers and flags other than the default ones."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        flags = [f"-O3 -march=native -mprefer-vector-width=256 {_FLAGS}", f"-O2 -march=native {_FLAGS}", f"-O3 {_FLAGS}"]
+    else:
+        flags = [f"-O2 -mcpu=native {_FLAGS}", f"-O3 {_FLAGS}"]
+    return _parameter("build", ("", *(f'build(auto, "{flag}")' for flag in flags)))
