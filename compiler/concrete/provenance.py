@@ -33,10 +33,12 @@ class Provenance:
         self.relations = tuple(relations)
         self._made_by: dict[str, Relation] = {child: relation for relation in self.relations for child in relation.children}
         self._replaced_by: dict[str, list[Relation]] = {}
+        self._originals: dict[str, tuple[str, ...]] = {}
         self._derivations: dict[frozenset[str], dict[str, Step]] = {}
         for relation in self.relations:
             for parent in relation.parents:
                 self._replaced_by.setdefault(parent, []).append(relation)
+        self._determined = {relation: relation.determines(self) for relation in self.relations}
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.relations))
@@ -66,7 +68,10 @@ class Provenance:
         """Return the original indices that a variable comes from, outermost first; itself where it is original."""
         if variable not in self._made_by:
             return (variable,)
-        return tuple(dict.fromkeys(index for parent in self.parents(variable) for index in self.originals(parent)))
+        if variable not in self._originals:
+            found = (index for parent in self.parents(variable) for index in self.originals(parent))
+            self._originals[variable] = tuple(dict.fromkeys(found))
+        return self._originals[variable]
 
     def ancestors(self, variable: str) -> tuple[str, ...]:
         """Return a variable and everything it comes from."""
@@ -126,7 +131,7 @@ class Provenance:
 
     def _next_step(self, reached: set[str]) -> tuple[str, Step] | None:
         for relation in reversed(self.relations):
-            for parent in relation.determines(self):
+            for parent in self._determined[relation]:
                 if parent not in reached and reached.issuperset(relation.sources_of_parent(parent, self)):
                     return parent, Step(relation, True)
         for relation in self.relations:

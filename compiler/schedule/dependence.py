@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, targets
 from ..concrete.provenance import Provenance, Relation
 from ..notation.nodes import Expr, accesses
 
 
-def graph_of(relations: Iterable[object]) -> Provenance:
-    """Return the provenance of a program's relations."""
+@lru_cache(maxsize=1024)
+def graph_of(relations: tuple[object, ...]) -> Provenance:
+    """Return the provenance of a program's relations; it is asked for by every check of every directive."""
     return Provenance(relation for relation in relations if isinstance(relation, Relation))
 
 
