@@ -16,9 +16,11 @@ from sparsetune.compiler.loops.nodes import (
     Expr,
     For,
     Function,
+    Grow,
     Load,
     Parallel,
     Prefetch,
+    Publish,
     SetVar,
     SizeParameter,
     Stmt,
@@ -140,3 +142,16 @@ def mttkrp(extent: int = 32, distance: int = 8, chunk: int = 16) -> Function:
     ))  # fmt: skip
     arrays = (values("M", True), *level("A", 1), *level("A", 2), values("A"), values("B"), values("C"))
     return Function("st_kernel", arrays, SIZES, Block((For(ROW, integer(0), N, body, Parallel("dynamic", chunk)),)))
+
+
+def squares() -> Function:
+    """Publish the squares 0, 1, 4 ... in an array that grows."""
+    capacity = variable("capacity")
+    statements = (
+        Declare(capacity, integer(2)),
+        Allocate("squares", I64, integer(2)),
+        For(ROW, integer(0), N, Block((Grow("squares", I64, capacity, plus(ROW, integer(1))), Store("squares", ROW, times(ROW, ROW))))),
+        Publish("out", "squares", N),
+    )
+    parameter = ArrayParameter("out", I64, ("out", "values"), writable=True, assembled=True)
+    return Function("st_kernel", (parameter,), SIZES[:1], Block(statements))

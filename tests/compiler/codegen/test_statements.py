@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loop_kernels import squares
 from loop_runs import COMPILERS, function, run_both, run_compiled
 from sparsetune.compiler.codegen.c import emit_c, print_c
 from sparsetune.compiler.loops.nodes import (
@@ -15,7 +16,6 @@ from sparsetune.compiler.loops.nodes import (
     I64,
     MAP,
     Allocate,
-    ArrayParameter,
     ArrayRef,
     Binary,
     Block,
@@ -33,10 +33,8 @@ from sparsetune.compiler.loops.nodes import (
     Load,
     Parallel,
     Prefetch,
-    Publish,
     Run,
     SetVar,
-    SizeParameter,
     Stmt,
     Store,
     Type,
@@ -164,25 +162,9 @@ def test_maps(expected: int, count: int) -> None:
     run_both(map_kernel(expected), [given, np.zeros(900, np.int64), np.zeros(900, np.int64), np.zeros(1, np.int64)], [count])
 
 
-def growing(length: str = "n") -> Function:
-    """Publish the squares 0, 1, 4 ... in an array that grows, and its length."""
-    capacity = Var("capacity", I64)
-    statements = [
-        Declare(capacity, whole(2)),
-        Allocate("squares", I64, whole(2)),
-        For(I, whole(0), N, Block((
-            Grow("squares", I64, capacity, plus(I, whole(1))),
-            Store("squares", I, Binary("*", I, I, I64)),
-        ))),
-        Publish("out", "squares", N),
-    ]  # fmt: skip
-    parameter = ArrayParameter("out", I64, ("out", "values"), writable=True, assembled=True)
-    return Function("st_kernel", (parameter,), (SizeParameter("n", ("index", "n")),), Block(tuple(statements)))
-
-
 @pytest.mark.parametrize("count", [0, 1, 3, 1000, 300_000])
 def test_growing_and_publishing(count: int) -> None:
-    published = run_compiled(growing(), [None], [count])["out"]
+    published = run_compiled(squares(), [None], [count])["out"]
     np.testing.assert_array_equal(published, np.arange(count) ** 2)
     if count:
         assert published.ctypes.data % 64 == 0
