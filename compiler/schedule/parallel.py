@@ -30,14 +30,14 @@ def check_parallel_loop(program: Program, directive: d.Parallelize, context: Con
     loop = at(program.statement, address)
     assert isinstance(loop, Forall)
     graph = graph_of(program.relations)
-    _check_nesting(program, address, loop)
+    _check_nesting(program, address, loop, graph)
     _check_coiteration(program, address, loop, graph, context)
     for write in _writes(program, address, loop):
         _check_insert(program, address, loop, write, graph, context)
         _check_races(loop, write, graph)
 
 
-def _check_nesting(program: Program, address: Address, loop: Forall) -> None:
+def _check_nesting(program: Program, address: Address, loop: Forall, graph: Provenance) -> None:
     unit = str(loop.tag.unit)
     tagged = [node.tag.unit for _, node in everywhere(program.statement) if isinstance(node, Forall) and node.tag.unit]
     if any(other[:3] != unit[:3] for other in tagged):
@@ -45,9 +45,13 @@ def _check_nesting(program: Program, address: Address, loop: Forall) -> None:
     for frame in frames(program.statement, address):
         if isinstance(frame, Forall) and frame.tag.unit and _RANK[frame.tag.unit] >= _RANK[unit]:
             refuse(Rule.UNIT_NESTING, f"loop {loop.index} on {unit} cannot stand inside loop {frame.index} on {frame.tag.unit}")
-    inner = [node.index for _, node in everywhere(loop.body) if isinstance(node, Forall)]
+    inner = [node.index for _, node in everywhere(loop.body) if isinstance(node, Forall) and graph.constant_extent(node.index) is None]
     if unit == "cpu_vector" and inner:
-        refuse(Rule.VECTOR_INNERMOST, f"loop {inner[0]} stands inside {loop.index}; only innermost loops become vector instructions")
+        refuse(
+            Rule.VECTOR_INNERMOST,
+            f"loop {inner[0]} stands inside {loop.index} and has no constant length; vector loops hold no others than those that can be"
+            " written out",
+        )
 
 
 def _check_coiteration(program: Program, address: Address, loop: Forall, graph: Provenance, context: Context) -> None:

@@ -139,9 +139,12 @@ def _renamed(value: object, names: Mapping[str, str]) -> object:
         return names.get(value, value)
     if isinstance(value, tuple):
         return tuple(_renamed(item, names) for item in value)
-    if isinstance(value, Expr):
-        return transform(value, lambda node: _renamed_access(node, names) if isinstance(node, Access) else None)
-    return value
+    return rename_expression(value, names) if isinstance(value, Expr) else value
+
+
+def rename_expression(value: Expr, names: Mapping[str, str]) -> Expr:
+    """Return an expression with other names of tensors and indices; names that are not in the mapping stay."""
+    return transform(value, lambda node: _renamed_access(node, names) if isinstance(node, Access) else None)
 
 
 def _renamed_access(access: Access, names: Mapping[str, str]) -> Access:
