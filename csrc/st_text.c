@@ -38,10 +38,13 @@ void st_count_entries(const char *text, int64_t chunks, int64_t *bounds, int64_t
 }
 
 typedef struct {
-  const char *text;
+  const char *text, *end;
   const st_entry_layout *layout;
   int64_t *undecided, room, *undecided_count;
 } reader;
+
+/* A 0 ends the text, but is no part of a line. */
+static inline bool line_ends(const reader *in, const char *p) { return *p == '\n' || (*p == '\0' && p >= in->end); }
 
 /* A whole number of at most 18 digits at *p, which is moved behind it. */
 static inline bool read_coordinate(const char **p, int64_t *coordinate) {
@@ -93,12 +96,11 @@ static int read_integer(const char **p, bool is_signed, uint64_t *slot) {
 
 static int read_value(reader *in, const char **p, int64_t entry) {
   const int kind = in->layout->kind;
-  if (kind == ST_PATTERN) return ST_FINE;
   if (kind >= ST_INTEGER) return read_integer(p, kind == ST_INTEGER, (uint64_t *)in->layout->values + entry);
   const int parts = kind == ST_COMPLEX ? 2 : 1;
   for (int part = 0; part < parts; part++) {
     if (part) *p = skip_blanks(*p);
-    if (**p == '\n' || **p == '\0') return ST_TOO_FEW;
+    if (line_ends(in, *p)) return ST_TOO_FEW;
     const int state = read_double(in, p, entry * parts + part);
     if (state) return state;
   }
@@ -111,7 +113,7 @@ static int read_line(reader *in, const char **p, int64_t entry, int64_t *greates
   for (*mode = 0; *mode < layout->order; ++*mode) {
     int64_t coordinate = 0;
     if (*mode) *p = skip_blanks(*p);
-    if (**p == '\n' || **p == '\0') return ST_TOO_FEW;
+    if (line_ends(in, *p)) return ST_TOO_FEW;
     if (!read_coordinate(p, &coordinate)) return **p == '-' && st_is_digit((*p)[1]) ? ST_BELOW_BASE : ST_BAD_COORDINATE;
     coordinate -= layout->base;
     if (coordinate < 0) return ST_BELOW_BASE;
@@ -120,14 +122,13 @@ static int read_line(reader *in, const char **p, int64_t entry, int64_t *greates
     st_put(layout->columns[*mode], layout->wide[*mode], entry, coordinate);
     if (coordinate > greatest[*mode]) greatest[*mode] = coordinate;
   }
-  if (layout->kind != ST_PATTERN) {
-    *p = skip_blanks(*p);
-    if (**p == '\n' || **p == '\0') return ST_TOO_FEW;
-    const int state = read_value(in, p, entry);
-    if (state) return state;
-  }
+  if (layout->kind == ST_PATTERN) return ST_FINE; /* whatever follows */
   *p = skip_blanks(*p);
-  return **p == '\n' || **p == '\0' ? ST_FINE : ST_TOO_MANY;
+  if (line_ends(in, *p)) return ST_TOO_FEW;
+  const int state = read_value(in, p, entry);
+  if (state) return state;
+  *p = skip_blanks(*p);
+  return line_ends(in, *p) ? ST_FINE : ST_TOO_MANY;
 }
 
 enum { MOST_MODES = 64 };
@@ -138,7 +139,7 @@ st_mistake st_read_entries(const char *text, int64_t chunks, const int64_t *boun
   st_mistake mistake = {INT64_MAX, ST_FINE, 0};
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
   for (int64_t chunk = 0; chunk < chunks; chunk++) {
-    reader in = {text, layout, undecided, room, undecided_count};
+    reader in = {text, text + bounds[chunks], layout, undecided, room, undecided_count};
     const char *end = text + bounds[chunk + 1];
     int64_t entry = firsts[chunk], seen[MOST_MODES];
     st_mistake here = {INT64_MAX, ST_FINE, 0};
@@ -160,10 +161,4 @@ st_mistake st_read_entries(const char *text, int64_t chunks, const int64_t *boun
     }
   }
   return mistake;
-}
-
-int64_t st_count_line_ends(const char *text, int64_t place) {
-  int64_t count = 0;
-  for (int64_t at = 0; at < place; at++) count += text[at] == '\n';
-  return count;
 }

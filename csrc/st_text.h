@@ -44,9 +44,6 @@ void st_count_entries(const char *text, int64_t chunks, int64_t *bounds, int64_t
 st_mistake st_read_entries(const char *text, int64_t chunks, const int64_t *bounds, const int64_t *firsts,
                            const st_entry_layout *layout, int64_t *greatest, int64_t *undecided, int64_t room,
                            int64_t *undecided_count, int32_t threads);
-
-/* The number of line ends before a place. */
-int64_t st_count_line_ends(const char *text, int64_t place);
 /* end */
 
 #endif

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ..compiler.format import Format
 from ..compiler.storage import Tensor, from_entries
 from ..compiler.storage.construct import tensor
-from .lines import Entries, Layout, read_entries
+from .layout import Entries, Layout
+from .lines import read_entries
 from .textfile import TextFile, read_text
 
 _FIELDS = {"real": "real", "double": "real", "integer": "integer", "complex": "complex", "pattern": "pattern"}
@@ -45,10 +46,10 @@ class Header:
 def read_mtx(path: str | os.PathLike[str], format: Format | str | None = None, index_base: int = 1) -> Tensor:
     """Return the matrix or tensor of a Matrix Market file.
 
-    Real, integer (int64, or uint64 where values need it), pattern (values 1.0) and complex fields; coordinate and array
-    layouts; the other half of symmetric, skew-symmetric and hermitian matrices is filled in; duplicates are summed.
-    A file without banner is read as general coordinates whose first entry tells the field. With a comment
-    ``%%GraphBLAS type float`` or ``double``, values of an integer file may be any numbers.
+    Real, integer (int64, or uint64 where values need it), complex and pattern fields (values 1.0, whatever else the lines
+    hold); coordinate and array layouts; the other half of symmetric, skew-symmetric and hermitian matrices is filled in;
+    duplicates are summed. A file without banner is read as general coordinates whose first entry tells the field. With a
+    comment ``%%GraphBLAS type float`` or ``double``, values of an integer file may be any numbers.
 
     Args:
         path: the file, plain or gzip.
@@ -74,7 +75,7 @@ def read_header(file: TextFile) -> Header:
         DataError: naming the line and the word that is wrong.
     """
     first = file.line_at(0).split()
-    banner = bool(first) and first[0].lower().startswith("%%matrixmarket")
+    banner = bool(first) and first[0].lower().startswith("%%matrix")
     words = [word.lower() for word in first[1:]] if banner else ["matrix", "coordinate", "real", "general"]
     if banner:
         _check_banner(file, first[0], words)

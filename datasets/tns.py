@@ -6,7 +6,8 @@ import os
 
 from ..compiler.format import Format
 from ..compiler.storage import Tensor, from_entries
-from .lines import Layout, read_entries
+from .layout import Layout
+from .lines import read_entries
 from .textfile import TextFile, read_text
 
 

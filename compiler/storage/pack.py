@@ -46,7 +46,7 @@ def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
     Duplicates are summed; explicit zeros are kept; arrays that fit as they are become the tensor's.
 
     Raises:
-        FormatError: a singleton level would need several coordinates below one parent, or dense levels have 2**62 positions.
+        FormatError: a singleton level would need several coordinates below one parent or one of a mode without any, or dense levels have 2**62 positions.
         DataError: dense levels make the tensor larger than memory.
     """
     found = sort_entries(entries, format.order)
@@ -57,7 +57,7 @@ def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
         if kind is LevelKind.DENSE:
             arrays, frontier = LevelArrays(), _below_dense(frontier, found, level, extent)
         elif kind is LevelKind.SINGLETON:
-            arrays = LevelArrays(crd=_pack_singleton(frontier, found, level, format))
+            arrays = LevelArrays(crd=_pack_singleton(frontier, found, level, extent, format))
         elif kind is LevelKind.COMPRESSED and frontier.ordered:
             arrays, frontier = _pack_compressed(frontier, found, level, _run_end(format, level))
         else:
@@ -91,7 +91,7 @@ def _below_dense(frontier: _Frontier, found: SortedEntries, level: int, extent: 
     return _Frontier(count, active().below_dense(frontier.positions(len(found)), extent, column), ordered=frontier.ordered)
 
 
-def _pack_singleton(frontier: _Frontier, found: SortedEntries, level: int, format: Format) -> NDArray[Any]:
+def _pack_singleton(frontier: _Frontier, found: SortedEntries, level: int, extent: int, format: Format) -> NDArray[Any]:
     """Return one coordinate a position; the entries of one position must agree in it."""
     if not _in_coordinate_run(format, level) and found.differences[1][level]:
         raise FormatError(
@@ -101,6 +101,8 @@ def _pack_singleton(frontier: _Frontier, found: SortedEntries, level: int, forma
     column = found.columns[level]
     if frontier.identity:
         return column
+    if frontier.count and extent == 0:
+        raise FormatError(f"format '{format}' cannot hold these entries: level {level + 1} is singleton, but its mode has extent 0")
     crd = aligned_full(frontier.count, 0, column.dtype)
     active().scatter(column, frontier.positions(len(found)), crd)
     return crd

@@ -1,0 +1,139 @@
+"""Names of matrices and tensors: the bundled tables, and the files of the data folder."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..compiler.errors import DataError
+from .files import has_known_ending, stem
+
+_CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+_SUITESPARSE = "https://sparse.tamu.edu/MM/"
+FROSTT_PREFIX = "frostt:"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A matrix or tensor that can be fetched.
+
+    Args:
+        name: ``Group/Name`` for SuiteSparse, ``frostt:name`` for FROSTT.
+        source: "suitesparse" or "frostt".
+        url: where its archive lies.
+        shape: extents; None where the tables do not know.
+        nnz: nonzeros as the collection counts them; None where the tables do not know.
+        kind: what it comes from.
+    """
+
+    name: str
+    source: str
+    url: str
+    shape: tuple[int, ...] | None = None
+    nnz: int | None = None
+    kind: str = ""
+
+    @property
+    def stem(self) -> str:
+        """The name that its file has, without group and endings."""
+        return self.name.removeprefix(FROSTT_PREFIX).rpartition("/")[2]
+
+    @property
+    def relative_path(self) -> Path:
+        """Where its file is kept below the data folder."""
+        if self.source == "frostt":
+            return Path("frostt") / f"{self.stem}.tns.gz"
+        return Path("suitesparse") / self.name.partition("/")[0] / f"{self.stem}.mtx"
+
+
+@cache
+def bundled() -> dict[str, Item]:
+    """Return the items of the bundled tables by name."""
+    matrices, tensors = (tomllib.loads((_CONFIGS / f"{name}.toml").read_text()) for name in ("suitesparse", "frostt"))
+    items = [_item(name, "suitesparse", _matrix_url(name), row) for name, row in matrices["matrices"].items()]
+    items += [_item(FROSTT_PREFIX + name, "frostt", tensors["base"] + row["file"], row) for name, row in tensors["tensors"].items()]
+    return {item.name: item for item in items}
+
+
+def _item(name: str, source: str, url: str, row: dict[str, Any]) -> Item:
+    return Item(name, source, url, tuple(row["shape"]), row["nnz"], row["kind"])
+
+
+def _matrix_url(name: str) -> str:
+    return f"{_SUITESPARSE}{name}.tar.gz"
+
+
+def data_folder() -> Path:
+    """Return where inputs are kept: SPARSETUNE_DATA, or the platform's folder for a user's data."""
+    asked = os.environ.get("SPARSETUNE_DATA")
+    if asked:
+        return Path(asked).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("sparsetune"))
+
+
+def local_files() -> dict[str, Path]:
+    """Return the files of tensors in the data folder, up to three folders deep, by the stem of their name.
+
+    Files whose stem occurs twice are listed with the folder before it too.
+    """
+    found: dict[str, Path] = {}
+    folder = data_folder()
+    pattern = ("*", "*/*", "*/*/*")
+    for path in sorted((path for depth in pattern for path in _glob(folder, depth)), key=lambda path: (len(path.parts), path)):
+        name = stem(path)
+        found.setdefault(name, path)
+        found.setdefault(f"{path.parent.name}/{name}", path)
+    return found
+
+
+def _glob(folder: Path, pattern: str) -> list[Path]:
+    try:
+        return [path for path in folder.glob(pattern) if has_known_ending(path.name) and path.is_file()]
+    except OSError:
+        return []
+
+
+def find_item(name: str) -> Item:
+    """Return the item of a name; any ``Group/Name`` is taken for one of SuiteSparse.
+
+    A bare name is enough where only one bundled item has it.
+
+    Raises:
+        DataError: there is nothing of that name; the message lists the nearest ones.
+    """
+    items = bundled()
+    if name in items:
+        return items[name]
+    matching = [item for item in items.values() if name in (item.stem, item.name.lower(), item.stem.lower())]
+    if len(matching) == 1:
+        return matching[0]
+    group, _, matrix = name.partition("/")
+    if (
+        group
+        and matrix
+        and "/" not in matrix
+        and all(part.replace("-", "_").replace(".", "_").isidentifier() for part in ("_" + group, "_" + matrix))
+    ):
+        return Item(name, "suitesparse", _matrix_url(name))
+    raise unknown(name)
+
+
+def nearest(name: str) -> list[str]:
+    """Return the names of the catalogue and of the data folder's files that are most like a name."""
+    names = [*bundled(), *(file for file in sorted(local_files()) if "/" not in file)]
+    by_lower = {item.stem.lower(): item.name for item in bundled().values()} | {key.lower(): key for key in names}
+    return list(dict.fromkeys(by_lower[match] for match in difflib.get_close_matches(name.lower(), by_lower, n=4, cutoff=0.6)))
+
+
+def unknown(name: str) -> DataError:
+    """Return the error of a name that nothing has."""
+    near = nearest(name)
+    hint = f"; near: {', '.join(near)}" if near else ""
+    return DataError(f"'{name}' is no file and no name of the catalogue{hint} (tune-kernel data list shows all)")

@@ -1,0 +1,177 @@
+"""Downloads that can be trusted: status checked, resumed, retried, verified, and put in place whole."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tarfile
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from ..compiler.errors import DataError
+
+RETRIES = 4
+TIMEOUT_SECONDS = 30
+PAUSE_SECONDS = 1.0
+"""Pause before the first retry; it doubles each time."""
+
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes there are and the bytes there will be (None: the server does not say)."""
+
+
+def download(url: str, target: Path, sha256: str | None = None, progress: Progress | None = None) -> Path:
+    """Fetch a gzip file into ``target``; one that is there already is left alone.
+
+    What arrived before a connection broke stays in ``target.part`` and is resumed, also by a later process. Two processes
+    do not write at once. A page in place of the file, a short file and a wrong checksum never reach ``target``.
+
+    Raises:
+        DataError: the server refuses, cannot be reached, sends something else, or the folder cannot be written.
+    """
+    import filelock
+
+    if target.exists():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(f"{target}.lock"):
+            if not target.exists():
+                part = target.with_name(target.name + ".part")
+                _fetch(url, part, progress)
+                _verify(url, part, sha256)
+                os.replace(part, target)
+                _etag_file(part).unlink(missing_ok=True)
+        Path(f"{target}.lock").unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(f"{target}: cannot be written: {error.strerror or error}; set SPARSETUNE_DATA to another folder") from None
+    return target
+
+
+def extract_member(archive: Path, member: str, target: Path) -> Path:
+    """Copy one file out of a .tar.gz to ``target``, whole or not at all; the archive decides neither path nor mode.
+
+    Raises:
+        DataError: the archive is broken or has no such file, or the target cannot be written.
+    """
+    try:
+        with tarfile.open(archive, "r:gz") as packed:
+            for info in packed:
+                if info.isreg() and (info.name == member or info.name.endswith(f"/{member}")):
+                    source = packed.extractfile(info)
+                    assert source is not None
+                    _copy_whole(source, target)
+                    return target
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise DataError(f"{archive}: cannot be unpacked: {error}; remove it to fetch it again") from None
+    raise DataError(f"{archive}: has no file {member}; remove it, or unpack it by hand and give the path of the file")
+
+
+def _copy_whole(source: IO[bytes], target: Path) -> None:
+    handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            while block := source.read(_CHUNK):
+                out.write(block)
+        os.chmod(scratch, 0o644)
+        os.replace(scratch, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(scratch)
+        raise
+
+
+def _fetch(url: str, part: Path, progress: Progress | None) -> None:
+    import http.client
+    import socket
+    import urllib.error
+
+    pause, reason = PAUSE_SECONDS, ""
+    for attempt in range(RETRIES):
+        try:
+            _fetch_rest(url, part, progress)
+            return
+        except urllib.error.HTTPError as error:
+            if error.code < 500 and error.code not in (408, 416, 429):
+                raise DataError(f"the server answered {error.code} ({error.reason}) for {url}; check the name") from None
+            if error.code == 416:
+                part.unlink(missing_ok=True)
+            reason = f"the server answered {error.code}"
+        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+            reason = str(getattr(error, "reason", None) or error or type(error).__name__)
+            if isinstance(getattr(error, "reason", None), socket.gaierror):
+                break
+        if attempt + 1 < RETRIES:
+            time.sleep(pause)
+            pause *= 2
+    raise DataError(
+        f"cannot fetch {url}: {reason}; without a network put the file into a folder and set SPARSETUNE_DATA to it, or give its path"
+    )
+
+
+def _fetch_rest(url: str, part: Path, progress: Progress | None) -> None:
+    """Append to the part what is missing of it; a file that has changed on the server since is begun anew."""
+    import http.client
+    import urllib.request
+
+    have, etag = part.stat().st_size if part.exists() else 0, _read_etag(part)
+    request = urllib.request.Request(url, headers={"User-Agent": "sparsetune", "Accept-Encoding": "identity"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+        if etag:
+            request.add_header("If-Range", etag)
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+        resumed = answer.status == 206 and _begins_at(answer.headers.get("Content-Range", ""), have)
+        if have and not resumed:
+            have = 0
+        _etag_file(part).write_text(answer.headers.get("ETag", ""))
+        length = answer.headers.get("Content-Length")
+        total = have + int(length) if length and length.isdecimal() else None
+        with part.open("ab" if resumed else "wb") as out:
+            while block := answer.read(_CHUNK):
+                out.write(block)
+                have += len(block)
+                if progress is not None:
+                    progress(have, total)
+    if total is not None and have < total:
+        raise http.client.IncompleteRead(b"", total - have)
+
+
+def _begins_at(content_range: str, place: int) -> bool:
+    return content_range.removeprefix("bytes ").partition("-")[0].strip() == str(place)
+
+
+def _etag_file(part: Path) -> Path:
+    return part.with_name(part.name + ".etag")
+
+
+def _read_etag(part: Path) -> str:
+    try:
+        etag = _etag_file(part).read_text().strip()
+    except OSError:
+        return ""
+    return "" if etag.startswith("W/") else etag
+
+
+def _verify(url: str, part: Path, sha256: str | None) -> None:
+    with part.open("rb") as file:
+        head = file.read(512)
+        if head[:2] != _GZIP_MAGIC:
+            part.unlink()
+            what = "a web page" if head.lstrip()[:1] == b"<" else "something else"
+            raise DataError(f"{url} is not a gzip file but {what}; check the name")
+        if sha256 is None:
+            return
+        digest: Any = hashlib.sha256(head)
+        while block := file.read(_CHUNK):
+            digest.update(block)
+    if digest.hexdigest() != sha256:
+        part.unlink()
+        raise DataError(f"{url} has checksum {digest.hexdigest()}, not {sha256}; it was changed or damaged on the way")
