@@ -100,6 +100,25 @@ def _scan(array: NDArray[Any], count: int) -> None:
     array[:count] = np.cumsum(array[:count])
 
 
+def _bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
+    """The set of csrc/st_bits.h; its upper levels only speed the draining up, so they are not kept here."""
+    _check_range(bits, 0, -(-n // 64))
+    if not 0 <= key < n:
+        raise IndexError(f"key {key} of a set of {n}")
+    word, mask = key >> 6, 1 << (key & 63)
+    new = not int(bits[word]) & mask
+    bits[word] = int(bits[word]) | mask
+    return new
+
+
+def _bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
+    found = [word * 64 + bit for word in np.flatnonzero(bits) for bit in range(64) if int(bits[word]) >> bit & 1]
+    _check_range(keys, 0, len(found))
+    keys[: len(found)] = found
+    bits[:] = 0
+    return len(found)
+
+
 def _halvings(length: int) -> int:
     return max(length, 0).bit_length()
 
@@ -112,6 +131,8 @@ INTRINSICS: dict[str, Intrinsic] = {
     "sort": Intrinsic(_sort, "st_sort", "st_sort.h", typed=True, updates=True),
     "sort_range": Intrinsic(_sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
+    "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=lambda _: 1),
+    "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),
     "map_insert": Intrinsic(KeyMap.insert, "st_map_insert", "st_map.h", updates=True, comparisons=lambda _: 1),
     "map_find": Intrinsic(lambda keys, key: keys.ordinals.get(key, -1), "st_map_find", "st_map.h", comparisons=lambda _: 1),
     "map_size": Intrinsic(lambda keys: len(keys.keys), "st_map_size", "st_map.h"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
 from ..format import Format, LevelKind
 from ..loops.nodes import (
     BOOL,
@@ -78,6 +79,7 @@ class Assembly:
         self.used = Var(names.permanent(f"{name}_used"), BOOL)
         self.phase = "append"  # or "count", "fill": the two passes of an insertion
         self.inserted = False
+        self.reserved = False  # room for all that the loop around appends has been made
         self.last = max(level for level, kind in enumerate(form.levels) if kind is LevelKind.COMPRESSED)
 
     def _level(self, level: int, kind: LevelKind, index: str, extent: Value, width: Type, names: Names) -> AssembledLevel:
@@ -179,8 +181,9 @@ class Assembly:
         """Store an element: with room made for it while appending, not at all while counting."""
         if self.counting:
             return []
-        room: list[Step] = [Grow(array, kind, _variable(capacity), add(position, ONE))] if self.phase == "append" else []
-        return [*room, Store(array, position, value)]
+        if self.phase == "append" and not (self.reserved and array in (self.values, self.levels[self.last].crd)):
+            return [Grow(array, kind, _variable(capacity), add(position, ONE)), Store(array, position, value)]
+        return [Store(array, position, value)]
 
     def _append(self, entry: AssembledLevel, coordinate: Value) -> list[Step]:
         cursor = _cursor(entry)
@@ -196,6 +199,20 @@ class Assembly:
         assert not op, "a component of an appended level is stored once"
         room = self._stored(self.values, self.value_type, self.capacity, _cursor(entry), value)
         return [*room, *self._append(entry, coordinates[entry.index])]
+
+    def appends_once(self, statement: Stmt, index: str) -> bool:
+        """Whether every iteration of a loop over ``index`` around a statement appends at most one entry of the last level."""
+        last = self.last + 1 == len(self.levels) and self.levels[self.last].index == index
+        return last and self.phase == "append" and not self.reserved and _at_once(statement, self.name)
+
+    def reserve(self, count: Value) -> list[Step]:
+        """Return the steps that make room for so many further entries of the last level."""
+        entry = self.levels[self.last]
+        needed = add(_cursor(entry), count)
+        return [
+            Grow(self.values, self.value_type, self.capacity, needed),
+            Grow(entry.crd, entry.width, _variable(entry.crd_capacity), needed),
+        ]
 
     # Beginning and end of appending
 
@@ -285,6 +302,26 @@ class Assembly:
 
     def _local_used(self) -> list[Step]:
         return [Declare(self.used, Const(False, BOOL))] if self.last + 1 < len(self.levels) else []
+
+
+def _at_once(statement: Stmt, tensor: str) -> bool:
+    """Whether a statement assigns a tensor without a loop around."""
+    match statement:
+        case Assign(target, _, _):
+            return target.tensor == tensor
+        case Where(consumer, _):
+            return _at_once(consumer, tensor)
+        case Forall() if tensor not in targets(statement):
+            return False
+        case Forall(_, body, _):
+            # A chain of reduction loops around the assignment becomes a scalar accumulator that is stored once.
+            return isinstance(body, (Forall, Assign)) and _at_once(body, tensor) and _accumulates(body)
+        case _:
+            return False
+
+
+def _accumulates(statement: Stmt) -> bool:
+    return all(assign.operator == "+=" for assign in assignments(statement))
 
 
 def _cursor(entry: AssembledLevel) -> Var:

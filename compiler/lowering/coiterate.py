@@ -7,6 +7,8 @@ points become while loops, each until one of its operands is exhausted, with a c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..concrete.nodes import LoopTag, Stmt, targets
@@ -91,13 +93,30 @@ def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
     return Unroll(tag.unroll) if tag.unroll else None
 
 
+@contextmanager
+def _room(context: Context, statement: Stmt, index: str, ranges: list[tuple[Value, Value]]) -> Iterator[list[Step]]:
+    """Make room once for what a loop through these ranges can append; the steps yielded stand before the loop."""
+    assembly = context.assembly
+    if assembly is None or not assembly.appends_once(statement, index):
+        yield []
+        return
+    count: Value = ZERO
+    for low, high in ranges:
+        count = add(count, subtract(high, low))
+    assembly.reserved = True
+    try:
+        yield assembly.reserve(count)
+    finally:
+        assembly.reserved = False
+
+
 def _range_loop(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, body: Body) -> list[Step]:
-    with context.names.block():
+    with context.names.block(), _room(context, statement, index, [(window.low, window.high)]) as room:
         variable = Var(context.names.local(index), I64)
         early = prefetches(context, scope, index, statement, tag, lambda distance: add(variable, integer(distance)))
         inside = settle(context, scope.know(index, variable).inside(index), statement, body)
         inside = [*early, *inside] if inside else []
-    return [For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
+    return [*room, For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
 
 
 def _bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
@@ -140,13 +159,14 @@ def position_loop(
         guarded = scope.stepping_shared() if access == context.shares else scope.guarded()
         inside = guarded.inside(index).know(index, coordinate)
         if level.unique:
-            inner = settle(context, inside.at(access, above.deeper(position)), statement, body)
+            with _room(context, statement, index, [(low, high)]) as room:
+                inner = settle(context, inside.at(access, above.deeper(position)), statement, body)
             if not inner:
                 return []
             steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)
             if level.kind is LevelKind.HASHED:
                 inner = [If(compare(">=", coordinate, ZERO), Steps(tuple(inner)))]
-            return [For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
+            return [*room, For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
         high = named(context, f"end_{storage.name}{above.depth + 1}", high, before := [])
         end = Var(context.names.local(f"q_{storage.name}{above.depth + 1}"), I64)
         inner = settle(context, inside.at(access, above.deeper(position, end)), statement, body)
@@ -262,11 +282,13 @@ def _merged(
     steps: list[Step] = []
     with context.names.block():
         cursors = _cursors(context, scope, index, window, operands, steps)
-        for point in lattice:
-            smaller = tuple(other for other in lattice if other <= point)
-            with context.names.block():
-                steps += _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
-    return steps
+        loops: list[Step] = []
+        with _room(context, statement, index, [(cursor.position, cursor.high) for cursor in cursors.values()]) as room:
+            for point in lattice:
+                smaller = tuple(other for other in lattice if other <= point)
+                with context.names.block():
+                    loops += _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
+    return [*steps, *room, *loops] if loops else []
 
 
 def _met(lattice: tuple[Point, ...]) -> tuple[Access, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from ..concrete.assembled import assembled_format
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, reads
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
@@ -164,22 +165,11 @@ def _operand(indices: tuple[str, ...], key: str, tensor: str, given: TensorType,
 
 def _assembled_type(program: Program, requested: TensorType, result: Access) -> TensorType:
     """Return the format in which a sparse result is written: levels in the order of the loops around its assignment."""
-    form = requested.format
-    if form.is_dense:
+    if requested.format.is_dense:
         return requested
-    loops = _loops_to(program, result.tensor)
-    order = tuple(sorted(range(len(form)), key=lambda mode: loops.index(result.subscripts[mode].index)))
-    by_mode = dict(zip(form.order, form.levels, strict=True))
-    if order == form.order:
-        kinds = [kind if kind is LevelKind.DENSE else LevelKind.COMPRESSED for kind in form.levels]
-    else:
-        kinds = [
-            LevelKind.COMPRESSED if place or by_mode[mode] is not LevelKind.DENSE else LevelKind.DENSE for place, mode in enumerate(order)
-        ]
-    if LevelKind.COMPRESSED not in kinds:
-        kinds[-1] = LevelKind.COMPRESSED
+    form = assembled_format(result, requested.format, _loops_to(program, result.tensor))
     widest = max(requested.widths, default=32)
-    return TensorType(Format(tuple(kinds), order), requested.dtype, tuple(widest for _ in kinds))
+    return TensorType(form, requested.dtype, tuple(widest for _ in form.levels))
 
 
 def _loops_to(program: Program, tensor: str) -> tuple[str, ...]:

@@ -14,18 +14,20 @@ from .context import Context, StoreFacts
 from .levels import Stored
 from .scope import Scope
 from .workspaces import (
+    U64,
     BitmapWorkspace,
     DenseWorkspace,
     HashedWorkspace,
     HeldWorkspace,
     ListWorkspace,
     ScalarWorkspace,
+    bit_words,
     dense_levels,
     key_levels,
 )
 
 REGISTER_BYTES = 2048  # a workspace of constant size up to here is a local array: 32 vectors of 64 bytes
-LIST_MODES = 1  # sparse workspaces of more modes are hashed: a dense array over them may be far too large
+DENSE_MODES = 1  # sparse workspaces of more modes are hashed: a dense array over them may be far too large
 
 
 def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
@@ -87,19 +89,21 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
         if asks_pattern(context, workspace.name, statement.consumer):
             raise ScheduleError(f"workspace({workspace.name}, {kind}): its reader stores only entries; use list, bitmap or hashed")
         return _dense(context, scope, workspace, kind, extents, length, zero)
-    if kind in ("list", "bitmap"):
-        return _list(context, scope, workspace, kind, extents, length, zero)
+    if kind == "list":
+        return _list(context, scope, workspace, extents, length, zero)
+    if kind == "bitmap":
+        return _bitmap(context, scope, workspace, extents, length, zero)
     if kind == "hashed":
         return _hashed(context, scope, workspace, extents, zero)
     raise ScheduleError(f"workspace({workspace.name}, {kind}): positions workspaces need a position loop around them")
 
 
 def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
-    """Choose a kind: what asks for a pattern gets a list or a map, small constant sizes registers, the rest an array."""
+    """Choose a kind: what asks for a pattern gets bits or a map, small constant sizes registers, the rest an array."""
     if not workspace.indices:
         return "scalar"
     if asks_pattern(context, workspace.name, statement.consumer):
-        return "list" if len(workspace.indices) <= LIST_MODES else "hashed"
+        return "bitmap" if len(workspace.indices) <= DENSE_MODES else "hashed"
     length: Value = integer(1)
     for index in workspace.indices:
         length = multiply(length, context.extent(index))
@@ -115,7 +119,7 @@ def asks_pattern(context: Context, name: str, consumer: Stmt) -> bool:
             target = assign.target.tensor
             if target == context.result.tensor and context.assembly is not None:
                 return True
-            if isinstance(context.held.get(target), (ListWorkspace, HashedWorkspace)):
+            if isinstance(context.held.get(target), (ListWorkspace, BitmapWorkspace, HashedWorkspace)):
                 return True
             held = context.held.get(target)
             if isinstance(held, ScalarWorkspace) and held.flag is not None:
@@ -145,22 +149,32 @@ def _dense(
     return DenseWorkspace(stored, zero, scope.guards, length, registers)
 
 
-def _list(
-    context: Context, scope: Scope, workspace: Workspace, kind: str, extents: tuple[Value, ...], length: Value, zero: Const
-) -> ListWorkspace:
-    names, name = context.names, workspace.name
-    array, marks, keys = names.permanent(f"{name}_vals"), names.permanent(f"{name}_set"), names.permanent(f"{name}_list")
-    count = Var(names.permanent(f"{name}_count"), I64)
-    key_type = _key_type(context, workspace)
-    context.hoist(array, context.value_type, length, zero=False)
+def _list(context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], length: Value, zero: Const) -> ListWorkspace:
+    stored, keys, count = _keyed(context, workspace, extents, length)
+    marks = context.names.permanent(f"{workspace.name}_set")
     context.hoist(marks, BOOL, length, zero=True)
+    return ListWorkspace(stored, zero, scope.guards, marks, keys, _key_type(context, workspace), count)
+
+
+def _bitmap(
+    context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], length: Value, zero: Const
+) -> BitmapWorkspace:
+    stored, keys, count = _keyed(context, workspace, extents, length)
+    bits = context.names.permanent(f"{workspace.name}_bits")
+    context.hoist(bits, U64, bit_words(length), zero=True)
+    return BitmapWorkspace(stored, zero, scope.guards, bits, keys, _key_type(context, workspace), count, length)
+
+
+def _keyed(context: Context, workspace: Workspace, extents: tuple[Value, ...], length: Value) -> tuple[Stored, str, Var]:
+    """Make the values over the whole range, the array that takes the sorted keys, and their count."""
+    names, name, key_type = context.names, workspace.name, _key_type(context, workspace)
+    array, keys = names.permanent(f"{name}_vals"), names.permanent(f"{name}_list")
+    count = Var(names.permanent(f"{name}_count"), I64)
+    context.hoist(array, context.value_type, length, zero=False)
     context.hoist(keys, key_type, length, zero=False)
     context.hoisted[-1].before.append(Declare(count, ZERO))
     levels = key_levels(workspace.indices, extents, keys, key_type, count)
-    stored = Stored(name, levels, array, context.value_type)
-    if kind == "bitmap":
-        return BitmapWorkspace(stored, zero, scope.guards, marks, keys, key_type, count, length)
-    return ListWorkspace(stored, zero, scope.guards, marks, keys, key_type, count)
+    return Stored(name, levels, array, context.value_type), keys, count
 
 
 def _key_type(context: Context, workspace: Workspace) -> Type:

@@ -2,7 +2,8 @@
 
 scalar: a local variable, with a flag where a sparse result asks whether anything was added. registers, dense: an array over the
 whole range of its indices. list: a dense array, marks, and the list of the keys that were written, sorted before it is read
-(Kjolstad et al., "Tensor algebra compilation with workspaces", section 6; Gustavson). hashed: a map from keys to slots,
+(Kjolstad et al., "Tensor algebra compilation with workspaces", section 6; Gustavson). bitmap: a dense array and bits of the
+keys. hashed: a map from keys to slots,
 where a dense array would be too large. A key is the row-major number of a component.
 """
 
@@ -35,10 +36,11 @@ from ..loops.nodes import (
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
-from .arithmetic import ONE, ZERO, add, compare, multiply
+from .arithmetic import ONE, ZERO, add, compare, integer, multiply, quotient
 from .levels import KeyLevel, Level, Stored
 from .names import Names
 
+U64 = Type("u64")
 FALSE, TRUE = Const(False, BOOL), Const(True, BOOL)
 
 
@@ -146,24 +148,42 @@ class ListWorkspace(HeldWorkspace):
 
 
 @dataclass(frozen=True)
-class BitmapWorkspace(ListWorkspace):
-    """Marks over the whole range, from which the sorted list of keys is read off: no sorting, but a scan of the range."""
+class BitmapWorkspace(HeldWorkspace):
+    """Values over the whole range, and the set of keys as bits in levels, which come out sorted (csrc/st_bits.h)."""
 
+    bits: str
+    keys: str
+    key_type: Type
+    count: Var
     length: Value
+
+    def _insert(self, key: Value, names: Names) -> tuple[Var, Step]:
+        new = Var(names.local("new"), BOOL)
+        return new, Declare(new, Call("bits_insert", (ArrayRef(self.bits, U64), self.length, key), BOOL))
 
     def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
         key = Var(names.local("key"), I64)
-        first = Steps((Store(self.marks, key, TRUE), Store(self.stored.values, key, value)))
-        again = Steps((Store(self.stored.values, key, value, op),))
-        return [Declare(key, position), If(Load(self.marks, key, BOOL), again, first)]
+        new, insert = self._insert(key, names)
+        first, again = (Steps((Store(self.stored.values, key, value, how),)) for how in ("", op))
+        return [Declare(key, position), insert, If(new, first, again)]
 
     def mark(self, position: Value, names: Names) -> list[Step]:
-        return [Store(self.marks, position, TRUE)]
+        return [self._insert(position, names)[1]]
 
     def finish(self) -> list[Step]:
-        key = Var("key", I64)
-        entry = Steps((Store(self.keys, self.count, key), SetVar(self.count, ONE, "+")))
-        return [For(key, ZERO, self.length, Steps((If(Load(self.marks, key, BOOL), entry),)))]
+        drained = Call("bits_drain", (ArrayRef(self.keys, self.key_type), ArrayRef(self.bits, U64), self.length), I64)
+        return [SetVar(self.count, drained)]
+
+    def slot_of_key_at(self, position: Value) -> Value:
+        return Load(self.keys, position, self.key_type)
+
+
+def bit_words(length: Value) -> Value:
+    """Return how many words of bits a set of keys below ``length`` takes."""
+    words = integer(6)
+    for words_of in (2**6, 2**12, 2**18):
+        words = add(words, quotient(length, integer(words_of)))
+    return words
 
 
 @dataclass(frozen=True)
