@@ -15,6 +15,7 @@ from ..format import Format, LevelKind
 from ..notation.nodes import Access, Add, Assignment, Div, Expr, Mul, Neg, accesses, index_subscript, indices
 from ..notation.printer import show
 from ..notation.terms import Term, terms
+from .assembled import assembled_format
 from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
 from .ordering import LoopOrder, default_order
 from .sharing import factors, shared_operand
@@ -123,9 +124,10 @@ class _Builder:
             return False
         if shared_operand(self.target, self.result, term.value, self.formats) is not None:
             return False
-        last = max(level for level, kind in enumerate(self.result.levels) if kind is not LevelKind.DENSE)
+        written = assembled_format(self.target, self.result, loops)
+        last = max(level for level, kind in enumerate(written.levels) if kind is not LevelKind.DENSE)
         first_reduction = min(loops.index(name) for name in term.reduced)
-        return any(loops.index(name) > first_reduction for name in self.left[: last + 1])
+        return any(loops.index(self.target.subscripts[mode].index) > first_reduction for mode in written.order[: last + 1])
 
     def several(self, orders: list[LoopOrder]) -> Stmt:
         prefix = self.common_prefix(orders)

@@ -264,6 +264,8 @@ class Vectorizer:
         return simplify_expression(Cast(made, wanted))
 
     def _spread(self, made: Expr, kind: Type) -> Expr:
+        if kind.element.name == "bool":
+            raise NoVectors  # C has no vectors of truth values
         made = self._element(made, kind)
         return made if made.type == kind else Cast(made, kind)
 

@@ -13,7 +13,7 @@ from sparsetune.compiler.storage import Tensor
 from sparsetune.compiler.storage.construct import tensor
 
 from .expressions import INDICES, Expressions, Leaf, Style, Tree, denominators, leaves, show, show_leaf
-from .formats import random_format, storable, stored
+from .formats import one_coordinate_levels, random_format, storable, stored
 from .patterns import random_coordinates, random_extent, random_values
 
 SEMIRINGS = (("min", "+"), ("max", "+"), ("max", "*"), ("min", "max"), ("max", "min"), ("or", "and"))
@@ -114,6 +114,8 @@ def random_case(seed: int) -> Case:
     text = f"{show_leaf(target)} {'+=' if accumulates else '='} {show(tree, rng)}"
     extents = _extents(rng, tree, target)
     form = random_format(rng, len(target.indices)) if rng.random() < 0.75 else dense_format(len(target.indices))
+    if accumulates:
+        form = _possible(form, tuple(extents[index] for index in target.indices))
     orders = {leaf.tensor: leaf for leaf in leaves(tree)}
     below = {leaf.tensor for leaf in denominators(tree)}
     dtypes = {name: np.dtype(rng.choice(kinds)) for name in orders}
@@ -177,6 +179,12 @@ def _extents(rng: Random, tree: Tree, target: Leaf) -> dict[str, int]:
     return {index: drawn[find(index)] for index in leader}
 
 
+def _possible(form: Format, shape: tuple[int, ...]) -> Format:
+    """Return a format that holds tensors of a shape: one slot a parent needs a coordinate to put there."""
+    impossible = any(shape[form.order[level]] == 0 for level in one_coordinate_levels(form))
+    return Format(("compressed",) * len(shape), form.order) if impossible else form
+
+
 def _operand(
     rng: Random, leaf: Leaf, extents: dict[str, int], form: Format | None, dtype: np.dtype[Any], fill: Any, below: bool,
     semiring: tuple[str, str],
@@ -187,7 +195,7 @@ def _operand(
         chosen = Format(("dense",) * len(shape), form.order if form is not None else None)
         places = list(np.ndindex(shape))
     else:
-        chosen = random_format(rng, len(shape)) if form is None else form
+        chosen = _possible(random_format(rng, len(shape)), shape) if form is None else form
         places = storable(random_coordinates(rng, shape), chosen) if shape else [()]
     positive = below or semiring == ("max", "*")
     return Operand(shape, chosen, tuple(places), random_values(rng, len(places), dtype, positive=positive), dtype.type(fill))

@@ -39,20 +39,21 @@ def fault(case: Case, made: CompiledExpression) -> str | None:
     try:
         result = bound(case, made).once()
     except FormatError:
-        return None if unstorable(case, wanted) else "refused, although the format holds the result"
-    if unstorable(case, wanted):
+        return None if unstorable(case, wanted.most) else "refused, although the format holds the result"
+    if unstorable(case, wanted.least):
         return "not refused, although the format cannot hold the result"
     if any(_changed(before[name], _arrays(operand.given)) for name, operand in case.operands.items()):
         return "an operand was changed"
     return judge(case, wanted, result)
 
 
-def unstorable(case: Case, wanted: Expected) -> bool:
-    """Whether singleton levels of the result's format would need several coordinates below one parent."""
-    if not one_coordinate_levels(case.result_format):
-        return False
-    entries = [tuple(map(int, place)) for place in np.argwhere(wanted.most)]
-    return len(storable(entries, case.result_format)) < len(entries)
+def unstorable(case: Case, present: np.ndarray[Any, np.dtype[np.bool_]]) -> bool:
+    """Whether singleton levels of the result's format would need several coordinates below one parent, or a coordinate where none is."""
+    form = case.result_format
+    if any(case.shape[form.order[level]] == 0 for level in one_coordinate_levels(form)) and stored([], form, case.shape):
+        return True
+    entries = [tuple(map(int, place)) for place in np.argwhere(present)]
+    return len(storable(entries, form)) < len(entries)
 
 
 def judge(case: Case, wanted: Expected, result: Any) -> str | None:
