@@ -98,7 +98,9 @@ print(time.perf_counter() - start)
 
 
 def test_importing_is_light() -> None:
-    times = sorted(float(subprocess.run([sys.executable, "-c", IMPORT_TIME], capture_output=True, text=True, check=True).stdout) for _ in range(5))
+    times = sorted(
+        float(subprocess.run([sys.executable, "-c", IMPORT_TIME], capture_output=True, text=True, check=True).stdout) for _ in range(5)
+    )
     assert times[2] < 0.1
 
 

@@ -20,7 +20,9 @@ TTV = "A(i,j) = B(i,j,k) * c(k)"
 TTM = "A(i,j,r) = B(i,j,k) * D(k,r)"
 TTMC = "A(i,r,s) = B(i,j,k) * C(j,r) * D(k,s)"
 NONZEROS = "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 16); parallelize(p0, cpu_thread, atomics)"
-REGISTERS = "precompute(B(i,j,k)*C(j,r)*D(k,r), [r], [r], acc); precompute([0], B(i,j,k)*D(k,r), [r], [r], w); parallelize(i, cpu_thread, no_races)"
+REGISTERS = (
+    "precompute(B(i,j,k)*C(j,r)*D(k,r), [r], [r], acc); precompute([0], B(i,j,k)*D(k,r), [r], [r], w); parallelize(i, cpu_thread, no_races)"
+)
 
 
 def sparse(*shape: int, seed: int = 0, density: float = 0.12) -> NDArray[np.float64]:
@@ -143,7 +145,9 @@ def test_parallel_assembly_gives_the_serial_result_whatever_thread_runs_a_row() 
     operands, _ = OPERANDS[SPGEMM]
     kinds = {"A": "csr", "B": "csr", "C": "csr"}
     serial = st.compile(SPGEMM, kinds)(threads=1, **operands)
-    bound = st.compile(SPGEMM, kinds, schedule="parallelize(i, cpu_thread, no_races, dynamic, 1); assemble(C, insert)").bind(threads=7, **operands)
+    bound = st.compile(SPGEMM, kinds, schedule="parallelize(i, cpu_thread, no_races, dynamic, 1); assemble(C, insert)").bind(
+        threads=7, **operands
+    )
     for _ in range(50):
         found = bound()
         for own, other in zip(found.levels, serial.levels, strict=True):

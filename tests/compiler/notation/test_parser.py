@@ -73,7 +73,9 @@ def test_deep_nesting_is_refused_not_crashed() -> None:
 names = st.sampled_from(["A", "b", "C_1", "for", "_x"])
 subscripts = st.builds(
     Affine,
-    st.dictionaries(st.sampled_from("ijk"), st.integers(-3, 3).filter(bool), min_size=1, max_size=2).map(lambda terms: tuple(terms.items())),
+    st.dictionaries(st.sampled_from("ijk"), st.integers(-3, 3).filter(bool), min_size=1, max_size=2).map(
+        lambda terms: tuple(terms.items())
+    ),
     st.integers(-4, 4),
 )
 leaves = st.one_of(
