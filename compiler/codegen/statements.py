@@ -158,7 +158,8 @@ class StatementPrinter:
     def _declare(self, variable: Var, value: Expr) -> None:
         self.region.declared[-1].add(variable.name)
         kind = self.expressions.type_name(variable.type)
-        self.line(f"{kind} {self.names[variable.name]} = {self.expressions.converted(value, variable.type)};")
+        first = self.expressions.converted(value, variable.type).removeprefix(f"({kind})")
+        self.line(f"{kind} {self.names[variable.name]} = {first};")
         self._check_maps(value)
 
     def _assignment(self, target: str, current: Expr, value: Expr, op: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ CSRC = Path(__file__).resolve().parents[2] / "csrc"
 
 OPENMP_FLAG = "-fopenmp"
 
+_OPENMP_FUNCTIONS = "int st_probe(void); int omp_pause_resource_all(int kind);"
+_PAUSE_HARD = 2
 _OPENMP_PROBE = "#include <omp.h>\nint st_probe(void) { return omp_get_max_threads(); }\n"
 
 
@@ -82,7 +85,15 @@ def openmp_works(identity: str, compiler: str | None) -> bool:
     """Return whether a compiler (of this identity) can compile and link OpenMP; clang often lacks its library."""
     try:
         path = cached_object(_OPENMP_PROBE, find_compiler(compiler), ("-O1", OPENMP_FLAG), CSRC)
-        load_object(path, "int st_probe(void);")
+        library = load_object(path, _OPENMP_FUNCTIONS)
     except BuildError:
         return False
+    _survive_forks(library)
     return True
+
+
+def _survive_forks(library: Any) -> None:
+    """Let OpenMP end its idle threads before a fork: a child has none of them, and GNU's would wait for them for ever."""
+    pause = getattr(library, "omp_pause_resource_all", None)  # since OpenMP 5.0
+    if pause is not None and hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lambda: pause(_PAUSE_HARD))
