@@ -19,27 +19,27 @@ int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {
     const double *restrict C_vals = st_arrays[7];
     #pragma omp for schedule(dynamic, 16) nowait
     for (int64_t i = 0; i < i_size; i++) {
-      f64x4 total_0 = (f64x4){0};
-      f64x4 total_4 = (f64x4){0};
-      f64x4 total_8 = (f64x4){0};
-      f64x4 total_12 = (f64x4){0};
-      f64x4 total_16 = (f64x4){0};
-      f64x4 total_20 = (f64x4){0};
-      f64x4 total_24 = (f64x4){0};
-      f64x4 total_28 = (f64x4){0};
+      f64x4 total_0 = {0};
+      f64x4 total_4 = {0};
+      f64x4 total_8 = {0};
+      f64x4 total_12 = {0};
+      f64x4 total_16 = {0};
+      f64x4 total_20 = {0};
+      f64x4 total_24 = {0};
+      f64x4 total_28 = {0};
       for (int64_t q = A2_pos[i], q_end = A2_pos[i + 1]; q < q_end; q++) {
-        f64x4 fibre_0 = (f64x4){0};
-        f64x4 fibre_4 = (f64x4){0};
-        f64x4 fibre_8 = (f64x4){0};
-        f64x4 fibre_12 = (f64x4){0};
-        f64x4 fibre_16 = (f64x4){0};
-        f64x4 fibre_20 = (f64x4){0};
-        f64x4 fibre_24 = (f64x4){0};
-        f64x4 fibre_28 = (f64x4){0};
+        f64x4 fibre_0 = {0};
+        f64x4 fibre_4 = {0};
+        f64x4 fibre_8 = {0};
+        f64x4 fibre_12 = {0};
+        f64x4 fibre_16 = {0};
+        f64x4 fibre_20 = {0};
+        f64x4 fibre_24 = {0};
+        f64x4 fibre_28 = {0};
         for (int64_t p = A3_pos[q], p_end = A3_pos[q + 1]; p < p_end; p++) {
           st_prefetch(C_vals, (int64_t)A3_crd[st_min_i64(p + 8, A_length - 1)] * 32, 32, 8);
           double A_vals_value = A_vals[p];
-          int64_t A3_crd_row = (int64_t)A3_crd[p] * 32;
+          int64_t A3_crd_row = A3_crd[p] * 32;
           fibre_0 += A_vals_value * *(const f64x4_u *)&C_vals[A3_crd_row];
           fibre_4 += A_vals_value * *(const f64x4_u *)&C_vals[A3_crd_row + 4];
           fibre_8 += A_vals_value * *(const f64x4_u *)&C_vals[A3_crd_row + 8];
@@ -49,7 +49,7 @@ int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {
           fibre_24 += A_vals_value * *(const f64x4_u *)&C_vals[A3_crd_row + 24];
           fibre_28 += A_vals_value * *(const f64x4_u *)&C_vals[A3_crd_row + 28];
         }
-        int64_t A2_crd_row = (int64_t)A2_crd[q] * 32;
+        int64_t A2_crd_row = A2_crd[q] * 32;
         total_0 += fibre_0 * *(const f64x4_u *)&B_vals[A2_crd_row];
         total_4 += fibre_4 * *(const f64x4_u *)&B_vals[A2_crd_row + 4];
         total_8 += fibre_8 * *(const f64x4_u *)&B_vals[A2_crd_row + 8];

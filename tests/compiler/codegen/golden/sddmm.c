@@ -30,11 +30,11 @@ int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {
       for (int64_t p = A2_pos[i], p_end = A2_pos[i + 1]; p < p_end; p++) {
         st_prefetch(V_vals, (int64_t)A2_crd[st_min_i64(p + 4, A_length - 1)] * 40, 40, 8);
         double s = 0.0;
-        int64_t A2_crd_row = (int64_t)A2_crd[p] * 40;
-        f64x4 s_1 = (f64x4){0};
-        f64x4 s_2 = (f64x4){0};
-        f64x4 s_3 = (f64x4){0};
-        f64x4 s_4 = (f64x4){0};
+        int64_t A2_crd_row = A2_crd[p] * 40;
+        f64x4 s_1 = {0};
+        f64x4 s_2 = {0};
+        f64x4 s_3 = {0};
+        f64x4 s_4 = {0};
         s_1 += *(const f64x4_u *)&U_vals[i * 40] * *(const f64x4_u *)&V_vals[A2_crd_row];
         s_2 += *(const f64x4_u *)&U_vals[i * 40 + 4] * *(const f64x4_u *)&V_vals[A2_crd_row + 4];
         s_3 += *(const f64x4_u *)&U_vals[i * 40 + 8] * *(const f64x4_u *)&V_vals[A2_crd_row + 8];

@@ -16,15 +16,15 @@ int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {
     const double *restrict X_vals = st_arrays[4];
     #pragma omp for schedule(dynamic, 64) nowait
     for (int64_t i = 0; i < i_size; i++) {
-      f64x4 w_0 = (f64x4){0};
-      f64x4 w_4 = (f64x4){0};
-      f64x4 w_8 = (f64x4){0};
-      f64x4 w_12 = (f64x4){0};
-      f64x4 w_16 = (f64x4){0};
+      f64x4 w_0 = {0};
+      f64x4 w_4 = {0};
+      f64x4 w_8 = {0};
+      f64x4 w_12 = {0};
+      f64x4 w_16 = {0};
       for (int64_t p = A2_pos[i], p_end = A2_pos[i + 1]; p < p_end; p++) {
         st_prefetch(X_vals, (int64_t)A2_crd[st_min_i64(p + 12, A_length - 1)] * 20, 20, 8);
         double A_vals_value = A_vals[p];
-        int64_t A2_crd_row = (int64_t)A2_crd[p] * 20;
+        int64_t A2_crd_row = A2_crd[p] * 20;
         w_0 += A_vals_value * *(const f64x4_u *)&X_vals[A2_crd_row];
         w_4 += A_vals_value * *(const f64x4_u *)&X_vals[A2_crd_row + 4];
         w_8 += A_vals_value * *(const f64x4_u *)&X_vals[A2_crd_row + 8];
