@@ -200,7 +200,9 @@ def test_tensor_by_name(collection: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [archive(tiny__else_dot_mtx=MATRIX), archive(tiny__tiny_dot_mtx=MATRIX * 500)[:-40], gzip.compress(b"no tar")]
+    "content",
+    [archive(tiny__else_dot_mtx=MATRIX), archive(tiny__tiny_dot_mtx=MATRIX * 500)[:-40], gzip.compress(b"no tar")],
+    ids=["another file inside", "cut off", "no archive"],
 )
 def test_broken_archives(collection: Server, content: bytes) -> None:
     collection.answer = lambda handler: send(handler, content)
