@@ -14,6 +14,7 @@ from ..compiler.notation.parser import parse
 from ..compiler.pipeline import CompiledExpression, compile_kernel, constant_extents
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
+from .extents import reads
 from .problem import Problem
 from .records import digest
 
@@ -35,6 +36,7 @@ class Candidate:
 
     compiled: CompiledExpression
     kernel: Kernel
+    free: Mapping[str, int]  # extents that no operand determines
 
     @property
     def source(self) -> str:
@@ -53,7 +55,7 @@ class Candidate:
         self.kernel.load(seconds)
 
     def bind(self, operands: Mapping[str, Tensor], threads: int, out: Any = None) -> BoundKernel:
-        return self.compiled.bind_operands(operands, threads, out)
+        return self.compiled.bind_operands(operands, threads, out, self.free)
 
 
 def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> Candidate:
@@ -62,8 +64,18 @@ def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> C
     Raises:
         SparsetuneError: the schedule is not legal here.
     """
-    compiled = _compile(parse(task.expression), task.expression, task.formats, task.extents, task.target, Schedule(schedule))
-    return Candidate(compiled, compiled.kernel_for(compiled._signature(operands)))
+    assignment = parse(task.expression)
+    compiled = _compile(assignment, task.expression, task.formats, task.extents, task.target, Schedule(schedule))
+    determined = {index for access in reads(assignment) for index in access.indices}
+    free = {index: extent for index, extent in task.extents.items() if index not in determined}
+    return Candidate(compiled, compiled.specialised(operands, free)[0], free)
+
+
+def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
+    """Generate the code of a schedule for a problem's own operands. Raises ``SparsetuneError`` as ``compile_task``."""
+    formats = {name: str(form) for name, form in problem.formats.items()}
+    task = Task(problem.expression, formats, dict(problem.extents), problem.target, problem.threads)
+    return compile_task(task, str(schedule), problem.operands)
 
 
 def is_legal(problem: Problem, schedule: Schedule) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.errors import SparsetuneError
+from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
@@ -95,6 +95,21 @@ def lookup(
     match = lookup_in(url, problem)
     _remember(key, match)
     return match
+
+
+def choose(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    database: str | os.PathLike[str] | None = None,
+) -> Schedule:
+    """Return the schedule for ``evaluate``: as ``lookup``, but the default one where only the caller knows an extent."""
+    try:
+        return lookup(expression, operands, output_format, target, threads, database).schedule
+    except ShapeError:
+        return Schedule()
 
 
 def lookup_in(url: str, problem: Problem) -> Match:

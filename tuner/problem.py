@@ -20,11 +20,12 @@ from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningEr
 from ..compiler.format import Format
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
-from ..compiler.notation.nodes import Access, Assignment, accesses
+from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
+from .extents import all_indices, known_extents
 from .features import describe_input
 from .records import Input, Workload
 
@@ -97,6 +98,7 @@ def make_problem(
     target: str = "cpu",
     threads: int | None = None,
     name: str = "",
+    shape: Mapping[str, int] | None = None,
 ) -> Problem:
     """Resolve and check an expression and its operands.
 
@@ -106,6 +108,9 @@ def make_problem(
         output_format: of the result; None: dense.
         target: "cpu" or "cuda".
         threads: None: $SPARSETUNE_THREADS, or the cores that this process may use.
+
+        name: where the data came from, for people.
+        shape: extents of indices that no operand determines.
 
     Raises:
         ExpressionError: the text is no index notation; an operand is missing or not used.
@@ -118,9 +123,11 @@ def make_problem(
     _check_names(assignment, operands)
     tensors = {operand: _load(operand, operands[operand]) for operand in tensor_names(assignment)}
     formats: dict[str, Format | str | None] = {operand: found.format for operand, found in tensors.items()}
-    _check_orders(assignment, tensors)
+    extents = known_extents(assignment, {operand: found.shape for operand, found in tensors.items()}, shape or {})
+    for index in all_indices(assignment):
+        if index not in extents:
+            raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
     formats[assignment.target.tensor] = output_format
-    extents = _extents(assignment, tensors)
     if target not in TARGETS:
         raise TuningError(f"target {target!r} is not one of {', '.join(TARGETS)}")
     return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name)
@@ -132,7 +139,7 @@ def _load(name: str, data: Any) -> Tensor:
     if isinstance(data, (str, os.PathLike)):
         from ..datasets import load
 
-        return load(data)
+        return load(os.fspath(data))
     try:
         return tensor(data)
     except (FormatError, ShapeError) as error:
@@ -149,33 +156,3 @@ def _check_names(assignment: Assignment, operands: Mapping[str, Any]) -> None:
     for name in operands:
         if name not in needed:
             raise ExpressionError(f"operand {name} is not used: '{assignment.text}' reads {', '.join(needed)}")
-
-
-def _check_orders(assignment: Assignment, tensors: Mapping[str, Tensor]) -> None:
-    for access in _reads(assignment):
-        found = tensors[access.tensor]
-        if found.order != len(access.subscripts):
-            subscripts = len(access.subscripts)
-            raise ShapeError(f"{access.tensor} has {subscripts} subscripts in the expression, but the operand has shape {found.shape}")
-
-
-def _extents(assignment: Assignment, tensors: Mapping[str, Tensor]) -> dict[str, int]:
-    found: dict[str, tuple[int, str]] = {}  # extent of an index, and where it was seen first
-    for access in _reads(assignment):
-        for mode, subscript in enumerate(access.subscripts):
-            _note(found, subscript.index, tensors[access.tensor].shape[mode], f"{access.tensor} (mode {mode})")
-    for index in assignment.target.indices:
-        if index not in found:
-            raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
-    return {index: extent for index, (extent, _) in found.items()}
-
-
-def _note(found: dict[str, tuple[int, str]], index: str, extent: int, where: str) -> None:
-    known, first = found.setdefault(index, (extent, where))
-    if known != extent:
-        raise ShapeError(f"index {index} has extent {known} in {first} and {extent} in {where}")
-
-
-def _reads(assignment: Assignment) -> tuple[Access, ...]:
-    own = (assignment.target,) if assignment.operator == "+=" else ()
-    return (*accesses(assignment.value), *own)

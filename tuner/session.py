@@ -219,7 +219,7 @@ def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) 
         return Verdict.uncontested(DEFAULT, expected[DEFAULT])
 
     def run(schedule: str) -> float | None:
-        return runner.burst(schedule, max(1, round(settings.sample_seconds / expected[schedule])), expected[schedule])
+        return runner.burst(schedule, settings.burst_seconds, expected[schedule])
 
     seconds = settings.final_seconds if budget.seconds is None else min(settings.final_seconds, _FINAL_SHARE * budget.seconds)
     verdict = play(list(chosen), run, DEFAULT, settings.final_rounds, complexity=_complexity, seconds=seconds)

@@ -17,7 +17,7 @@ class Settings:
         final_margin: only those no slower than this many times the fastest.
         final_rounds: rounds of the finals; at least 6.
         final_seconds: no round starts after so long.
-        sample_seconds: a finalist is sampled five times a round, each sample about this long (one run at least).
+        burst_seconds: a finalist runs about this long each round, five times at least; the fastest run counts.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -25,7 +25,7 @@ class Settings:
     final_margin: float = 1.2
     final_rounds: int = 11
     final_seconds: float = 8.0
-    sample_seconds: float = 0.003
+    burst_seconds: float = 0.015
 
 
 @dataclass(frozen=True, kw_only=True)

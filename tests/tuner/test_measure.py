@@ -111,8 +111,8 @@ def test_losing_candidate_stops_early(prepared: Runner) -> None:
 
 
 def test_burst(prepared: Runner) -> None:
-    assert prepared.burst("sleep 0.002", 3, 0.002) == pytest.approx(0.002, rel=0.5)
-    assert prepared.burst("crash", 1, 0.002) is None
+    assert prepared.burst("sleep 0.002", 0.01, 0.002) == pytest.approx(0.002, rel=0.5)
+    assert prepared.burst("crash", 0.01, 0.002) is None
 
 
 def test_next_problem_in_the_same_worker(worker: Worker) -> None:

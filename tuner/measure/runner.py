@@ -21,7 +21,7 @@ from ...compiler.errors import TuningError
 from ..problem import Problem
 from ..records import Status
 from . import handover
-from .timing import Policy
+from .timing import Policy, burst_size
 from .worker import BUILD_SECONDS
 
 _LOAD_SECONDS = 300.0
@@ -227,13 +227,30 @@ class Runner:
             self._slowest = found.seconds
         return found
 
-    def burst(self, schedule: str, runs: int, expected: float) -> float | None:
-        """Return the time of a finalist, ``runs`` runs a sample; None where it fails."""
+    def burst(self, schedule: str, seconds: float, expected: float) -> float | None:
+        """Return the time of a finalist, the least of a burst of so many seconds; None where it fails.
+
+        Args:
+            expected: seconds that one run takes.
+        """
+        batch, batches = burst_size(seconds, expected)
+        limit = _GRACE_SECONDS + 100 * (batch * batches + 1) * expected
         try:
-            reply = self._ask(_GRACE_SECONDS + 100 * (runs + 1) * expected, "burst", schedule=schedule, runs=runs)
+            reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches)
         except _Lost:
             return None
         return reply["seconds"] if reply["status"] == "ok" else None
+
+    def yardstick(self) -> float:
+        """Return the time of a fixed piece of work in the same process, which tells how fast the machine is now.
+
+        Raises:
+            TuningError: the process died.
+        """
+        try:
+            return self._ask(_GRACE_SECONDS, "yardstick")["seconds"]
+        except _Lost as lost:
+            raise TuningError(f"the measuring process was lost: {lost.message}") from None
 
     def _ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
         if not self._worker.running or self._loaded != self._worker.starts:

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 _MAD_TO_SIGMA = 1.4826  # median absolute deviation of a normal distribution, to its standard deviation
+_LEAST_BATCH = 5e-5  # seconds; a clock reads to a few tens of nanoseconds
+_LEAST_BATCHES = 5
 _MEDIAN_TO_MEAN_ERROR = 1.2533  # standard error of a median over that of a mean, for a normal distribution
 
 
@@ -83,6 +85,12 @@ def measure(run: Callable[[], object], policy: Policy, best: float | None = None
 def least_of(run: Callable[[], object], batch: int, samples: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the least over samples of the seconds a run, ``batch`` runs a sample: what other programs do can only add."""
     return min(_sample(run, batch, clock) for _ in range(samples))
+
+
+def burst_size(seconds: float, expected: float) -> tuple[int, int]:
+    """Return (runs a batch, batches) of a burst of so many seconds: batches that a clock can tell apart, five at least."""
+    batch = max(1, math.ceil(_LEAST_BATCH / expected))
+    return batch, max(_LEAST_BATCHES, round(seconds / (batch * expected)))
 
 
 def median(values: Sequence[float]) -> float:

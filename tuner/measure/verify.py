@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiler.concrete.check import tensor_names
-from ...compiler.notation.nodes import Access, Assignment, accesses
+from ...compiler.notation.nodes import Assignment
 from ...compiler.notation.terms import terms
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.entries import Entries
 from ...compiler.storage.tensor import LevelArrays, Tensor
 from ...compiler.storage.unpack import unpack
+from ..extents import reads
 from .oracle import evaluate_dense
 
 Result = Tensor | NDArray[Any]
@@ -88,7 +89,7 @@ def sampled_problem(
     side = max(2, min(12, int(_SAMPLED_POINTS ** (1 / max(1, len(extents))))))
     entries = {name: unpack(operand) for name, operand in operands.items() if not operand.format.is_dense}
     kept: dict[str, set[int]] = {index: set() for index in extents}
-    for access in _reads(assignment):
+    for access in reads(assignment):
         if access.tensor in entries and len(entries[access.tensor]):
             stored = entries[access.tensor]
             for place in generator.integers(0, len(stored), side // 2):
@@ -96,7 +97,7 @@ def sampled_problem(
                     kept[subscript.index].add(int(stored.coordinates[mode][place]))
     chosen = {index: _fill_up(kept[index], extents[index], side, generator) for index in extents}
     small = {}
-    for access in _reads(assignment):
+    for access in reads(assignment):
         modes = [chosen[subscript.index] for subscript in access.subscripts]
         small[access.tensor] = _restrict(operands[access.tensor], entries.get(access.tensor), modes)
     return small, {index: len(coordinates) for index, coordinates in chosen.items()}
@@ -110,11 +111,6 @@ def oracle_difference(assignment: Assignment, result: Result, operands: Mapping[
     found = result.to_numpy() if isinstance(result, Tensor) else np.asarray(result)
     factor = tolerance_factor(found.dtype, math.prod(extents.values()))
     return _value_difference(found.reshape(-1), expected.reshape(-1), np.full(expected.size, magnitude), factor)
-
-
-def _reads(assignment: Assignment) -> tuple[Access, ...]:
-    own = (assignment.target,) if assignment.operator == "+=" else ()
-    return (*accesses(assignment.value), *own)
 
 
 def _fill_up(kept: set[int], extent: int, side: int, generator: np.random.Generator) -> NDArray[np.int64]:

@@ -30,13 +30,13 @@ from ...compiler.storage.tensor import Tensor
 from ..kernels import Task, compile_task
 from . import handover
 from .oracle import absolute
-from .timing import Policy, measure, least_of
+from .timing import Policy, least_of, measure
 from .verify import Reference, Result, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
 
 BUILD_SECONDS = 60.0
 """How long a compiler may take for one candidate."""
 
-_BURST_SAMPLES = 5
+_TRIAD_LENGTH = 2**18  # doubles an array: three of them fit into a last-level cache
 _KEPT_KERNELS = 8  # bound kernels kept for the finals; each may hold a result array
 _MEMORY_SHARE = 0.9  # of the machine's, before a candidate's allocation fails
 _ORACLE_ENTRIES = 5_000_000  # stored entries up to which a sample is cut out of the operands
@@ -78,6 +78,7 @@ class Worker:
         self._operands: dict[str, Tensor] = {}
         self._reference: Reference | None = None
         self._out: np.ndarray[Any, Any] | None = None
+        self._triad: np.ndarray[Any, Any] | None = None
 
     def load(self, folder: str, task: dict[str, Any]) -> dict[str, Any]:
         """Take the operands and the task; forget everything about the last one."""
@@ -120,11 +121,23 @@ class Worker:
         times = [seconds + conversion for seconds in timing.times]
         return {"status": "ok", "times": times, "seconds": timing.seconds + conversion, "stopped": timing.stopped}
 
-    def burst(self, schedule: str, runs: int) -> dict[str, Any]:
-        """Run a finalist once to warm up, then ``runs`` times in a row in each of a few samples; the reply has the least."""
+    def burst(self, schedule: str, batch: int, batches: int) -> dict[str, Any]:
+        """Run a finalist once to warm up, then in batches; the reply has the time a run of the fastest batch."""
         bound, conversion = self._bind(schedule)
         bound()
-        return {"status": "ok", "seconds": least_of(bound, runs, _BURST_SAMPLES) + conversion}
+        return {"status": "ok", "seconds": least_of(bound, batch, batches) + conversion}
+
+    def yardstick(self) -> dict[str, Any]:
+        """Run a STREAM triad in numpy, on one thread: the same work whatever our compiler does."""
+        if self._triad is None:
+            self._triad = np.random.default_rng(0).random((3, _TRIAD_LENGTH))
+        a, b, c = self._triad
+
+        def triad() -> None:
+            np.multiply(c, 3.0, out=a)
+            np.add(a, b, out=a)
+
+        return {"status": "ok", "seconds": least_of(triad, 1, 10)}
 
     def _kernel(self, schedule: str) -> Compiled:
         if schedule not in self._kernels:
@@ -176,6 +189,7 @@ def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile) -> None:
         "reference": worker.make_reference,
         "measure": worker.measure,
         "burst": worker.burst,
+        "yardstick": worker.yardstick,
     }
     for line in requests:
         request = json.loads(line)

@@ -1,0 +1,115 @@
+"""``tune-kernel``: the command line. Subcommands are loaded when they are called; every failure ends in one line and a status.
+
+Status 0: done; 1: it ran and the answer is bad; 2: the request is wrong; 3: something on this machine is missing; 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+
+import click
+
+from ..compiler.errors import BuildError, SparsetuneError, TuningError
+from .commands.help import ExampleGroup
+
+PROGRAM = "tune-kernel"
+
+COMMANDS = {
+    "tune": "find the fastest schedule of an expression on real inputs, and remember it",
+    "run": "evaluate an expression with the schedule that is known to be best",
+    "lookup": "show which schedule would be used, and why",
+    "explain": "show the schedule space stage by stage, and its frontier",
+    "code": "print the generated source",
+    "suite": "tune every kernel on every input of a suite",
+    "bench": "time tuned kernels beside the peers that are installed",
+    "nightly": "measure a suite again and fail on a regression",
+    "report": "write plots and tables of what the database holds",
+    "data": "list, describe and download matrices and tensors",
+    "db": "look after the schedule database",
+    "doctor": "check compilers, caches, threads, database",
+}
+
+
+class _LazyGroup(ExampleGroup):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f".commands.{cmd_name}", __package__)
+        command = module.command
+        command.short_help = COMMANDS[cmd_name]
+        return command
+
+
+@click.group(
+    cls=_LazyGroup,
+    examples=(
+        ('tune-kernel tune "y(i) = A(i,j) * x(j)" -i A=HB/494_bus', "tune a kernel on a matrix of the catalogue"),
+        ('tune-kernel run "y(i) = A(i,j) * x(j)" -i A=matrix.mtx -i x=vector.mtx -o y.npy', "use what was learned"),
+        ("tune-kernel suite quick", "tune a suite of kernels; under two minutes"),
+    ),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(package_name="sparsetune", prog_name=PROGRAM)
+def group() -> None:
+    """Tune sparse tensor kernels on real data, and use what was learned."""
+
+
+def main() -> None:
+    """Run the command line of this process and end it."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit status; messages go to standard error."""
+    try:
+        found = group.main(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
+        return found if isinstance(found, int) else 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.UsageError as error:
+        return _fail(_usage_message(error), 2)
+    except click.ClickException as error:
+        return _fail(error.format_message(), 2)
+    except (KeyboardInterrupt, click.Abort) as interruption:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return _fail(f"interrupted{_how_to_go_on(interruption)}", 130)
+    except SparsetuneError as error:
+        return _fail(str(error), _status(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _status(error: SparsetuneError) -> int:
+    if isinstance(error, BuildError):
+        return 3
+    return 1 if isinstance(error, TuningError) else 2
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"{PROGRAM}: error: {message}", file=sys.stderr, flush=True)
+    return status
+
+
+def _usage_message(error: click.UsageError) -> str:
+    message = error.format_message().rstrip(".")
+    where = f" {error.ctx.command.name}" if error.ctx is not None and error.ctx.command is not group else ""
+    return f"{message[:1].lower()}{message[1:]}; see '{PROGRAM}{where} --help'"
+
+
+def _how_to_go_on(interruption: BaseException) -> str:
+    return "".join(f"; {note}" for note in getattr(interruption, "__notes__", ()))
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(143)

@@ -1,0 +1,1 @@
+"""The subcommands of ``tune-kernel``, a module each."""

@@ -1,0 +1,60 @@
+"""``tune-kernel bench``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..bench import BenchItem, bench_suite
+from ..database import open_database
+from ..peers import choose_peers
+from . import options
+from .help import ExampleCommand
+from .output import note, print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
+from .suite import budget_of, suite_of
+
+
+@click.command(
+    "bench",
+    cls=ExampleCommand,
+    examples=(
+        ("tune-kernel bench quick", "beside every peer that is installed"),
+        ("tune-kernel bench matrices --against scipy --against mkl --threads 2 --json", "beside two of them, on two threads"),
+    ),
+)
+@options.together(
+    options.suite,
+    click.option("--against", "peers", multiple=True, metavar="PEER", help="A peer: scipy, mkl, sparse.  [default: those installed]"),
+    options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database, options.as_json,
+)  # fmt: skip
+def command(**given: Any) -> int:
+    """Time tuned kernels beside other libraries: same inputs, one run, measured in turn.
+
+    What is not tuned yet is tuned first. The ratio is the fastest peer's time over ours, so above 1 we are faster.
+    """
+    require_compiler()
+    peers = choose_peers(given["peers"])
+    suite = suite_of(given)
+    warn_if_busy()
+    with open_database(given["database"]) as store, shown_suite_progress(suite.name) as report:
+        items = list(bench_suite(suite, store, budget_of(suite), given["seed"], peers, report))
+    for item in items:
+        for peer in item.wrong:
+            note(f"{item.kernel} on {item.input}: the result of {peer} differs from ours, so it is not timed")
+    if given["as_json"]:
+        keys = ("kernel", "input", "threads", "times", "best_peer", "ratio")
+        print_json({"items": [{key: getattr(item, key) for key in keys} for item in items]})
+    else:
+        _show(items)
+    return 0
+
+
+def _show(items: list[BenchItem]) -> None:
+    names = list(dict.fromkeys(name for item in items for name in item.times))
+    rows = [
+        [item.kernel, item.input, str(item.threads), *(show_seconds(item.times.get(name)) for name in names),
+         "-" if item.ratio is None else f"{item.ratio:.2f}"]
+        for item in items
+    ]  # fmt: skip
+    print_table(rows, ("kernel", "input", "threads", *names, "ratio"))

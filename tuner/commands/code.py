@@ -1,0 +1,32 @@
+"""``tune-kernel code``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ...compiler.pipeline import compile_kernel
+from . import options
+from .help import ExampleCommand
+
+
+@click.command(
+    "code",
+    cls=ExampleCommand,
+    examples=(
+        ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr', "the default schedule"),
+        ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --schedule "parallelize(i, cpu_thread, no_races)"', "another one"),
+        ('tune-kernel code "Y(i,k) = A(i,j) * X(j,k)" --format A=csr --dim k=32', "with an extent known at compile time"),
+    ),
+)
+@options.together(
+    options.expression, options.formats, options.dims,
+    click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
+    options.target,
+    click.option("--loop-nest", is_flag=True, help="Print concrete index notation in place of the source."),
+)  # fmt: skip
+def command(**given: Any) -> None:
+    """Print the source that is generated for EXPR. Tensors whose format is not named are dense."""
+    kernel = compile_kernel(given["expression"], given["formats"], given["dims"], given["schedule"], target=given["target"])
+    print((kernel.loop_nest if given["loop_nest"] else kernel.source).rstrip())

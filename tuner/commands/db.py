@@ -1,0 +1,142 @@
+"""``tune-kernel db``."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from ...compiler.errors import DatabaseError
+from ..database import Database, open_database
+from ..database.interchange import import_json_lines, kernel_tuner_cache, t4_metadata, t4_results, write_json_lines
+from ..records import Measurement
+from . import options
+from .help import ExampleCommand, ExampleGroup
+from .output import note, print_json
+
+
+@click.group(
+    "db",
+    cls=ExampleGroup,
+    examples=(
+        ("tune-kernel db stats", "what the database holds"),
+        ("tune-kernel db export records.jsonl", "save everything as JSON Lines"),
+        ("tune-kernel db export results.json --as t4", "for other tools"),
+    ),
+)
+def command() -> None:
+    """Look after the schedule database."""
+
+
+@command.command("stats", cls=ExampleCommand, examples=(("tune-kernel db stats --json", "as JSON"),))
+@options.together(options.database, options.as_json)
+def stats(**given: Any) -> None:
+    """Show how many records, kernels and machines there are."""
+    with open_existing(given["database"]) as database:
+        _show(database, given["as_json"], True)
+
+
+@command.command("check", cls=ExampleCommand, examples=(("tune-kernel db check", "look for damage"),))
+@options.together(options.database, options.as_json)
+def check(**given: Any) -> int:
+    """Look for damage; status 1 if there is any."""
+    with open_existing(given["database"]) as database:
+        problems = database.check()
+        for problem in problems:
+            note(problem)
+        _show(database, given["as_json"], not problems)
+    return 1 if problems else 0
+
+
+@command.command("import", cls=ExampleCommand, examples=(("tune-kernel db import records.jsonl", "add what 'db export' saved"),))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@options.together(options.database, options.as_json)
+def import_(files: tuple[Path, ...], **given: Any) -> None:
+    """Add the records of JSON Lines files; those that are there already stay as they are."""
+    with open_database(given["database"]) as database:
+        for path in files:
+            count = import_json_lines(database, path)
+            note(f"{path}: {count} records")
+        _show(database, given["as_json"], True)
+
+
+@command.command("export", cls=ExampleCommand, examples=(
+    ("tune-kernel db export records.jsonl", "everything, to be imported elsewhere"),
+    ("tune-kernel db export -", "to standard output"),
+    ("tune-kernel db export caches/ --as kernel-tuner", "one file for each kernel and input"),
+))  # fmt: skip
+@click.argument("output", metavar="FILE")
+@click.option("--as", "kind", type=click.Choice(["jsonl", "t4", "kernel-tuner"]), default="jsonl", show_default=True,
+              help="JSON Lines of our own; T4 results with a metadata file; Kernel Tuner caches in a folder.")  # fmt: skip
+@options.together(options.database, options.as_json)
+def export(output: str, kind: str, **given: Any) -> None:
+    """Write the records to FILE, a folder for Kernel Tuner caches, or - for standard output."""
+    with open_existing(given["database"]) as database:
+        try:
+            if kind == "kernel-tuner":
+                _export_caches(database, Path(output))
+            elif kind == "t4":
+                _export_t4(database, output)
+            else:
+                with _opened(output) as stream:
+                    write_json_lines(database.records(), stream)
+        except OSError as error:
+            raise DatabaseError(f"cannot write {output}: {error.strerror or error}") from None
+        if output != "-":
+            _show(database, given["as_json"], True)
+
+
+def open_existing(url: str | None) -> Database:
+    """Open a database that has to be there if it is named; the default one is made if it is missing.
+
+    Raises:
+        DatabaseError: there is none, or it cannot be opened.
+    """
+    return open_database() if url is None else open_database(url, read_only=True)
+
+
+def _show(database: Database, as_json: bool, ok: bool) -> None:
+    found = database.stats()
+    if as_json:
+        counts = {name: found[name] for name in ("records", "kernels", "machines")}
+        print_json({**counts, "path": database.url, "ok": ok})
+        return
+    print(f"path       {database.url}")
+    for name, count in found.items():
+        print(f"{name:<9}  {count}")
+    print(f"state      {'ok' if ok else 'damaged'}")
+
+
+def _export_t4(database: Database, output: str) -> None:
+    measurements = list(database.measurements())
+    with _opened(output) as stream:
+        json.dump(t4_results(measurements), stream, indent=1)
+    if output != "-":
+        Path(output).with_suffix(".metadata.json").write_text(json.dumps(t4_metadata(measurements), indent=1))
+
+
+def _export_caches(database: Database, folder: Path) -> None:
+    grouped: dict[tuple[str, str], list[Measurement]] = {}
+    for measurement in database.measurements():
+        if measurement.role != "final":
+            grouped.setdefault((measurement.workload.key, measurement.input.key), []).append(measurement)
+    folder.mkdir(parents=True, exist_ok=True)
+    for (workload, entry), measurements in grouped.items():
+        name = re.sub(r"[^A-Za-z0-9]+", "_", measurements[0].workload.kernel).strip("_")
+        (folder / f"{name}-{workload}-{entry}.json").write_text(json.dumps(kernel_tuner_cache(measurements), indent=1))
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[IO[str]]:
+    """Open a file for writing, or standard output for ``-``, which stays open."""
+    if output == "-":
+        yield sys.stdout
+    else:
+        with Path(output).open("w", encoding="utf-8") as stream:
+            yield stream

@@ -1,0 +1,28 @@
+"""``tune-kernel doctor``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from ..diagnosis import run_checks
+from . import options
+from .help import ExampleCommand
+from .output import print_json
+
+
+@click.command("doctor", cls=ExampleCommand, examples=(("tune-kernel doctor", "what was found"), ("tune-kernel doctor --json", "as JSON")))
+@options.together(options.database, options.as_json)
+def command(**given: Any) -> int:
+    """Check compilers, OpenMP, caches, threads, GPU, database and folders; status 3 where something needed is missing."""
+    checks = run_checks(given["database"])
+    ok = all(check.ok for check in checks if check.required)
+    if given["as_json"]:
+        print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
+    else:
+        for check in checks:
+            state = "ok" if check.ok else "MISSING" if check.required else "no"
+            print(f"{check.name + ':':<14} {state:<8} {check.found}" + (f" ({check.advice})" if check.advice else ""))
+    return 0 if ok else 3

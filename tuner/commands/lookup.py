@@ -1,0 +1,51 @@
+"""``tune-kernel lookup``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..database import default_url
+from ..lookup import Match, lookup_in
+from ..operands import problem_of
+from . import options
+from .help import ExampleCommand
+from .output import print_json, show_seconds
+
+_MEANING = {
+    "exact": "tuned on this very input",
+    "similar": "tuned on a similar input",
+    "model": "nothing similar was tuned; chosen by the static model",
+    "default": "nothing similar was tuned, and the static model expects no gain",
+}
+
+
+@click.command(
+    "lookup",
+    cls=ExampleCommand,
+    examples=(
+        ('tune-kernel lookup "y(i) = A(i,j) * x(j)" -i A=matrix.mtx', "what evaluate would use for this matrix"),
+        ('tune-kernel lookup "Y(i,k) = A(i,j) * X(j,k)" -i A=HB/494_bus --dim k=32 --json', "the same as JSON"),
+    ),
+)
+@options.together(
+    options.expression, options.inputs, options.dims, options.formats, options.output_format, options.target, options.threads,
+    options.database, options.as_json,
+)  # fmt: skip
+def command(**given: Any) -> None:
+    """Show which schedule would be used for EXPR on these inputs, and why."""
+    match = lookup_in(given["database"] or default_url(), problem_of(given))
+    if given["as_json"]:
+        print_json({"origin": match.origin, "schedule": str(match.schedule), "time": match.time, "distance": match.distance})
+    else:
+        _show(match)
+
+
+def _show(match: Match) -> None:
+    print(f"origin    {match.origin}: {_MEANING[match.origin]}")
+    print(f"schedule  {str(match.schedule) or 'the default one'}")
+    if match.time is not None:
+        print(f"time      {show_seconds(match.time)} when it was tuned")
+    if match.distance:
+        print(f"distance  {match.distance:.2f} from the input it was tuned on")

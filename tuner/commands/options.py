@@ -1,0 +1,106 @@
+"""Options that several commands share, checked as they are read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Pair(click.ParamType):
+    """``NAME=VALUE``; gives (name, value)."""
+
+    def __init__(self, name: str, value: str, example: str) -> None:
+        self.name = f"{name}={value}"
+        self._example = example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        name, separator, rest = str(value).partition("=")
+        if not separator or not name.strip() or not rest.strip():
+            self.fail(f"{value!r} is not of the form {self.name}, such as {self._example}", param, ctx)
+        return name.strip(), rest.strip()
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return self.name.upper()
+
+
+class Extent(Pair):
+    """``INDEX=EXTENT``; gives (index, extent)."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        index, text = super().convert(value, param, ctx)
+        if not str(text).isdecimal() or int(text) < 1:
+            self.fail(f"{value!r}: an extent is a whole number from 1 on", param, ctx)
+        return index, int(text)
+
+
+class Seconds(click.ParamType):
+    """A positive, finite number of seconds."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            found = float(value)
+        except ValueError:
+            found = math.nan
+        if not 0 < found < math.inf:
+            self.fail(f"{value!r} is not a positive number of seconds", param, ctx)
+        return found
+
+
+def unique(ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Return pairs as a mapping; each name may be given once."""
+    found: dict[str, Any] = {}
+    for name, given in value:
+        if name in found:
+            raise click.BadParameter(f"'{name}' is given twice", ctx, param)
+        found[name] = given
+    return found
+
+
+expression = click.argument("expression", metavar="EXPR")
+
+inputs = click.option(
+    "-i", "--input", "inputs", type=Pair("name", "file", "A=matrix.mtx"), multiple=True, callback=unique,
+    help="An operand: .mtx, .tns (.gz), .npz, .npy, a name of the catalogue, or random:... (see 'tune-kernel data list'). "
+    "Operands without a file are random and dense.",
+)  # fmt: skip
+dims = click.option(
+    "--dim", "dims", type=Extent("index", "extent", "r=32"), multiple=True, callback=unique, help="Extent of an index that no file gives."
+)
+formats = click.option(
+    "--format", "formats", type=Pair("name", "format", "B=csf"), multiple=True, callback=unique,
+    help="Format of a tensor: csr, csc, dcsr, dcsc, coo, csf, dense, or level kinds such as 'dense, compressed'.",
+)  # fmt: skip
+output_format = click.option("--output-format", metavar="FORMAT", help="Format of the result.  [default: dense]")
+target = click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What to generate code for.")
+threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")
+database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
+trials = click.option("--trials", type=click.IntRange(1), default=100, show_default=True, help="Schedules to measure at most.")
+time_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End the search after so long.")
+seed = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the search and of random inputs.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+
+suite = click.argument("name", metavar="NAME_OR_FILE")
+suite_threads = click.option("--threads", type=click.IntRange(1, 1024), multiple=True, help="Numbers of threads.  [default: the suite's]")
+suite_trials = click.option("--trials", type=click.IntRange(1), help="Schedules to measure of each item at most.  [default: the suite's]")
+suite_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End each item's search after so long.")
+resume = click.option("--resume", is_flag=True, help="Go on where an earlier run was stopped; this is what happens in any case.")
+
+
+def together(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Return one decorator that adds several options, in the order in which the help shows them."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate

@@ -1,0 +1,33 @@
+"""``tune-kernel report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..report import write_report
+from . import options
+from .db import open_existing
+from .help import ExampleCommand
+from .output import note
+
+
+@click.command(
+    "report",
+    cls=ExampleCommand,
+    examples=(
+        ("tune-kernel report -o report.html", "everything in the default database"),
+        ("tune-kernel report --db shared.sqlite -o report.html", "another database"),
+    ),
+)
+@options.together(
+    options.database,
+    click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page to write."),
+)
+def command(**given: Any) -> None:
+    """Write one HTML page with plots and tables of what the database holds."""
+    with open_existing(given["database"]) as database:
+        write_report(given["output"], database)
+    note(f"wrote {given['output']}")

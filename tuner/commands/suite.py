@@ -1,0 +1,86 @@
+"""``tune-kernel suite``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from ..config import Suite, load_suite
+from ..database import open_database
+from ..settings import Budget
+from ..suite import Outcome, tune_suite
+from . import options
+from .help import ExampleCommand
+from .output import print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
+
+
+@click.command(
+    "suite",
+    cls=ExampleCommand,
+    examples=(
+        ("tune-kernel suite quick", "generated inputs, under two minutes"),
+        ("tune-kernel suite matrices --threads 1 --threads 2 --time-budget 30", "real matrices, half a minute for each kernel and input"),
+        ("tune-kernel suite mine.toml --json", "a suite of your own; configs/quick.toml shows the form"),
+    ),
+)
+@options.together(options.suite, options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database,
+                  options.resume, options.as_json)  # fmt: skip
+def command(**given: Any) -> int:
+    """Tune every kernel on every input of a suite (a name of configs/, or a .toml file).
+
+    Items that were finished before are not measured again. Status 1 if an item failed.
+    """
+    require_compiler()
+    suite = suite_of(given)
+    warn_if_busy()
+    with open_database(given["database"]) as store, shown_suite_progress(suite.name) as report:
+        try:
+            outcomes = list(tune_suite(suite, store, budget_of(suite), given["seed"], report))
+        except KeyboardInterrupt as interruption:
+            interruption.add_note(f"every finished trial is kept in {store.url}: run the same command again to go on")
+            raise
+    failed = sum(outcome.result is None for outcome in outcomes)
+    if given["as_json"]:
+        print_json({"suite": suite.name, "items": [item_json(outcome) for outcome in outcomes], "failed": failed})
+    else:
+        _show(outcomes)
+    return 1 if failed else 0
+
+
+def suite_of(given: dict[str, Any]) -> Suite:
+    """Return the suite that is named, with what the options change. Raises ``DataError``."""
+    suite = load_suite(given["name"])
+    changes = {"trials": given.get("trials"), "time_budget": given.get("time_budget"), "threads": given.get("threads") or None}
+    return replace(suite, **{name: value for name, value in changes.items() if value is not None})
+
+
+def budget_of(suite: Suite) -> Budget:
+    return Budget(trials=suite.trials, seconds=suite.time_budget)
+
+
+def item_json(outcome: Outcome) -> dict[str, Any]:
+    """Return an item of the JSON object of DESIGN 4.2."""
+    result = outcome.result
+    return {
+        "kernel": outcome.item.label,
+        "input": outcome.item.input.name,
+        "status": "ok" if result is not None else f"failed: {outcome.message}",
+        "default_time": None if result is None else result.default_time,
+        "best_time": None if result is None else result.best_time,
+        "speedup": None if result is None else result.speedup,
+        "best_schedule": None if result is None else str(result.best),
+    }
+
+
+def _show(outcomes: list[Outcome]) -> None:
+    rows = []
+    for outcome in outcomes:
+        names = [outcome.item.label, outcome.item.input.name]
+        if (result := outcome.result) is None:
+            rows.append([*names, "-", "-", "-", f"failed: {outcome.message}"])
+        else:
+            times = [show_seconds(result.default_time), show_seconds(result.best_time), f"{result.speedup:.2f}"]
+            rows.append([*names, *times, str(result.best) or "(default)"])
+    print_table(rows, ("kernel", "input", "default", "best", "speedup", "schedule"))

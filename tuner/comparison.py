@@ -1,0 +1,85 @@
+"""A tuned kernel beside other libraries: same operands, one process, measured in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.tensor import Tensor
+from .kernels import compile_problem
+from .measure.finals import compare
+from .measure.timing import burst_size, least_of, median
+from .peers import Peer
+from .problem import Problem
+from .settings import Settings
+
+OURS = "sparsetune"
+OURS_BY_DEFAULT = "sparsetune default"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Times of one kernel on one input.
+
+    Attributes:
+        times: seconds by library; ours under ``sparsetune``, with the default schedule under ``sparsetune default``.
+        ratio: time of the fastest peer over ours, the median of paired rounds; None without a peer.
+        wrong: peers whose result differs from ours, which are not timed.
+    """
+
+    times: Mapping[str, float]
+    best_peer: str | None
+    ratio: float | None
+    wrong: tuple[str, ...]
+
+
+def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Peer], settings: Settings) -> Comparison:
+    """Measure a schedule, the default schedule and every peer that has the kernel, in turn."""
+    calls: dict[str, Callable[[], Any]] = {}
+    for name, chosen in ((OURS, schedule), (OURS_BY_DEFAULT, Schedule())):
+        calls[name] = compile_problem(problem, chosen).bind(problem.operands, problem.threads)
+    expected, wrong = _dense(calls[OURS]()), []
+    for peer in peers:
+        call = peer.prepare(problem)
+        if call is not None and _agree(_dense(call()), expected):
+            calls[peer.name] = call
+        elif call is not None:
+            wrong.append(peer.name)
+    rounds = _play(calls, settings)
+    others = {name: times for name, times in rounds.items() if name not in (OURS, OURS_BY_DEFAULT)}
+    best = min(others, key=lambda name: median(others[name]), default=None)
+    ratio = None if best is None else compare(others[best], rounds[OURS]).ratio
+    return Comparison({name: median(times) for name, times in rounds.items()}, best, ratio, tuple(wrong))
+
+
+def _play(calls: Mapping[str, Callable[[], Any]], settings: Settings) -> dict[str, list[float]]:
+    """Return one time a round for every call; the order turns round from one to the next."""
+    expected = {name: max(least_of(call, 1, 2), 1e-9) for name, call in calls.items()}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(settings.final_rounds):
+        for name in list(calls) if number % 2 == 0 else reversed(list(calls)):
+            batch, samples = burst_size(settings.burst_seconds, expected[name])
+            times[name].append(least_of(calls[name], batch, samples))
+    return times
+
+
+def _dense(result: Any) -> Any:
+    """Return a result as values that can be compared: an ndarray, or SciPy's sparse array."""
+    if isinstance(result, Tensor):
+        return result.to_scipy()
+    if hasattr(result, "todense") and not hasattr(result, "tocsr"):
+        return result.todense()
+    return result if hasattr(result, "tocsr") else np.array(result)
+
+
+def _agree(found: Any, expected: Any) -> bool:
+    """Return whether two results are equal but for rounding (a sanity check: peers have their own tests)."""
+    if found.shape != expected.shape:
+        return False
+    difference = found - expected
+    scale = float(abs(expected).max()) if np.prod(expected.shape) else 0.0
+    return not np.prod(found.shape) or float(abs(difference).max()) <= 1e-4 * max(scale, 1e-30)

@@ -1,0 +1,158 @@
+"""``configs/*.toml`` as checked values: suites, search settings, machine settings. An unknown key names the nearest known one."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..compiler.errors import DataError
+from .measure.timing import Policy
+from .settings import Settings
+from .toml_table import Table, nearest
+
+FOLDER = Path(__file__).resolve().parents[1] / "configs"
+
+@dataclass(frozen=True)
+class SuiteKernel:
+    """One kernel of a suite.
+
+    Attributes:
+        name: for people.
+        expression: index notation.
+        operand: the operand that takes the suite's inputs; the others are random and dense.
+        order: number of its modes.
+        format: it is converted to this one; None: as it is loaded.
+        output_format: of the result; None: dense.
+        dims: extents of indices that the inputs do not give; every combination is one item.
+        inputs: names of the inputs to run on; empty: all of the right order.
+    """
+
+    name: str
+    expression: str
+    operand: str
+    order: int
+    format: str | None
+    output_format: str | None
+    dims: Mapping[str, tuple[int, ...]]
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SuiteInput:
+    """One input of a suite: a path, a catalogue name or ``random:...``."""
+
+    name: str
+    source: str
+    order: int
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Kernels, inputs and how much work is spent on each pair."""
+
+    name: str
+    description: str
+    trials: int
+    time_budget: float | None
+    threads: tuple[int, ...]
+    settings: Settings
+    kernels: tuple[SuiteKernel, ...]
+    inputs: tuple[SuiteInput, ...]
+
+
+def suite_names() -> list[str]:
+    """Return the names of the suites that ship."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if "suite" in _parse(path))
+
+
+def load_suite(name: str) -> Suite:
+    """Read a suite by its name in ``configs/``, or from a file.
+
+    Raises:
+        DataError: there is none, or it is not well-formed; the message names file and key.
+    """
+    path = Path(name)
+    if not (path.suffix == ".toml" or path.exists()):
+        path = FOLDER / f"{name}.toml"
+        if not path.exists() or "suite" not in _parse(path):
+            near = nearest(name, suite_names())
+            raise DataError(f"unknown suite '{name}'{near}; suites are {', '.join(suite_names())}, or give a .toml file")
+    top = Table(_parse(path), str(path))
+    head = top.table("suite")
+    suite = Suite(
+        name=path.stem,
+        description=head.text("description", ""),
+        trials=head.count("trials", 50),
+        time_budget=head.number("time_budget", None),
+        threads=head.counts("threads", ()),
+        settings=load_settings(head.text("search", "default")),
+        kernels=tuple(_kernel(table) for table in top.tables("kernel")),
+        inputs=tuple(_input(table) for table in top.tables("input")),
+    )
+    head.done()
+    top.done()
+    _check_inputs(suite, path)
+    return suite
+
+
+def load_settings(name: str) -> Settings:
+    """Return the search settings of a profile of ``configs/search.toml``.
+
+    Raises:
+        DataError: there is no such profile, or it is not well-formed.
+    """
+    path = FOLDER / "search.toml"
+    profiles = _parse(path)
+    if name not in profiles:
+        raise DataError(f"unknown search settings '{name}'{nearest(name, profiles)}; {path.name} has {', '.join(profiles)}")
+    table = Table(profiles[name], f"{path}, [{name}]")
+    policy = table.table("policy", {})
+    settings = Settings(policy=Policy(**policy.numbers(Policy)), **table.numbers(Settings))
+    policy.done()
+    table.done()
+    return settings
+
+
+def _kernel(table: Table) -> SuiteKernel:
+    dims = table.table("dims", {})
+    found = SuiteKernel(
+        name=table.text("name"),
+        expression=table.text("expression"),
+        operand=table.text("operand"),
+        order=table.count("order"),
+        format=table.text("format", None),
+        output_format=table.text("output_format", None),
+        dims={index: dims.counts(index) for index in list(dims.left)},
+        inputs=table.texts("inputs", ()),
+    )
+    dims.done()
+    table.done()
+    return found
+
+
+def _input(table: Table) -> SuiteInput:
+    found = SuiteInput(name=table.text("name"), source=table.text("source"), order=table.count("order"))
+    table.done()
+    return found
+
+
+def _check_inputs(suite: Suite, path: Path) -> None:
+    names = [entry.name for entry in suite.inputs]
+    for kernel in suite.kernels:
+        for name in kernel.inputs:
+            if name not in names:
+                raise DataError(f"{path}, kernel '{kernel.name}': unknown input '{name}'{nearest(name, names)}")
+    if not suite.kernels or not suite.inputs:
+        raise DataError(f"{path}: a suite has at least one [[kernel]] and one [[input]]")
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {error}") from None

@@ -1,0 +1,156 @@
+"""What of this machine the tuner can use, and what is missing: the checks of ``tune-kernel doctor``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..compiler.errors import BuildError, SparsetuneError
+from ..compiler.native.cache import cache_folder
+from ..compiler.native.library import load_source, openmp_works
+from ..compiler.native.machine import available_cores, this_machine
+from ..compiler.native.toolchain import MISSING, available_compilers, find_compiler
+from .database import default_url, open_database, sqlite_path, studies_folder
+from .environment import load_per_core
+from .peers import installed_peers
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: what it is.
+        ok: whether it can be used.
+        required: whether tuning is impossible without it.
+        found: what is there.
+        advice: what to do, where something is to be done.
+    """
+
+    name: str
+    ok: bool
+    required: bool
+    found: str
+    advice: str = ""
+
+
+def run_checks(database: str | None) -> list[Check]:
+    """Return all checks, required ones that fail first."""
+    checks = [check for find in (_compiler, _openmp, _processor, _memory, _load, _gpu, _mpi, _peers) for check in find()]
+    checks += [
+        _folder("kernel cache", cache_folder, "SPARSETUNE_CACHE"),
+        _folder("data folder", _data_folder, "SPARSETUNE_DATA"),
+        _folder("studies", lambda: studies_folder(database), "SPARSETUNE_DATABASE"),
+        _database(database),
+    ]
+    return sorted(checks, key=lambda check: check.ok or not check.required)
+
+
+def _compiler() -> Iterator[Check]:
+    try:
+        find_compiler()
+        load_source("int st_probe(void) { return 42; }\n", "int st_probe(void);")
+    except BuildError as error:
+        advice = "" if str(error) == MISSING else MISSING
+        yield Check("C compiler", False, True, str(error).splitlines()[0], advice)
+        return
+    found = "; ".join(f"{compiler.name}: {compiler.version}" for compiler in available_compilers())
+    yield Check("C compiler", True, True, found)
+
+
+def _openmp() -> Iterator[Check]:
+    compilers = available_compilers()
+    if not compilers:
+        return
+    working = [compiler.name for compiler in compilers if openmp_works(compiler.identity, " ".join(compiler.command))]
+    if working:
+        yield Check("OpenMP", True, False, f"works with {', '.join(working)}")
+    else:
+        advice = "kernels run on one thread; install the compiler's OpenMP library (Debian, Ubuntu: apt install libgomp1)"
+        yield Check("OpenMP", False, False, "does not work", advice)
+
+
+def _processor() -> Iterator[Check]:
+    machine = this_machine()
+    caches = ", ".join(f"L{cache.level} {cache.bytes // 1024} KiB" for cache in machine.caches) or "caches unknown"
+    yield Check("processor", True, False, f"{machine.model}, {caches}, {8 * machine.vector_bytes}-bit vectors")
+    limit = os.environ.get("SPARSETUNE_THREADS")
+    named = f", SPARSETUNE_THREADS={limit}" if limit else ""
+    yield Check("threads", True, False, f"{available_cores()} of {machine.cores} cores{named}")
+
+
+def _memory() -> Iterator[Check]:
+    import psutil
+
+    memory = psutil.virtual_memory()
+    yield Check("memory", True, False, f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free")
+
+
+def _load() -> Iterator[Check]:
+    load = load_per_core()
+    if load is not None:
+        busy = load > 0.5
+        yield Check("load", not busy, False, f"{load:.2f} a core", "times are unreliable while other programs run" if busy else "")
+
+
+def _gpu() -> Iterator[Check]:
+    driver = shutil.which("nvidia-smi")
+    if driver is None:
+        yield Check("GPU", False, False, "no NVIDIA driver", "needed for --target cuda only")
+        return
+    query = [driver, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    shown = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
+    name = (shown.stdout.strip().splitlines() or ["no GPU answers"])[0]
+    compiler = os.environ.get("SPARSETUNE_NVCC") or shutil.which("nvcc")
+    yield Check("GPU", shown.returncode == 0 and compiler is not None, False, f"{name}; nvcc {compiler or 'not found'}")
+
+
+def _mpi() -> Iterator[Check]:
+    there = find_spec("mpi4py") is not None
+    yield Check("MPI", there, False, "mpi4py" if there else "mpi4py is not installed", "" if there else "needed for distributed runs only")
+
+
+def _peers() -> Iterator[Check]:
+    found = ", ".join(f"{name} {version}" for name, version in installed_peers().items())
+    yield Check("peers", True, False, found or "none", "pip install 'sparsetune[peers]' adds MKL and PyData sparse to 'tune-kernel bench'")
+
+
+def _folder(name: str, place: Callable[[], Path], variable: str) -> Check:
+    try:
+        folder = place()
+        there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())  # nothing is made here
+        with tempfile.TemporaryFile(dir=there):
+            free = shutil.disk_usage(there).free
+    except (OSError, SparsetuneError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return Check(name, False, False, f"cannot be written: {reason}", f"set {variable} to a place that can be written")
+    return Check(name, True, False, f"{folder}, {free / 2**30:.1f} GiB free")
+
+
+def _data_folder() -> Path:
+    if chosen := os.environ.get("SPARSETUNE_DATA"):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("sparsetune")) / "data"
+
+
+def _database(url: str | None) -> Check:
+    text = url or default_url()
+    try:
+        path = sqlite_path(text)
+        if path is not None and path != ":memory:" and not os.path.exists(os.path.expanduser(path)):
+            return Check("database", True, True, f"{path} (made at the first use)")
+        with open_database(text) as database:
+            problems = database.check()
+            found = database.stats()
+    except SparsetuneError as error:
+        return Check("database", False, True, str(error).splitlines()[0], "give another with --db or SPARSETUNE_DATABASE")
+    shown = f"{database.url}: {found['records']} records of {found['kernels']} kernels"
+    return Check("database", not problems, True, problems[0] if problems else shown)

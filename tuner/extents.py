@@ -1,0 +1,51 @@
+"""Which extent every index of an expression has, from the shapes of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..compiler.errors import ShapeError
+from ..compiler.notation.nodes import Access, Assignment, accesses
+
+
+def reads(assignment: Assignment) -> tuple[Access, ...]:
+    """Return the accesses that are read, the result's own where it is accumulated into."""
+    own = (assignment.target,) if assignment.operator == "+=" else ()
+    return (*accesses(assignment.value), *own)
+
+
+def all_indices(assignment: Assignment) -> tuple[str, ...]:
+    """Return every index, those of the left side first."""
+    return tuple(dict.fromkeys(index for access in (assignment.target, *reads(assignment)) for index in access.indices))
+
+
+def known_extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]) -> dict[str, int]:
+    """Return the extents that shapes and given extents determine.
+
+    Args:
+        assignment: with plain subscripts.
+        shapes: shape of every operand that is known, by name.
+        given: extents by index.
+
+    Raises:
+        ShapeError: an operand has another number of modes, or two extents of an index disagree; both places are named.
+    """
+    found: dict[str, tuple[int, str]] = {}  # extent of an index, and what gave it
+    for access in reads(assignment):
+        shape = shapes.get(access.tensor)
+        if shape is None:
+            continue
+        if len(shape) != len(access.subscripts):
+            subscripts = len(access.subscripts)
+            raise ShapeError(f"{access.tensor} has {subscripts} subscripts in the expression, but the operand has shape {shape}")
+        for mode, subscript in enumerate(access.subscripts):
+            _note(found, subscript.index, shape[mode], f"mode {mode} of {access.tensor}")
+    for index, extent in given.items():
+        _note(found, index, extent, f"the given extent {index}={extent}")
+    return {index: extent for index, (extent, _) in found.items()}
+
+
+def _note(found: dict[str, tuple[int, str]], index: str, extent: int, where: str) -> None:
+    known, first = found.setdefault(index, (extent, where))
+    if known != extent:
+        raise ShapeError(f"index {index} has extent {known} by {first}, but {extent} by {where}")

@@ -1,0 +1,114 @@
+"""Operands from the command line: files, catalogue names, and seeded random dense arrays for the rest."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..compiler.concrete.check import check_assignment, tensor_names
+from ..compiler.errors import DataError, ExpressionError, ShapeError
+from ..compiler.notation.nodes import Access, Assignment
+from ..compiler.notation.parser import parse
+from ..compiler.storage.construct import tensor
+from ..compiler.storage.tensor import Tensor
+from .extents import all_indices, known_extents, reads
+from .problem import Problem, make_problem
+
+
+def problem_of(given: Mapping[str, Any]) -> Problem:
+    """Return the problem that the options of a command describe.
+
+    Raises:
+        SparsetuneError: an operand, a format or an extent does not fit.
+    """
+    files, formats = given["inputs"], dict(given["formats"])
+    expression, dims = given["expression"], given["dims"]
+    operands = load_operands(expression, files, dims, formats, given.get("seed", 0))
+    output_format = given["output_format"] or formats.get(parse(expression).target.tensor)
+    name = ", ".join(f"{operand}={source}" for operand, source in files.items())
+    return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims)
+
+
+def load_operands(
+    expression: str,
+    files: Mapping[str, str],
+    dims: Mapping[str, int],
+    formats: Mapping[str, str],
+    seed: int = 0,
+    given: Mapping[str, Tensor] | None = None,
+) -> dict[str, Tensor]:
+    """Return every operand of an expression.
+
+    Args:
+        expression: index notation.
+        files: operand -> path, catalogue name or ``random:...``.
+        dims: extents of indices that no file gives.
+        formats: operand -> format to convert it to.
+        seed: of the random arrays.
+        given: operands that are loaded already.
+
+    Raises:
+        ExpressionError: a name is not in the expression.
+        ShapeError: an extent is not known, or disagrees.
+        SparsetuneError: a file cannot be read, a format does not fit.
+    """
+    assignment = parse(expression)
+    check_assignment(assignment)
+    names = tensor_names(assignment)
+    _check_names(files, names, "-i", "operand")
+    _check_names(formats, (*names, assignment.target.tensor), "--format", "tensor")
+    loaded = {**(given or {}), **{name: _load(name, source) for name, source in files.items()}}
+    extents = _extents(assignment, loaded, dims)
+    dtype = np.result_type(*(operand.dtype for operand in loaded.values())) if loaded else np.dtype(np.float64)
+    made = {name: loaded[name] if name in loaded else _random(_access(assignment, name), extents, dtype, seed) for name in names}
+    return {name: operand.convert(formats[name]) if name in formats else operand for name, operand in made.items()}
+
+
+def load_tensor(source: str) -> Tensor:
+    """Return the tensor of a path, catalogue name or ``random:...``. Raises ``DataError``."""
+    from ..datasets import load
+
+    return load(source)
+
+
+def _load(name: str, source: str) -> Tensor:
+    try:
+        return load_tensor(source)
+    except DataError as error:
+        raise DataError(f"operand {name}: {error}") from None
+
+
+def _check_names(given: Mapping[str, Any], known: tuple[str, ...], option: str, what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise ExpressionError(f"{option} {name}=...: the expression has no {what} '{name}'; it has {', '.join(dict.fromkeys(known))}")
+
+
+def _extents(assignment: Assignment, loaded: Mapping[str, Tensor], dims: Mapping[str, int]) -> dict[str, int]:
+    indices = all_indices(assignment)
+    for index, extent in dims.items():
+        if index not in indices:
+            raise ExpressionError(f"--dim {index}={extent}: the expression has no index '{index}'; it has {', '.join(indices)}")
+    found = known_extents(assignment, {name: operand.shape for name, operand in loaded.items()}, dims)
+    for access in reads(assignment):
+        for index in access.indices:
+            if index not in found:
+                missing = f"the extent of index {index} of {access.tensor} is not known"
+                raise ShapeError(f"{missing}: add --dim {index}=N, or a file for {access.tensor}")
+    return found
+
+
+def _random(access: Access, extents: Mapping[str, int], dtype: np.dtype[Any], seed: int) -> Tensor:
+    """Return a dense array in [0, 1), or of whole numbers from 0 to 9 for such dtypes; the same for the same name and seed."""
+    generator = np.random.default_rng([seed, zlib.crc32(access.tensor.encode())])
+    shape = tuple(extents[subscript.index] for subscript in access.subscripts)
+    if np.issubdtype(dtype, np.floating):
+        return tensor(generator.random(shape, dtype=np.float32 if dtype == np.float32 else np.float64))
+    return tensor(generator.integers(0, 10, shape).astype(dtype))
+
+
+def _access(assignment: Assignment, name: str) -> Access:
+    return next(access for access in reads(assignment) if access.tensor == name)

@@ -1,0 +1,50 @@
+"""Other libraries that compute some of the same kernels, for comparison: those that are installed, on the same operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ...compiler.errors import DataError
+from ..problem import Problem
+from .mkl_peer import MklPeer
+from .pydata_peer import PydataPeer
+from .scipy_peer import ScipyPeer
+
+
+class Peer(Protocol):
+    """One library."""
+
+    name: str
+
+    def version(self) -> str | None:
+        """Return its version; None where it is not installed."""
+        ...
+
+    def prepare(self, problem: Problem) -> Callable[[], Any] | None:
+        """Return a function that computes the problem's result; None where the library has no such kernel."""
+        ...
+
+
+def all_peers() -> tuple[Peer, ...]:
+    return (ScipyPeer(), MklPeer(), PydataPeer())
+
+
+def installed_peers() -> dict[str, str]:
+    """Return the versions of the peers that are installed, by name."""
+    return {peer.name: version for peer in all_peers() if (version := peer.version()) is not None}
+
+
+def choose_peers(names: tuple[str, ...]) -> tuple[Peer, ...]:
+    """Return the peers of these names, or all that are installed where none is named.
+
+    Raises:
+        DataError: a name is not known, or that peer is not installed.
+    """
+    peers = {peer.name: peer for peer in all_peers()}
+    for name in names:
+        if name not in peers:
+            raise DataError(f"unknown peer '{name}'; peers are {', '.join(peers)}")
+        if peers[name].version() is None:
+            raise DataError(f"the peer '{name}' is not installed: pip install {name}")
+    return tuple(peers[name] for name in names) if names else tuple(peer for peer in peers.values() if peer.version() is not None)

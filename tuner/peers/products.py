@@ -1,0 +1,42 @@
+"""Recognising the products of two tensors that matrix libraries have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...compiler.notation.nodes import Access, Mul
+from ...compiler.storage.tensor import Tensor
+from ..problem import Problem
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """``matrix @ other``, or ``matrix.T @ other``; ``other`` is a dense vector or matrix, or a sparse matrix."""
+
+    matrix: Tensor
+    other: Tensor
+    transposed: bool
+
+    @property
+    def other_is_sparse(self) -> bool:
+        return not self.other.format.is_dense
+
+
+def matrix_product(problem: Problem) -> MatrixProduct | None:
+    """Return the problem as a product with a sparse matrix on the left; None if it is something else."""
+    value, target = problem.assignment.value, problem.assignment.target
+    if problem.assignment.operator != "=" or not isinstance(value, Mul) or len(value.operands) != 2:
+        return None
+    first, second = value.operands
+    if not isinstance(first, Access) or not isinstance(second, Access):
+        return None
+    for left, right in ((first, second), (second, first)):
+        matrix, other = problem.operands[left.tensor], problem.operands[right.tensor]
+        if matrix.order != 2 or matrix.format.is_dense or len(left.indices) != 2 or len(right.indices) != other.order:
+            continue
+        rows, columns = left.indices
+        for transposed, (free, summed) in ((False, (rows, columns)), (True, (columns, rows))):
+            rest = right.indices[1:]
+            if right.indices[:1] == (summed,) and len(rest) <= 1 and target.indices == (free, *rest):
+                return MatrixProduct(matrix, other, transposed)
+    return None

@@ -1,0 +1,61 @@
+"""PyData ``sparse``: any product, through its einsum."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from ...compiler.notation.nodes import Access, Mul
+from ..extents import all_indices, reads
+from ..problem import Problem
+
+_MOST_POINTS = 5e7  # its einsum broadcasts the sparse operand over all dense indices before it sums
+
+
+class PydataPeer:
+    """``sparse.einsum``."""
+
+    name = "sparse"
+
+    def version(self) -> str | None:
+        if find_spec("sparse") is None:
+            return None
+        import sparse
+
+        return str(sparse.__version__)
+
+    def prepare(self, problem: Problem) -> Callable[[], Any] | None:
+        value, target = problem.assignment.value, problem.assignment.target
+        factors = value.operands if isinstance(value, Mul) else (value,)
+        is_product = problem.assignment.operator == "=" and all(isinstance(factor, Access) for factor in factors)
+        if not is_product or _points(problem) > _MOST_POINTS:
+            return None
+        import sparse
+
+        letters = dict(zip(all_indices(problem.assignment), string.ascii_lowercase, strict=False))
+        accesses = [factor for factor in factors if isinstance(factor, Access)]
+        subscripts = ",".join("".join(letters[index] for index in access.indices) for access in accesses)
+        subscripts += "->" + "".join(letters[index] for index in target.indices)
+        operands = []
+        for access in accesses:
+            operand = problem.operands[access.tensor]
+            if operand.format.is_dense:
+                operands.append(operand.to_numpy())
+            else:
+                coordinates, values = operand.to_coordinates()
+                operands.append(sparse.COO(coordinates, values, shape=operand.shape, sorted=True, has_duplicates=False))
+        return lambda: sparse.einsum(subscripts, *operands)
+
+
+def _points(problem: Problem) -> float:
+    """Return how many values the largest sparse operand would have, broadcast over the indices that it lacks."""
+    sizes = [math.inf]
+    for access in reads(problem.assignment):
+        operand = problem.operands[access.tensor]
+        if not operand.format.is_dense:
+            lacked = (extent for index, extent in problem.extents.items() if index not in access.indices)
+            sizes.append(len(operand.values) * math.prod(lacked))
+    return min(sizes)

@@ -1,0 +1,152 @@
+"""Suites: every kernel on every input of its order, for every extent and number of threads."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler.errors import DatabaseError, DataError, SparsetuneError
+from ..compiler.native.machine import available_cores
+from ..compiler.storage.tensor import Tensor
+from .config import Suite, SuiteInput, SuiteKernel
+from .database import Database
+from .measure.runner import Worker
+from .operands import load_operands, load_tensor
+from .problem import Problem, make_problem
+from .session import Report, TuningResult, tune_problem
+from .settings import Budget
+
+
+@dataclass(frozen=True)
+class Item:
+    """One kernel on one input.
+
+    Attributes:
+        label: the kernel's name with extents and threads, where the suite has several of them.
+    """
+
+    label: str
+    kernel: SuiteKernel
+    input: SuiteInput
+    dims: tuple[tuple[str, int], ...]
+    threads: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an item; ``result`` is None where it failed, and ``message`` says why."""
+
+    item: Item
+    result: TuningResult | None
+    message: str = ""
+
+
+def suite_items(suite: Suite) -> list[Item]:
+    """Return the items of a suite, input by input, so that each input is loaded once.
+
+    Raises:
+        DataError: a kernel has no input.
+    """
+    threads = suite.threads or (available_cores(),)
+    found = [item for entry in suite.inputs for kernel in suite.kernels for item in _items(kernel, entry, threads)]
+    for kernel in suite.kernels:
+        if not any(item.kernel is kernel for item in found):
+            raise DataError(f"kernel '{kernel.name}' of suite '{suite.name}' has no input of order {kernel.order}")
+    return found
+
+
+def open_items(suite: Suite) -> Iterator[tuple[Item, Problem | None, str, Worker]]:
+    """Yield every item with its problem (or None and the reason), and a worker with its number of threads.
+
+    One input at a time is in memory; workers end with the iteration.
+    """
+    with _Workers() as workers, _Inputs() as inputs:
+        for item in suite_items(suite):
+            try:
+                problem, reason = make_item(item, inputs.load(item.input)), ""
+            except SparsetuneError as error:
+                problem, reason = None, first_line(error)
+            yield item, problem, reason, workers.get(item.threads)
+
+
+def tune_suite(
+    suite: Suite, store: Database, budget: Budget, seed: int, report: Callable[[Item, int, int], Report]
+) -> Iterator[Outcome]:
+    """Tune item by item; one that fails does not stop the others, and one that was finished before is not measured again.
+
+    Args:
+        budget: of each item.
+        report: called with an item, its number from 1 and the number of items; returns where its progress goes.
+    """
+    count = len(suite_items(suite))
+    for number, (item, problem, reason, worker) in enumerate(open_items(suite), 1):
+        if problem is None:
+            yield Outcome(item, None, reason)
+            continue
+        try:
+            yield Outcome(item, tune_problem(problem, store, worker, budget, suite.settings, seed, report(item, number, count)))
+        except DatabaseError:
+            raise
+        except SparsetuneError as error:
+            yield Outcome(item, None, first_line(error))
+
+
+def first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+def make_item(item: Item, tensor: Tensor) -> Problem:
+    """Return the problem of an item on its loaded input. Raises ``SparsetuneError``: they do not fit."""
+    kernel = item.kernel
+    stored = tensor if kernel.format is None else tensor.convert(kernel.format)
+    operands: dict[str, Any] = load_operands(kernel.expression, {}, dict(item.dims), {}, given={kernel.operand: stored})
+    return make_problem(kernel.expression, operands, kernel.output_format, "cpu", item.threads, item.input.name, dict(item.dims))
+
+
+def _items(kernel: SuiteKernel, entry: SuiteInput, threads: tuple[int, ...]) -> Iterator[Item]:
+    if kernel.order != entry.order or (kernel.inputs and entry.name not in kernel.inputs):
+        return
+    for extents in itertools.product(*kernel.dims.values()):
+        dims = tuple(zip(kernel.dims, extents, strict=True))
+        for count in threads:
+            varied = [f"{index}={extent}" for index, extent in dims if len(kernel.dims[index]) > 1]
+            varied += [f"{count} thread{'s' if count > 1 else ''}"] if len(threads) > 1 else []
+            yield Item(" ".join([kernel.name, *varied]), kernel, entry, dims, count)
+
+
+class _Workers:
+    """One measuring process for each number of threads, kept while the suite runs."""
+
+    def __init__(self) -> None:
+        self._workers: dict[int, Worker] = {}
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_details: object) -> None:
+        for worker in self._workers.values():
+            worker.stop()
+
+    def get(self, threads: int) -> Worker:
+        if threads not in self._workers:
+            self._workers[threads] = Worker(threads)
+        return self._workers[threads]
+
+
+class _Inputs:
+    """The input that was loaded last."""
+
+    def __enter__(self) -> _Inputs:
+        self._last: tuple[str, Tensor] | None = None
+        return self
+
+    def __exit__(self, *_details: object) -> None:
+        self._last = None
+
+    def load(self, entry: SuiteInput) -> Tensor:
+        if self._last is None or self._last[0] != entry.source:
+            self._last = None  # free the old one first
+            self._last = entry.source, load_tensor(entry.source)
+        return self._last[1]

@@ -1,0 +1,87 @@
+"""TOML tables that are read key by key, so that every mistake in a file ends in one line that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+from ..compiler.errors import DataError
+
+_MISSING = object()
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for the closest known name, or nothing."""
+    close = get_close_matches(name, list(known), 1, 0.5)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+class Table:
+    """A TOML table that is read key by key; what nobody asked for is an error."""
+
+    def __init__(self, content: Any, where: str) -> None:
+        if not isinstance(content, dict):
+            raise DataError(f"{where}: a table is expected")
+        self.left = dict(content)
+        self._where = where
+        self._asked: list[str] = []
+
+    def done(self) -> None:
+        """Refuse keys that were not read."""
+        for key in self.left:
+            raise DataError(f"{self._where}: unknown key '{key}'{nearest(key, self._asked)}; keys are {', '.join(sorted(self._asked))}")
+
+    def text(self, key: str, default: Any = _MISSING) -> Any:
+        return self._take(key, default, lambda value: isinstance(value, str), "a text")
+
+    def count(self, key: str, default: Any = _MISSING) -> Any:
+        return self._take(key, default, _is_count, "a whole number from 1 on")
+
+    def number(self, key: str, default: Any = _MISSING) -> Any:
+        return self._take(key, default, _is_positive, "a positive number")
+
+    def texts(self, key: str, default: Any = _MISSING) -> tuple[str, ...]:
+        return tuple(self._take(key, default, lambda value: _all(value, lambda item: isinstance(item, str)), "a list of texts"))
+
+    def counts(self, key: str, default: Any = _MISSING) -> tuple[int, ...]:
+        expected = "a whole number from 1 on, or a list of them"
+        found = self._take(key, default, lambda value: _is_count(value) or _all(value, _is_count), expected)
+        return (found,) if isinstance(found, int) else tuple(found)
+
+    def table(self, key: str, default: Any = _MISSING) -> Table:
+        found = self._take(key, default, lambda value: isinstance(value, dict), "a table")
+        return Table(found, f"{self._where}, [{key}]")
+
+    def tables(self, key: str) -> list[Table]:
+        found = self._take(key, [], lambda value: _all(value, lambda item: isinstance(item, dict)), "a list of tables")
+        return [Table(item, f"{self._where}, {key} '{item.get('name', number)}'") for number, item in enumerate(found, 1)]
+
+    def numbers(self, kind: type[Any]) -> dict[str, Any]:
+        """Read the numeric fields of a dataclass that are given."""
+        known = [entry for entry in fields(kind) if entry.type in ("int", "float")]
+        readers = {"int": self.count, "float": self.number}
+        found = {entry.name: readers[str(entry.type)](entry.name, None) for entry in known}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _take(self, key: str, default: Any, fits: Any, expected: str) -> Any:
+        self._asked.append(key)
+        value = self.left.pop(key, default)
+        if value is _MISSING:
+            raise DataError(f"{self._where}: the key '{key}' is missing{nearest(key, self.left).replace('did you mean', 'is it')}")
+        if value is not default and not fits(value):
+            raise DataError(f"{self._where}: {key} is {value!r}; {expected} is expected")
+        return value
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def _all(value: Any, fits: Any) -> bool:
+    return isinstance(value, list) and all(fits(item) for item in value)
