@@ -160,8 +160,9 @@ class BoundKernel:
         self._assembled = kernel.assembled
         self._result, self._flat = self._make_result(out)
         ffi, function = interface(), kernel.spec.function
-        self._sizes = ffi.new("int64_t[]", [self._size(size.source) for size in function.sizes] + [0] * len(self._assembled))
-        self._kept = [ffi.NULL if parameter.assembled else ffi.from_buffer(self._array(parameter)) for parameter in function.arrays]
+        arrays, sizes = self.arguments()
+        self._sizes = ffi.new("int64_t[]", sizes + [0] * len(self._assembled))
+        self._kept = [ffi.NULL if array is None else ffi.from_buffer(array) for array in arrays]
         self._arrays = ffi.new("void *[]", self._kept)
         self._initial = kernel.fill if self._spec.initial == "zero" else None
         self._is_scalar = self._flat is not None and not self._spec.indices and out is None
@@ -181,6 +182,12 @@ class BoundKernel:
         return requested_form(self._spec, self._result) if self._converts else self._result
 
     once = __call__
+
+    def arguments(self) -> tuple[list[NDArray[Any] | None], list[int]]:
+        """Return the arrays and sizes that the kernel runs on, in the order of its parameters; None for arrays that it makes."""
+        function = self.kernel.spec.function
+        arrays = [None if parameter.assembled else self._array(parameter) for parameter in function.arrays]
+        return arrays, [self._size(size.source) for size in function.sizes]
 
     def _size(self, source: tuple[str, str] | tuple[str, str, int]) -> int:
         if len(source) == 2:

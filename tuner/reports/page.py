@@ -1,0 +1,257 @@
+"""``results/performance.md``: the figures as tables, each with the command that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .markdown import geometric_mean, milliseconds, ratio, table
+from .records import Chosen, Count, Races, Row, times_faster
+from .speed import product_bytes, triad_bytes
+from .workloads import KERNELS, SYNTHETIC
+
+COMMAND = "python -m sparsetune.tuner.reports.figures"
+PEERS = ("scipy", "mkl", "sparse")
+HAND = "hand-written C"
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the page is made of.
+
+    Attributes:
+        races: all rows.
+        chosen: the tuned schedules.
+        counts: operations of loop nests.
+        sizes: shape, nonzeros and fibres by input.
+        environment: of the machine, by name.
+    """
+
+    races: Races
+    chosen: Mapping[tuple[str, str, int], Chosen]
+    counts: Sequence[Count]
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+def page(material: Material) -> str:
+    """Return the whole page."""
+    sections: tuple[Callable[[Material], str], ...] = (
+        _introduction, _speedups, _threads, _peers, _hand, _ttmc, _bandwidth, _inputs, _schedules,
+    )  # fmt: skip
+    return "\n\n".join(text for section in sections if (text := section(material))) + "\n"
+
+
+def _introduction(material: Material) -> str:
+    machine = material.environment
+    loads = [row.load for row in material.races.rows.values()]
+    busy = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "unknown"
+    return f"""# Performance
+
+Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} cores, caches {machine.get("caches", "?")};
+{", ".join(f"{name}: {version}" for name, version in machine.get("compilers", {}).items())}. float64 values, int32 coordinates.
+
+Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, the order turning
+round from one round to the next; speedups are medians of paired ratios with a 95% interval from order statistics. The machine is
+shared: the load average when the races began was {busy} on {machine.get("cores", "?")} cores. Where it was above 1 the times are
+those of a busy machine; ratios of times taken with the same number of threads hold, those between 1 and 2 threads and those of
+bandwidth suffer.
+
+Everything here is made by `{COMMAND}` (all races, then this page). Raw times, one a round: `performance.csv`."""
+
+
+def _speedups(material: Material) -> str:
+    lines, gains = [], {1: [], 2: []}
+    for (kernel, name), _ in _ordered(material, "kernels"):
+        default = material.races.find("kernels", kernel, name, "default", 1)
+        cells = [kernel, name, milliseconds(default)]
+        for threads in (1, 2):
+            tuned = material.races.find("kernels", kernel, name, "tuned", threads)
+            found = times_faster(default, tuned)
+            if found is not None:
+                gains[threads].append(found.ratio)
+            cells += [milliseconds(tuned), ratio(found)]
+        lines.append(cells)
+    if not lines:
+        return ""
+    means = " and ".join(f"{geometric_mean(gains[threads]):.2f} with {threads} thread{'s' * (threads > 1)}" for threads in (1, 2))
+    return f"""## Tuned against default
+
+The default schedule is serial. Geometric means of the speedups: {means}. Schedules: last section.
+
+    {COMMAND} --only kernels
+
+""" + table(("kernel", "input", "default", "tuned, 1 thread", "speedup", "tuned, 2 threads", "speedup"), lines)
+
+
+def _threads(material: Material) -> str:
+    lines, all_gains = [], []
+    for kernel in KERNELS:
+        gains = [
+            found.ratio
+            for (of, name), _ in _ordered(material, "kernels")
+            if of == kernel and (found := _two_threads(material, kernel, name)) is not None
+        ]
+        if gains:
+            lines.append((kernel, str(len(gains)), f"{geometric_mean(gains):.2f}", f"{min(gains):.2f}", f"{max(gains):.2f}"))
+            all_gains += gains if kernel.startswith(("SpMM", "SDDMM", "MTTKRP")) else []
+    if not lines:
+        return ""
+    return f"""## Two threads against one
+
+Each with its own tuned schedule. Geometric mean over SpMM, SDDMM and MTTKRP: **{geometric_mean(all_gains):.2f}** (1.7 is asked for).
+
+    {COMMAND} --only kernels
+
+""" + table(("kernel", "inputs", "geometric mean", "least", "most"), lines)
+
+
+def _two_threads(material: Material, kernel: str, name: str) -> Any:
+    return times_faster(*(material.races.find("kernels", kernel, name, "tuned", threads) for threads in (1, 2)))
+
+
+def _peers(material: Material) -> str:
+    lines = []
+    for (kernel, name), rows in _ordered(material, "kernels"):
+        for threads in (1, 2):
+            tuned = material.races.find("kernels", kernel, name, "tuned", threads)
+            found = {row.variant: row for row in rows if row.variant in PEERS and row.threads == threads}
+            if tuned is None or not found:
+                continue
+            best = min(found.values(), key=lambda row: row.times.median)
+            cells = [kernel, name, str(threads), milliseconds(tuned)]
+            cells += [milliseconds(found.get(peer)) for peer in PEERS[:2]]
+            lines.append([*cells, ratio(times_faster(best, tuned))])
+    if not lines:
+        return ""
+    return f"""## Other libraries
+
+Speedup: time of the fastest library over ours. SciPy runs on one thread; MKL with and without `mkl_sparse_optimize`, whichever is
+faster, on 64-byte-aligned operands.
+
+    {COMMAND} --only kernels
+
+""" + table(("kernel", "input", "threads", "tuned", "SciPy", "MKL", "speedup"), lines)
+
+
+def _hand(material: Material) -> str:
+    lines, gains = [], []
+    for (kernel, name), _ in _ordered(material, "hand"):
+        for threads in (1, 2):
+            hand = material.races.find("hand", kernel, name, HAND, threads)
+            ours = material.races.find("hand", kernel, name, "tuned", threads)
+            found = times_faster(hand, ours)
+            if found is not None:
+                gains.append(found.ratio)
+                lines.append((kernel, name, str(threads), milliseconds(hand), milliseconds(ours), ratio(found)))
+    if not lines:
+        return ""
+    return f"""## Hand-written C
+
+The same loops written by hand in C with vector types, prefetches and constant extents (the reference kernels of the project's
+requirements; measured outside of the project, gcc -O3 -march=native, the same arrays, one race). Above 1 the generated code is
+faster. Geometric mean {geometric_mean(gains):.2f}, least {min(gains):.2f}.
+
+""" + table(("kernel", "input", "threads", "hand-written", "generated", "hand-written over generated"), lines)
+
+
+def _ttmc(material: Material) -> str:
+    counts = [
+        (count.input, f"{count.nest}, {count.ranks}", f"{count.counted:,}", f"{count.expected:,}", f"{count.counted / count.expected:.3f}")
+        for count in material.counts
+    ]
+    lines = [_ttmc_line(material, kernel, name) for (kernel, name), _ in _ordered(material, "ttmc")]
+    lines = [line for line in lines if line]
+    if not lines and not counts:
+        return ""
+    return f"""## TTMc: factorized and fused
+
+Operations counted by running the loop IR in its interpreter, beside 2 nnz S + 2 nnz_IJ R S (fused: nnz entries, nnz_IJ fibres) and
+3 nnz R S (unfactorized; the compiler itself takes T * B out of the innermost loop, so that it does less).
+
+    {COMMAND} --only ttmc
+
+""" + table(("input", "loop nest", "counted", "formula", "ratio"), counts) + """
+
+Times of both nests, one thread, same compiler and flags. Share: speedup over the ratio of operations by the formulas (at least 0.25
+is asked for where fibres hold 10 entries and more).
+
+""" + table(("kernel", "input", "entries a fibre", "unfactorized", "fused", "speedup", "operations", "share"), lines)  # fmt: skip
+
+
+def _ttmc_line(material: Material, kernel: str, name: str) -> tuple[str, ...]:
+    unfactorized = material.races.find("ttmc", kernel, name, "unfactorized", 1)
+    fused = material.races.find("ttmc", kernel, name, "fused", 1)
+    found, size = times_faster(unfactorized, fused), material.sizes.get(name)
+    if found is None or size is None:
+        return ()
+    ranks = KERNELS[kernel].dims
+    nnz, fibres = size["nnz"], size["fibres"]
+    less = 3 * nnz * ranks["r"] * ranks["s"] / (2 * nnz * ranks["s"] + 2 * fibres * ranks["r"] * ranks["s"])
+    return (kernel, name, f"{nnz / fibres:.1f}", milliseconds(unfactorized), milliseconds(fused), ratio(found), f"{less:.2f}",
+            f"{found.ratio / less:.2f}")  # fmt: skip
+
+
+def _bandwidth(material: Material) -> str:
+    lines = []
+    for (kernel, name), _ in _ordered(material, "bandwidth"):
+        size = material.sizes.get(name)
+        for threads in (1, 2):
+            triad = material.races.find("bandwidth", kernel, name, "triad", threads)
+            tuned = material.races.find("bandwidth", kernel, name, "tuned", threads)
+            if size is None or triad is None or tuned is None:
+                continue
+            rows, columns = size["shape"]
+            rates = [
+                (product_bytes(rows, columns, size["nnz"]) / seconds(tuned) / 1e9, triad_bytes() / seconds(triad) / 1e9)
+                for seconds in (_median, _least)
+            ]
+            shares = [f"{ours / theirs:.0%}" for ours, theirs in rates]
+            shown = [f"{ours:.1f} ({rates[1][place]:.1f})" for place, ours in enumerate(rates[0])]
+            lines.append((kernel, name, str(threads), *shown, f"{shares[0]} ({shares[1]})"))
+    if not lines:
+        return ""
+    return f"""## Bandwidth of a matrix-vector product
+
+GB/s by the median time (by the least) of a stencil matrix larger than the last-level cache (values, coordinates, positions, x and
+y once) and of a triad `a(i) = b(i) + 3.0 * c(i)` of three arrays of 80 MB, compiled by the same compiler, allocated in the same
+way. 80% is asked for.
+
+    {COMMAND} --only bandwidth
+
+""" + table(("kernel", "input", "threads", "product", "triad", "share"), lines)
+
+
+def _median(row: Row) -> float:
+    return row.times.median
+
+
+def _least(row: Row) -> float:
+    return row.times.least
+
+
+def _inputs(material: Material) -> str:
+    lines = [
+        (f"`{name}`", f"`{SYNTHETIC.get(name, name)}`", " x ".join(map(str, size["shape"])), f"{size['nnz']:,}", f"{size['fibres']:,}")
+        for name, size in material.sizes.items()
+    ]
+    return "" if not lines else "## Inputs\n\n" + table(("name", "as `tune-kernel data` knows it", "size", "nonzeros", "fibres"), lines)
+
+
+def _schedules(material: Material) -> str:
+    lines = [(one.kernel, one.input, str(one.threads), f"`{one.schedule}`" if one.schedule else "default") for one in
+             sorted(material.chosen.values(), key=lambda one: (list(KERNELS).index(one.kernel), one.input, one.threads))]  # fmt: skip
+    if not lines:
+        return ""
+    return f"""## Tuned schedules
+
+    {COMMAND} --tune 60 --only schedules
+
+""" + table(("kernel", "input", "threads", "schedule"), lines)
+
+
+def _ordered(material: Material, figure: str) -> list[tuple[tuple[str, str], list[Row]]]:
+    """Return kernels and inputs of a figure in the order of the workloads."""
+    kernels = list(KERNELS)
+    return sorted(material.races.of(figure).items(), key=lambda item: (kernels.index(item[0][0]), item[0][1]))

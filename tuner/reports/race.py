@@ -1,0 +1,62 @@
+"""Timing several functions in turn, so that whatever else the machine does meets all of them alike."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..measure.finals import Comparison, compare
+from ..measure.timing import least_of, median
+
+SHORTEST = 2e-3
+"""Seconds: shorter functions run several times a sample."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a race takes: rounds until so many seconds are over, within bounds."""
+
+    seconds: float = 8.0
+    fewest: int = 7
+    most: int = 101
+
+
+@dataclass(frozen=True)
+class Series:
+    """Seconds a run, one for each round."""
+
+    times: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return median(self.times)
+
+    @property
+    def least(self) -> float:
+        return min(self.times)
+
+    @property
+    def spread(self) -> float:
+        """Half the distance between the quartiles, as a part of the median."""
+        ordered = sorted(self.times)
+        quarter = len(ordered) // 4
+        return (ordered[-1 - quarter] - ordered[quarter]) / 2 / self.median
+
+    def over(self, other: Series) -> Comparison:
+        """Return how many times longer this took than another of the same race: paired ratios and their interval."""
+        return compare(self.times, other.times)
+
+
+def race(runs: Mapping[str, Callable[[], Any]], pace: Pace) -> dict[str, Series]:
+    """Return the times of functions that were called in turn; the order turns round from one round to the next."""
+    batches = {name: max(1, math.ceil(SHORTEST / max(least_of(run, 1, 3), 1e-9))) for name, run in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    started, rounds = time.perf_counter(), 0
+    while rounds < pace.fewest or (rounds < pace.most and time.perf_counter() - started < pace.seconds):
+        for name in list(runs) if rounds % 2 == 0 else reversed(list(runs)):
+            times[name].append(least_of(runs[name], batches[name], 1))
+        rounds += 1
+    return {name: Series(tuple(found)) for name, found in times.items()}

@@ -1,0 +1,148 @@
+"""Times and schedules behind the figures, as CSV files that later runs add to."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from ..measure.finals import Comparison
+from .race import Series
+
+
+@dataclass(frozen=True)
+class Row:
+    """Times of one variant in one race.
+
+    Attributes:
+        figure: which figure it belongs to; rows of one figure, kernel and input ran in one race.
+        variant: "default", "tuned", "scipy" and so on.
+        load: load average of the last minute when the race began.
+        schedule: of our variants.
+        times: seconds, one a round.
+    """
+
+    figure: str
+    kernel: str
+    input: str
+    variant: str
+    threads: int
+    load: float
+    schedule: str
+    times: Series
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        return self.figure, self.kernel, self.input, self.variant, self.threads
+
+    @property
+    def race(self) -> tuple[str, str, str]:
+        return self.figure, self.kernel, self.input
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The schedule that tuning chose for a kernel on an input."""
+
+    kernel: str
+    input: str
+    threads: int
+    schedule: str
+
+
+@dataclass(frozen=True)
+class Count:
+    """Operations of one loop nest on one input: counted by running its loops, and what a formula expects."""
+
+    input: str
+    nest: str
+    ranks: str
+    counted: int
+    expected: int
+
+
+_ROW_HEADER = ("figure", "kernel", "input", "variant", "threads", "load", "median_ms", "least_ms", "spread", "schedule", "times_ms")
+
+
+class Races:
+    """The rows of a file; adding a race takes the place of the same race before."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self.rows = {row.key: row for row in rows}
+
+    @classmethod
+    def read(cls, path: Path) -> Races:
+        return cls(_row(record) for record in _records(path))
+
+    def write(self, path: Path) -> None:
+        rows = sorted(self.rows.values(), key=lambda row: row.key[:3])
+        _write(path, _ROW_HEADER, map(_cells, rows))
+
+    def add(self, rows: Iterable[Row]) -> None:
+        found = list(rows)
+        races = {row.race for row in found}
+        self.rows = {key: row for key, row in self.rows.items() if row.race not in races} | {row.key: row for row in found}
+
+    def find(self, figure: str, kernel: str, input: str, variant: str, threads: int) -> Row | None:
+        return self.rows.get((figure, kernel, input, variant, threads))
+
+    def of(self, figure: str) -> dict[tuple[str, str], list[Row]]:
+        """Return the rows of a figure by kernel and input."""
+        found: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows.values():
+            if row.figure == figure:
+                found.setdefault((row.kernel, row.input), []).append(row)
+        return found
+
+
+def times_faster(slower: Row | None, faster: Row | None) -> Comparison | None:
+    """Return the paired ratios of two rows of one race; None where one is missing."""
+    return slower.times.over(faster.times) if slower is not None and faster is not None else None
+
+
+def read_chosen(path: Path) -> dict[tuple[str, str, int], Chosen]:
+    found = (Chosen(record["kernel"], record["input"], int(record["threads"]), record["schedule"]) for record in _records(path))
+    return {(chosen.kernel, chosen.input, chosen.threads): chosen for chosen in found}
+
+
+def write_chosen(path: Path, chosen: Iterable[Chosen]) -> None:
+    rows = sorted(chosen, key=lambda one: (one.kernel, one.input, one.threads))
+    _write(path, [field.name for field in fields(Chosen)], (astuple(row) for row in rows))
+
+
+def read_counts(path: Path) -> list[Count]:
+    return [
+        Count(record["input"], record["nest"], record["ranks"], int(record["counted"]), int(record["expected"]))
+        for record in _records(path)
+    ]
+
+
+def write_counts(path: Path, counts: Iterable[Count]) -> None:
+    _write(path, [field.name for field in fields(Count)], (astuple(count) for count in counts))
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    times = row.times
+    shown = (f"{1e3 * times.median:.4g}", f"{1e3 * times.least:.4g}", f"{times.spread:.3f}")
+    return (*row.key, f"{row.load:.2f}", *shown, row.schedule, " ".join(f"{1e3 * time:.5g}" for time in times.times))
+
+
+def _row(record: dict[str, str]) -> Row:
+    times = Series(tuple(float(time) / 1e3 for time in record["times_ms"].split()))
+    return Row(record["figure"], record["kernel"], record["input"], record["variant"], int(record["threads"]), float(record["load"]),
+               record["schedule"], times)  # fmt: skip
+
+
+def _records(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(list(header))
+        writer.writerows(rows)
