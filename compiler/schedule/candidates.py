@@ -22,6 +22,7 @@ from .addresses import enclosing_loops, leaves
 from .apply import apply_schedule
 from .decorations import SERIAL, Decoration, build_choices, inner_choices, parallel_styles
 from .dependence import graph_of
+from .library import schedules_for
 from .schedule import Schedule
 from .structures import Choice, Situation, Structure, structures
 
@@ -39,7 +40,8 @@ class Candidate:
         depth: the most original indices that loops around one assignment run through.
         memory: elements of all workspaces of one thread that are too large for registers, a sum of products of extents
             and numbers such as "r + 8 * m"; "0" where there are none.
-        origin: default, order, chain, blocks, products, conversion; with a parallel style: rows, entries.
+        origin: default, order, chain, blocks, products, conversion; with a parallel style: rows, entries; or library and a
+            name.
     """
 
     template: str
@@ -89,7 +91,7 @@ def candidates(
     situation = Situation(found.program, found.formats, dict(extents or {}))
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []
-    for candidate, program in _all(situation, threads):
+    for candidate, program in chain(_all(situation, threads), _known(assignment, situation, threads)):
         key = _key(program)
         if key not in seen:
             seen.add(key)
@@ -97,6 +99,16 @@ def candidates(
         if len(kept) == MAX_CANDIDATES:
             break
     return tuple(kept)
+
+
+def _known(assignment: Assignment, situation: Situation, threads: int) -> Iterator[tuple[Candidate, Program]]:
+    """Yield the schedules of the library that were written for the same expression, as they stand."""
+    if threads < 2:
+        return
+    for named, schedule in schedules_for(assignment):
+        program = _further(situation.program, Decoration(str(schedule)), {}, situation)
+        if program is not None:
+            yield Candidate(str(schedule), {}, _depth(program), _memory(program, situation), f"library: {named.name}"), program
 
 
 def _all(situation: Situation, threads: int) -> Iterator[tuple[Candidate, Program]]:
