@@ -38,10 +38,9 @@ def tensor(data: Any, format: Format | str | None = None, shape: Any = None, dty
         DataError: data hold no tensor. FormatError: the format does not fit it.
     """
     if isinstance(data, (str, PathLike)):
-        from .datasets.load import load
+        from .datasets import load
 
-        loaded = load(str(data))
-        return _tensor(loaded, format, shape, dtype)
+        return _tensor(load(data), format, shape, dtype)
     return _tensor(data, format, shape, dtype)
 
 

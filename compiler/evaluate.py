@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .concrete.check import tensor_names
-from .errors import ExpressionError, ShapeError
+from .concrete.check import check_assignment, formats_of, tensor_names
+from .errors import DataError, ExpressionError, ShapeError
 from .format import Format, dense_format
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
@@ -60,6 +60,7 @@ def evaluate(
         SparsetuneError: a subclass that says what does not fit.
     """
     assignment = parse(expression)
+    check_assignment(assignment)
     ready = {name: _ready(name, data) for name, data in _checked(assignment, operands).items()}
     given = checked_extents(assignment, shape or {})
     formats = {name: data.format if isinstance(data, Tensor) else dense_format(data.ndim) for name, data in ready.items()}
@@ -69,9 +70,6 @@ def evaluate(
     form = output_format if output_format is not None else dense_format(order)
     whole: dict[str, Any] = {**formats, assignment.target.tensor: form}
     decided = _schedule(schedule, choose, assignment, ready, whole, known, target, threads)
-    from .concrete.check import check_assignment, formats_of
-
-    check_assignment(assignment)
     constants = constant_extents(assignment, formats_of(assignment, whole), known)
     compiled = _kernel(expression, whole, constants, decided, dtype, target, semiring, convert)
     return compiled.bind_operands(ready, threads, None, given).once()
@@ -96,7 +94,10 @@ def _ready(name: str, data: Any) -> Any:
         return np.asarray(data)
     if type(data) is np.ndarray:
         return data
-    return tensor(data)
+    try:
+        return tensor(data)
+    except DataError as error:
+        raise DataError(f"operand '{name}': {error}") from None
 
 
 def _extents(assignment: Assignment, operands: Mapping[str, Any]) -> dict[str, int]:

@@ -202,10 +202,11 @@ def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, i
     return Concretized(program, default.formats, default.sources)
 
 
-def _supported(kind: Any, name: str) -> str:
+def _supported(kind: Any, name: str | None) -> str:
     found = np.dtype(kind).name
     if found not in TYPES:
-        raise DataError(f"operand '{name}' has values of type {found}; kernels take {', '.join(TYPES)}: convert it with astype")
+        whose = f"operand '{name}' has values of type" if name is not None else "no kernel computes with values of type"
+        raise DataError(f"{whose} {found}; kernels take {', '.join(TYPES)}: convert it with astype")
     return found
 
 
@@ -253,7 +254,7 @@ def compile_kernel(
     pair = checked_semiring(semiring)
     check_semiring(assignment.value, pair[0], assignment)
     known = formats_of(assignment, formats or {})
-    kind = None if dtype is None else np.dtype(_supported(dtype, "the result"))
+    kind = None if dtype is None else np.dtype(_supported(dtype, None))
     constants = checked_extents(assignment, extents or {})
     return CompiledExpression(assignment, known, constants, Schedule(schedule or ()), kind, pair, convert)
 
