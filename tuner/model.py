@@ -1,11 +1,184 @@
-"""The static model's choice, where nothing was measured."""
+"""The static model: how long a schedule should take, from its loop nest and the sizes of the operands, without running anything.
+
+Every assignment of the loop nest costs, per iteration of the loops around it, one operation and one more for each value that it
+loads or stores and that is neither in registers nor left alone by the innermost loop; an innermost loop over contiguous values of
+dense tensors counts by vectors. Iterations are counted from the fibres that operands really store, as in the operation counts of
+Dias et al. ("SparseLNR"): a loop nest over i, j of a tensor B(i,j,k) runs once for each stored (i,j). The model ranks schedules for
+the search, and chooses where nothing was measured; it is not meant to predict seconds.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..compiler.concrete.concretize import concretize
+from ..compiler.concrete.nodes import Assign, Forall, Program
+from ..compiler.concrete.provenance import Provenance
+from ..compiler.errors import SparsetuneError
+from ..compiler.notation.nodes import Access, accesses
+from ..compiler.pipeline import constant_extents
+from ..compiler.schedule.addresses import enclosing_loops, frames, leaves
+from ..compiler.schedule.apply import apply_schedule
+from ..compiler.schedule.candidates import Candidate, candidates
+from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.tensor import Tensor
 from .problem import Problem
+
+LEAST_GAIN = 1.2
+"""The model must expect a schedule to be this many times as fast as the default before it is used unmeasured."""
+
+_VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
+_REGISTER_ELEMENTS = 256
+_PARALLEL_OVERHEAD = 20_000.0  # operations that starting the threads of a parallel loop costs
+_ATOMIC = 10.0  # operations that an atomic update costs
+_CONVERSION = 30.0  # operations a stored entry that converting an operand costs
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate with its usual parameters and what the model says of it."""
+
+    candidate: Candidate
+    schedule: Schedule
+    cost: float
 
 
 def model_choice(problem: Problem) -> Schedule | None:
     """Return the schedule that the static model expects to be clearly faster than the default; None where it expects none."""
-    return None
+    ranked = rank(problem, problem_candidates(problem))
+    default = next((found.cost for found in ranked if not found.candidate.template), None)
+    if not ranked or default is None or ranked[0].cost * LEAST_GAIN > default:
+        return None
+    return ranked[0].schedule
+
+
+def problem_candidates(problem: Problem) -> tuple[Candidate, ...]:
+    """Return the candidates of a problem, the default first."""
+    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
+    return candidates(problem.assignment, problem.formats, constants, problem.threads)
+
+
+def rank(problem: Problem, found: Sequence[Candidate]) -> list[Ranked]:
+    """Return candidates with their costs, the cheapest first; those of equal cost keep their order."""
+    default = concretize(problem.assignment, problem.formats)
+    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
+    ranked = []
+    for candidate in found:
+        schedule = candidate.schedule()
+        try:
+            program = apply_schedule(default.program, schedule, default.formats, constants)
+        except SparsetuneError:
+            continue
+        ranked.append(Ranked(candidate, schedule, _Costs(problem, program, default.sources).total()))
+    return sorted(ranked, key=lambda item: item.cost)
+
+
+def stored_prefixes(operand: Tensor) -> tuple[float, ...]:
+    """Return how many positions each level of an operand has, outermost first."""
+    counts, parents = [], 1.0
+    for level, mode in zip(operand.levels, operand.format.order, strict=True):
+        if level.crd is not None:
+            parents = float(len(level.crd))
+        else:
+            parents *= operand.shape[mode]
+        counts.append(parents)
+    return tuple(counts)
+
+
+class _Costs:
+    """Costs of one program on the operands of a problem."""
+
+    def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
+        self._problem, self._program, self._sources = problem, program, sources
+        self._graph: Provenance = graph_of(program.relations)
+        self._registers = {space.name for space in program.workspaces if self._fits_registers(space.indices)}
+        self._prefixes = {
+            name: stored_prefixes(operand) for name, operand in problem.operands.items() if not operand.format.is_dense
+        }
+
+    def total(self) -> float:
+        return sum(self._leaf(address, leaf) for address, leaf in leaves(self._program.statement)) + self._conversions()
+
+    def _leaf(self, address: tuple[int, ...], leaf: Assign) -> float:
+        loops = enclosing_loops(self._program.statement, address)
+        covered = {original for loop in loops for original in self._graph.originals(loop)}
+        iterations = self._points(covered, accesses(leaf.value))
+        innermost = set(self._graph.originals(loops[-1])) if loops else set()
+        touched = [access for access in accesses(leaf.value) if self._moves(access, innermost)]
+        writes = 2.0 if self._moves(leaf.target, innermost) else 0.0
+        lanes = _VECTOR_LANES if self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost) else 1.0
+        return self._shared_out(address, iterations * (1 + len(touched) + writes) / lanes, iterations, accesses(leaf.value))
+
+    def _points(self, covered: set[str], reads: Sequence[Access]) -> float:
+        """Return how often loops over these original indices run: as often as the operand that stores fewest of them."""
+        extents = self._problem.extents
+        everywhere = math.prod(float(extents.get(index, 1)) for index in covered)
+        bounds = [everywhere]
+        for access in reads:
+            name = self._sources.get(access.tensor, access.tensor)
+            if name in self._prefixes:
+                bounds.append(self._stored(name, access, covered) * math.prod(
+                    float(extents.get(index, 1)) for index in covered if index not in access.indices
+                ))  # fmt: skip
+        return min(bounds)
+
+    def _stored(self, name: str, access: Access, covered: set[str]) -> float:
+        """Return how many combinations of the covered indices an operand stores; exact for its outer levels."""
+        form, prefixes = self._problem.operands[name].format, self._prefixes[name]
+        order = [access.subscripts[mode].index for mode in form.order]
+        depth = next((place for place, index in enumerate(order) if index not in covered), len(order))
+        count = prefixes[depth - 1] if depth else 1.0
+        beyond = math.prod(float(self._problem.extents[index]) for index in order[depth:] if index in covered)
+        return min(count * beyond, prefixes[-1]) if beyond > 1 else count
+
+    def _moves(self, access: Access, innermost: set[str]) -> bool:
+        """Return whether each iteration of the innermost loop touches another value of a tensor that is in memory."""
+        if access.tensor in self._registers:
+            return False
+        originals = {original for index in access.indices for original in self._graph.originals(index)}
+        return bool(originals & innermost)
+
+    def _is_contiguous(self, touched: Sequence[Access], innermost: set[str]) -> bool:
+        """Return whether the innermost loop runs over the last mode of dense tensors, and over no stored level."""
+        if len(innermost) != 1:
+            return False
+        (index,) = innermost
+        for access in touched:
+            places = [mode for mode, subscript in enumerate(access.subscripts) if index in self._graph.originals(subscript.index)]
+            if not places:
+                continue
+            form = self._problem.formats.get(self._sources.get(access.tensor, access.tensor))
+            last = len(access.subscripts) - 1 if form is None else form.order[-1]
+            if places != [last] or (form is not None and form.levels[-1].stores_coordinates):
+                return False
+        return True
+
+    def _shared_out(self, address: tuple[int, ...], operations: float, iterations: float, reads: Sequence[Access]) -> float:
+        """Return the operations of one thread, and what sharing them costs each time the parallel loop is entered."""
+        outside: set[str] = set()
+        for frame in frames(self._program.statement, address):
+            if not isinstance(frame, Forall):
+                continue
+            if frame.tag.unit == "cpu_thread":
+                entered = self._points(outside, reads)
+                if frame.tag.race == "atomics":
+                    operations += _ATOMIC * iterations
+                if frame.tag.race == "temporary":
+                    operations += entered * self._result_size() * self._problem.threads
+                return operations / self._problem.threads + entered * _PARALLEL_OVERHEAD
+            outside.update(self._graph.originals(frame.index))
+        return operations
+
+    def _result_size(self) -> float:
+        return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
+
+    def _conversions(self) -> float:
+        converted = [self._sources.get(name.partition("(")[0], name.partition("(")[0]) for name, _ in self._program.conversions]
+        return sum(_CONVERSION * len(self._problem.operands[name].values) for name in converted if name in self._problem.operands)
+
+    def _fits_registers(self, indices: Sequence[str]) -> bool:
+        lengths = [self._graph.constant_extent(index, self._problem.extents) for index in indices]
+        return all(length is not None for length in lengths) and math.prod(length or 0 for length in lengths) <= _REGISTER_ELEMENTS

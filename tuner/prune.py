@@ -1,20 +1,26 @@
 """Static pruning: a pipeline of named stages, each of which takes candidates and gives those worth keeping.
 
-Nothing is run. Every stage reports how many it kept and how long it took. A candidate is dropped only if it cannot be applied, does
-not fit, or another one is no worse in every cost known at that point and better in one; the default schedule is always kept.
+Nothing is run. Every stage reports how many it kept and how long it took. A candidate is dropped only if it does not fit, or if
+another one is no worse in every cost known at that point and better in one (Dias et al.: what is deeper but needs less memory stays
+until sizes decide). The default schedule and the library of known good ones always stay.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from ..compiler.native.machine import this_machine
+from ..compiler.schedule.candidates import Candidate
 from ..compiler.schedule.schedule import Schedule
-from .kernels import is_legal
+from .model import problem_candidates, rank
 from .problem import Problem
-from .search.space import Choice, Parameter, Space, Template
+from .search.space import Parameter, Space, Template
+
+WORKSPACE_SHARE = 0.5
+"""Of the last-level cache, that the workspaces of all threads together may take."""
 
 Item = TypeVar("Item")
 
@@ -37,60 +43,53 @@ def run_stages(items: list[Item], stages: Sequence[Stage[Item]]) -> tuple[list[I
     return items, report
 
 
+def surviving_space(problem: Problem) -> tuple[Space, list[dict[str, Any]]]:
+    """Return the space that is left to search, best first by the static model, and what each stage of pruning kept."""
+    stages: list[Stage[Candidate]] = [
+        Stage("generated", lambda _: list(problem_candidates(problem))),
+        Stage("memory", lambda items: [item for item in items if _is_given(item) or _workspace_bytes(item, problem) <= _room(problem)]),
+        Stage("loop depth", lambda items: _undominated(items, problem)),
+        Stage("ranked", lambda items: [ranked.candidate for ranked in rank(problem, items)]),
+    ]
+    kept, report = run_stages([], stages)
+    return Space(tuple(_template(item) for item in kept), _normal), report
+
+
 def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]]) -> list[Item]:
     """Return the items that no other one beats: no worse in every cost and better in one. Equal ones all stay."""
     vectors = [tuple(costs(item)) for item in items]
-    frontier = [vector for vector in set(vectors) if not any(_beats(other, vector) for other in set(vectors))]
+    distinct = set(vectors)
+    frontier = {vector for vector in distinct if not any(_beats(other, vector) for other in distinct)}
     return [item for item, vector in zip(items, vectors, strict=True) if vector in frontier]
+
+
+def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
+    frontier = undominated(items, lambda item: (item.depth, item.elements(problem.extents)))
+    return [item for item in items if item in frontier or _is_given(item)]
+
+
+def _is_given(item: Candidate) -> bool:
+    """Return whether a candidate is the default schedule or one of the library, which are never dropped."""
+    return not item.template or item.origin.startswith("library")
+
+
+def _workspace_bytes(item: Candidate, problem: Problem) -> int:
+    return item.elements(problem.extents) * problem.dtype.itemsize * problem.threads
+
+
+def _room(problem: Problem) -> float:
+    """Return the bytes that workspaces may take; for a problem that is small itself, no less than its own size."""
+    size = sum(operand.nbytes for operand in problem.operands.values())
+    return max(WORKSPACE_SHARE * this_machine().last_level_cache, float(size))
 
 
 def _beats(left: Sequence[float], right: Sequence[float]) -> bool:
     return left != right and all(a <= b for a, b in zip(left, right, strict=True))
 
 
-@dataclass(frozen=True)
-class Candidate:
-    template: str
-    parameters: dict[str, tuple[Choice, ...]]
-    depth: int
-    memory: int
-    origin: str
+def _template(item: Candidate) -> Template:
+    return Template(item.template, tuple(Parameter(name, choices) for name, choices in item.parameters.items()))
 
 
-def candidates(problem: Problem) -> list[Candidate]:
-    from ..compiler.concrete.concretize import concretize
-    from ..compiler.concrete.nodes import loops
-
-    names = loops(concretize(problem.assignment, problem.formats).program.statement)
-    outer, inner = names[0], names[-1]
-    chunk = {"chunk": (16, 1, 64, 256)}
-    found = [
-        Candidate("", {}, len(names), 0, "default"),
-        Candidate(f"parallelize({outer}, cpu_thread, no_races)", {}, len(names), 0, "interim"),
-        Candidate(f"parallelize({outer}, cpu_thread, no_races, dynamic, {{chunk}})", chunk, len(names), 0, "interim"),
-        Candidate(f"parallelize({outer}, cpu_thread, no_races, guided, {{chunk}})", chunk, len(names), 0, "interim"),
-        Candidate(f"unroll({inner}, {{u}})", {"u": (2, 4, 8)}, len(names), 0, "interim"),
-    ]
-    return found
-
-
-def surviving_space(problem: Problem) -> tuple[Space, list[dict[str, Any]]]:
-    """Return the space that is left to search, and what each stage of pruning kept."""
-    stages: list[Stage[Candidate]] = [
-        Stage("generated", lambda items: candidates(problem)),
-        Stage("legal", lambda items: [item for item in items if _is_legal(problem, item)]),
-        Stage("undominated", lambda items: _with_default(items, undominated(items, lambda item: (item.depth, item.memory)))),
-    ]
-    kept, report = run_stages([], stages)
-    templates = tuple(Template(item.template, tuple(Parameter(name, choices) for name, choices in item.parameters.items())) for item in kept)
-    return Space(templates), report
-
-
-def _is_legal(problem: Problem, item: Candidate) -> bool:
-    template = Template(item.template, tuple(Parameter(name, choices) for name, choices in item.parameters.items()))
-    return is_legal(problem, Schedule(template.fill(template.usual)))
-
-
-def _with_default(items: Iterable[Candidate], kept: list[Candidate]) -> list[Candidate]:
-    default = [item for item in items if not item.template and item not in kept]
-    return default + kept
+def _normal(text: str) -> str:
+    return str(Schedule(text))

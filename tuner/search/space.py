@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
 from ..records import digest
@@ -64,9 +64,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Space:
-    """Templates in the order in which they are worth trying."""
+    """Templates in the order in which they are worth trying; ``normal`` gives equal schedules equal texts."""
 
     templates: tuple[Template, ...]
+    normal: Callable[[str], str] = field(default=str, compare=False)
 
     @cached_property
     def size(self) -> int:
@@ -78,7 +79,7 @@ class Space:
         return digest([(template.text, [asdict(parameter) for parameter in template.parameters]) for template in self.templates])
 
     def schedule(self, point: Point) -> str:
-        return self.templates[point.template].fill(point.values)
+        return self.normal(self.templates[point.template].fill(point.values))
 
     def usual_points(self) -> Iterator[Point]:
         """Yield every template with the usual values."""
