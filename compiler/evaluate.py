@@ -64,10 +64,8 @@ def evaluate(
     ready = {name: _ready(name, data) for name, data in _checked(assignment, operands).items()}
     given = checked_extents(assignment, shape or {})
     formats = {name: data.format if isinstance(data, Tensor) else dense_format(data.ndim) for name, data in ready.items()}
-    formats = {**formats, assignment.target.tensor: output_format}  # type: ignore[dict-item]  # names and None are formats too
     known = {**_extents(assignment, ready), **given}
-    order = len(assignment.target.subscripts)
-    form = output_format if output_format is not None else dense_format(order)
+    form = output_format if output_format is not None else dense_format(len(assignment.target.subscripts))
     whole: dict[str, Any] = {**formats, assignment.target.tensor: form}
     decided = _schedule(schedule, choose, assignment, ready, whole, known, target, threads)
     constants = constant_extents(assignment, formats_of(assignment, whole), known)
