@@ -17,7 +17,6 @@ from .nodes import (
     For,
     If,
     Load,
-    Node,
     Parallel,
     Prefetch,
     SetVar,
@@ -27,7 +26,7 @@ from .nodes import (
     Unary,
     Var,
 )
-from .rewrite import block, substitute, walk
+from .rewrite import block, mentions, substitute, walk
 from .simplify import simplify_expression
 
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "min", "max"))
@@ -301,11 +300,6 @@ def _linear_expression(uniform: Expr, scale: int, variable: Var) -> Expr:
 
 def _plus(left: Expr, right: Expr) -> Expr:
     return simplify_expression(Binary("+", left, right, I64))
-
-
-def mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
-    """Return whether any of some variables occurs in a node."""
-    return any(isinstance(inner, Var) and inner.name in names for inner in walk(node))
 
 
 def element_accesses(body: Stmt) -> Iterator[tuple[str, Expr, bool]]:

@@ -76,6 +76,11 @@ def _flat(statement: Stmt) -> Iterator[Declare]:
             yield from _flat(inner)
 
 
+def mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
+    """Return whether any of some variables occurs in a node."""
+    return any(isinstance(inner, Var) and inner.name in names for inner in walk(node))
+
+
 def is_pure(expr: Expr) -> bool:
     """Return whether an expression changes nothing, so that it may be dropped or moved."""
     return not any(isinstance(node, Call) and node.function in INTRINSICS and INTRINSICS[node.function].updates for node in walk(expr))

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan, mentions
+from .accumulators import keep_accumulators
+from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan
 from .nodes import (
     I64,
     Allocate,
@@ -42,7 +43,7 @@ from .nodes import (
     Var,
     Vector,
 )
-from .rewrite import block, walk
+from .rewrite import array_types, block, mentions, walk
 from .simplify import simplify, simplify_expression
 
 WRITTEN_OUT = 16
@@ -79,13 +80,18 @@ class _Pass:
         self.names: dict[tuple[str, int], str] = {}
 
     def run(self) -> Block:
-        body = self.function.body
+        types = {name: Type(kind) for name, kind in array_types(self.function).items()}
+        body = keep_accumulators(self.function.body, types, self._fits, self.fresh)
         for array, allocation in self._register_arrays(body).items():
             chunks = chunks_of(int(_constant(allocation.length)), self.lanes)
             if len(self.names) + len(chunks) <= REGISTERS:
                 self.registers[array] = chunks
                 self.names |= {(array, chunk.first): self.fresh(f"{array}_{chunk.first}") for chunk in chunks}
         return _as_block(self.statement(body))
+
+    def _fits(self, loop: For, extent: int) -> bool:
+        """Return whether a row that a loop updates can live in registers."""
+        return len(chunks_of(extent, self.lanes)) <= WRITTEN_OUT and self._vectorizable(loop)
 
     def fresh(self, wish: str) -> str:
         candidates = (wish, *(f"{wish}_{number}" for number in range(1, len(self.taken) + 2)))
@@ -147,7 +153,7 @@ class _Pass:
     def statement(self, statement: Stmt) -> Stmt:
         match statement:
             case Block(statements):
-                return block([self.statement(inner) for inner in statements])
+                return block(_with_first_values([self.statement(inner) for inner in statements]))
             case Allocate(array, kind) if array in self.registers:
                 return Block(tuple(Declare(register, Cast(Const(0.0, kind), register.type)) for register in self._variables(array, kind)))
             case Fill(array, _, _, value) if array in self.registers:
@@ -290,6 +296,25 @@ def _combine(plan: Plan, loop: For) -> list[Stmt]:
         scalar = Var(name, variables[0].type.element)
         steps.append(SetVar(scalar, Call(f"{kind}_lanes", (total,), scalar.type) if lanes > 1 else total, op))
     return steps
+
+
+def _with_first_values(statements: list[Stmt]) -> list[Stmt]:
+    """Declare registers with the values that they are given at once, where the next statement does nothing else."""
+    made: list[Stmt] = []
+    for statement in statements:
+        declared, assigned = (_leaves(made[-1]) if made else []), _leaves(statement)
+        sets = [leaf for leaf in assigned if isinstance(leaf, SetVar) and not leaf.op]
+        variables = [leaf.variable for leaf in declared if isinstance(leaf, Declare)]
+        if sets and len(sets) == len(assigned) and len(variables) == len(declared) and [leaf.variable for leaf in sets] == variables:
+            made[-1] = Block(tuple(Declare(leaf.variable, leaf.value) for leaf in sets))
+        else:
+            made.append(statement)
+    return made
+
+
+def _leaves(statement: Stmt) -> list[Stmt]:
+    """Return the statements of a block and of the blocks in it."""
+    return [leaf for inner in statement.statements for leaf in _leaves(inner)] if isinstance(statement, Block) else [statement]
 
 
 def _pairwise(values: list[Expr], op: str) -> Expr:

@@ -253,3 +253,41 @@ def test_a_vector_loop_without_a_vector_form_keeps_its_tag() -> None:
     gather = SetVar(TOTAL, element("x", Cast(element("z", K), I64)), "+")
     made = vectorize(with_total(loop(N, gather, tag=Vector())), 64)
     assert next(node for node in walk(made.body) if isinstance(node, For)).tag == Vector()
+
+
+def updates(place: Expr, *others: Stmt) -> Function:
+    """Update a row of ``y`` for every i and p, which ``others`` may disturb."""
+    i, p = Var("i", I64), Var("p", I64)
+    update = loop(whole(20), Store("y", place, times(element("x", p), element("x", plus(K, p))), "+"))
+    inner = For(p, i, plus(i, whole(3)), Block((update, *others)))
+    return function([For(i, whole(0), whole(4), inner)], ARRAYS, ["n"])
+
+
+ROW = plus(times(Var("i", I64), whole(20), I64), K)
+
+
+def rows_stored(made: Function) -> int:
+    """Count the stores into ``y`` inside the loop over p."""
+    sparse = next(node for node in walk(made.body) if isinstance(node, For) and node.variable.name == "p")
+    return sum(isinstance(node, Store) and node.array == "y" for node in walk(sparse))
+
+
+def test_updated_rows_are_kept_in_registers() -> None:
+    made = vectorize(simplify(updates(ROW)), 64)
+    assert rows_stored(made) == 0
+    np.testing.assert_array_equal(outputs(made, [0])[1], outputs(updates(ROW), [0])[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("the row moves", updates(plus(Var("p", I64), K))),
+        ("something reads the row", updates(ROW, Store("s", whole(0), element("y", whole(3))))),
+        ("something else writes it", updates(ROW, Store("y", whole(3), Const(1.0, F64)))),
+        ("two rows of one array", updates(ROW, loop(whole(20), Store("y", K, Const(1.0, F64), "+")))),
+    ],
+)
+def test_rows_that_stay_in_memory(name: str, kernel: Function) -> None:
+    made = vectorize(simplify(kernel), 64)
+    assert rows_stored(made) > 0, name
+    np.testing.assert_array_equal(outputs(made, [0])[1], outputs(kernel, [0])[1])
