@@ -216,9 +216,16 @@ class Assembly:
 
     # Beginning and end of appending
 
-    def begin(self) -> list[Step]:
-        """Return the declarations and allocations of everything that grows."""
-        steps: list[Step] = [Declare(self.capacity, integer(START)), Allocate(self.values, self.value_type, self.capacity)]
+    def begin(self, expected: Value) -> list[Step]:
+        """Return the declarations and allocations of everything that grows; ``expected`` entries fit at once.
+
+        Memory that is not used in the end is never touched, and is given back.
+        """
+        entries = add(expected, integer(START))
+        steps: list[Step] = [
+            Declare(self.capacity, multiply(entries, self.block(self.last))),
+            Allocate(self.values, self.value_type, self.capacity),
+        ]
         if self.last + 1 < len(self.levels):
             steps.append(Declare(self.used, Const(False, BOOL)))
         for level, entry in enumerate(self.levels):
@@ -228,7 +235,7 @@ class Assembly:
             parents = self.parents(level) if self.stored_above(level) is None else integer(START)
             steps += [
                 Declare(_cursor(entry), ZERO),
-                Declare(crd_capacity, integer(START)),
+                Declare(crd_capacity, entries if level == self.last else integer(START)),
                 Allocate(entry.crd, entry.width, crd_capacity),
                 Declare(pos_capacity, add(parents, ONE)),
                 Allocate(entry.pos, I64, pos_capacity, zero=True),

@@ -17,7 +17,7 @@ from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access, Assignment, accesses, transform
 from ..notation.printer import show
-from .arithmetic import ONE, ZERO, multiply
+from .arithmetic import ONE, ZERO, add, multiply
 from .assembly import Assembly
 from .context import Context, TensorType, loop_type
 from .index_aliases import index_aliases
@@ -240,12 +240,23 @@ def _framed(context: Context, result: Access, steps: list[Step]) -> Steps:
     before: list[Step] = list(own.before)
     after: list[Step] = list(own.after)
     if context.assembly is not None:
-        begin = [] if context.assembly.inserted else context.assembly.begin()
+        begin = [] if context.assembly.inserted else context.assembly.begin(_stored_entries(context))
         return Steps((*begin, *before, *steps, *context.assembly.end(), *after))
     facts = context.facts.get(result.tensor)
     if facts is None or facts.needs_zero:
         before += _zeros(context, result, steps)
     return Steps((*before, *steps, *after))
+
+
+def _stored_entries(context: Context) -> Value:
+    """Return how many entries the sparse operands store together: what a sum of them has at most."""
+    count: Value = ZERO
+    for key in dict.fromkeys(context.keys.values()):
+        form = context.types[key].format
+        stored = [level for level, kind in enumerate(form.levels) if kind.stores_coordinates]
+        if stored:
+            count = add(count, context.size_parameter((key, "length", stored[-1]), f"{key}{stored[-1] + 1}_length"))
+    return count
 
 
 def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
