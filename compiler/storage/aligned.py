@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -32,27 +33,33 @@ def aligned_empty(count: int, dtype: DTypeLike) -> NDArray[Any]:
     Raises:
         DataError: the array is larger than the memory of this machine.
     """
-    kind = np.dtype(dtype)
-    size = int(count) * kind.itemsize
-    if size > _physical_memory():
-        raise DataError(
-            f"an array of {count} {kind} ({size / 2**30:.1f} GiB) does not fit into memory; choose a format with fewer dense levels"
-        )
-    try:
-        raw = np.empty(size + ALIGNMENT, np.uint8)
-    except MemoryError:
-        raise DataError(
-            f"no memory for an array of {count} {kind} ({size / 2**30:.1f} GiB); choose a format with fewer dense levels"
-        ) from None
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(kind)
+    return _aligned(np.empty, int(count), np.dtype(dtype))
 
 
 def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
-    """Return an aligned array filled with one value."""
+    """Return an aligned array filled with one value; zeros are left to the system, which hands out empty pages.
+
+    Raises:
+        DataError: the array is larger than the memory of this machine.
+    """
+    if np.asarray(value).astype(dtype).tobytes().strip(b"\0") == b"":
+        return _aligned(np.zeros, int(count), np.dtype(dtype))
     array = aligned_empty(count, dtype)
     array.fill(value)  # pyright: ignore[reportArgumentType] any scalar of the dtype
     return array
+
+
+def _aligned(allocate: Callable[..., NDArray[Any]], count: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    size = count * kind.itemsize
+    hint = f"an array of {count} {kind} ({size / 2**30:.1f} GiB) does not fit into memory; choose a format with fewer dense levels"
+    if size > _physical_memory():
+        raise DataError(hint)
+    try:
+        raw = allocate(size + ALIGNMENT, np.uint8)
+    except MemoryError:
+        raise DataError(hint) from None
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(kind)
 
 
 def aligned_copy(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:

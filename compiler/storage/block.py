@@ -6,9 +6,13 @@ from ..errors import ShapeError
 from ..format import Format, parse_format
 from .construct import checked_shape, default_sparse_format
 from .entries import Entries
+from .native_blocks import Rows, blocked_rows, plain_rows
 from .pack import pack
-from .tensor import Tensor
+from .tensor import LevelArrays, Tensor
 from .unpack import unpack
+
+_CSR = parse_format("csr", 2)
+_BCSR = Format("dense, compressed, dense, dense")
 
 
 def block(tensor: Tensor, block_shape: tuple[int, ...], format: Format | str | None = None) -> Tensor:
@@ -29,10 +33,15 @@ def block(tensor: Tensor, block_shape: tuple[int, ...], format: Format | str | N
     if len(extents) != tensor.order or any(extent < 1 for extent in extents):
         raise ShapeError(f"a block shape has one extent from 1 on for each of the {tensor.order} modes, not {block_shape}")
     outer = tuple(-(-whole // inner) for whole, inner in zip(tensor.shape, extents, strict=True))
+    chosen = _block_format(tensor.order) if format is None else parse_format(format, 2 * tensor.order)
+    if tensor.format == _CSR and chosen == _BCSR:
+        found = blocked_rows(_rows(tensor), (tensor.shape[0], tensor.shape[1]), (extents[0], extents[1]), tensor.fill_value)
+        if found is not None:
+            levels = (LevelArrays(), LevelArrays(*found[:2]), LevelArrays(), LevelArrays())
+            return Tensor(outer + extents, chosen, levels, found[2], tensor.fill_value)
     entries = unpack(tensor, drop_padding=True)
     divided = [divmod(column, extent) for column, extent in zip(entries.coordinates, extents, strict=True)]
     columns = tuple(quotient for quotient, _ in divided) + tuple(remainder for _, remainder in divided)
-    chosen = _block_format(tensor.order) if format is None else parse_format(format, 2 * tensor.order)
     return pack(Entries(outer + extents, columns, entries.values), chosen, tensor.fill_value)
 
 
@@ -55,6 +64,11 @@ def unblock(blocked: Tensor, shape: tuple[int, ...] | None = None, format: Forma
     extents = full if shape is None else checked_shape(shape)
     if len(extents) != order or any(given > most for given, most in zip(extents, full, strict=True)):
         raise ShapeError(f"blocks of shape {inner} cover a tensor of shape {full}, not one of shape {shape}")
+    chosen = default_sparse_format(order) if format is None else parse_format(format, order)
+    if blocked.format == _BCSR and chosen == _CSR and extents == full:
+        found = plain_rows(_rows(blocked), (full[0], full[1]), (inner[0], inner[1]), blocked.fill_value)
+        if found is not None:
+            return Tensor(full, chosen, (LevelArrays(), LevelArrays(*found[:2])), found[2], blocked.fill_value)
     entries = unpack(blocked, drop_padding=True)
     outer_columns, inner_columns = entries.coordinates[:order], entries.coordinates[order:]
     columns = tuple(
@@ -63,8 +77,14 @@ def unblock(blocked: Tensor, shape: tuple[int, ...] | None = None, format: Forma
     )
     if any(len(column) and int(column.max()) >= extent for column, extent in zip(columns, extents, strict=True)):
         raise ShapeError(f"entries of the blocked tensor lie outside the shape {shape}")
-    chosen = default_sparse_format(order) if format is None else parse_format(format, order)
     return pack(Entries(extents, columns, entries.values), chosen, blocked.fill_value)
+
+
+def _rows(tensor: Tensor) -> Rows:
+    arrays = tensor.levels[1]
+    assert arrays.pos is not None
+    assert arrays.crd is not None
+    return arrays.pos, arrays.crd, tensor.values
 
 
 def _block_format(order: int) -> Format:

@@ -46,7 +46,8 @@ def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
     Duplicates are summed; explicit zeros are kept; arrays that fit as they are become the tensor's.
 
     Raises:
-        FormatError: a singleton level would need several coordinates below one parent or one of a mode without any, or dense levels have 2**62 positions.
+        FormatError: a singleton level would need several coordinates below one parent, or one of a mode that has none;
+            or dense levels have 2**62 positions.
         DataError: dense levels make the tensor larger than memory.
     """
     found = sort_entries(entries, format.order)

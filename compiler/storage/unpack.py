@@ -32,6 +32,8 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
         drop_padding: leave out what only a dense level has put there: fill values below a dense last level, and fill
             values at coordinate 0 of a singleton below a dense level. Explicit zeros of other levels stay.
     """
+    if drop_padding and tensor.format.is_dense and tensor.order:
+        return _unpack_dense(tensor)
     walk = _walk(tensor)
     values = tensor.values if walk.positions is None else active().gather(tensor.values, walk.positions)
     by_mode = tuple(walk.columns[tensor.format.level_of(mode)] for mode in range(tensor.order))
@@ -42,6 +44,14 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
         return entries
     kept = np.flatnonzero(~padded)
     return Entries(tensor.shape, tuple(column[kept] for column in by_mode), values[kept], entries.sorted_by)
+
+
+def _unpack_dense(tensor: Tensor) -> Entries:
+    """Return what differs from the fill value, without the coordinates of what does not."""
+    stored = tensor.values.reshape([level_extent(tensor, level) for level in range(tensor.order)])
+    present = np.nonzero(~equals_fill(stored, tensor.fill_value))
+    by_mode = tuple(present[tensor.format.level_of(mode)] for mode in range(tensor.order))
+    return Entries(tensor.shape, by_mode, stored[present], tensor.format.order)
 
 
 def to_coordinates(tensor: Tensor) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -37,6 +37,32 @@ def test_same_arrays_as_bsr(each_kernel: str) -> None:
     assert np.array_equal(blocked.values.reshape(-1, 4, 5), reference.data)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+def test_many_blocks_both_ways(each_kernel: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_THREADS", "3")
+    array = sp.random_array((1501, 997), density=0.06, rng=np.random.default_rng(5)).tocsr().astype(dtype)
+    array.data[:] = np.arange(1, len(array.data) + 1) % 100 + 1
+    packed = tensor(array)
+    for extents in ((1, 1), (3, 2), (2, 7), (70, 3)):
+        blocked = block(packed, extents)
+        whole = unblock(blocked)
+        assert whole.shape == tuple(-(-extent // inner) * inner for extent, inner in zip(array.shape, extents, strict=True))
+        assert whole.nnz == packed.nnz
+        same = unblock(blocked, array.shape)
+        assert np.array_equal(same.levels[1].pos, packed.levels[1].pos)
+        assert np.array_equal(same.levels[1].crd, packed.levels[1].crd)
+        assert np.array_equal(same.values, packed.values)
+
+
+def test_fill_values_pad_blocks(each_kernel: str) -> None:
+    packed = tensor((np.array([[0, 3], [1, 2]]), np.array([0.0, 2.0])), "csr", shape=(4, 4), fill_value=np.inf)
+    blocked = block(packed, (2, 2))
+    assert np.count_nonzero(np.isinf(blocked.values)) == 6
+    assert unblock(blocked).values.tolist() == [0.0, 2.0]
+    zeros = tensor((np.array([[0, 1, 3], [1, 0, 2]]), np.array([-0.0, 0.0, 2.0])), "csr", shape=(4, 4))
+    assert unblock(block(zeros, (2, 2))).values.tolist() == [2.0]
+
+
 def test_bad_blocks() -> None:
     packed = tensor(np.eye(4), "csr")
     with pytest.raises(ShapeError, match="one extent from 1 on for each of the 2 modes"):

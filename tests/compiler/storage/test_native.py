@@ -1,4 +1,4 @@
-"""The native helpers' build: found compilers, failing ones, caches that are broken or cannot be written."""
+"""The native helpers: compiled once into the cache; without a compiler, or with a failing one, NumPy stands in."""
 
 from __future__ import annotations
 
@@ -25,20 +25,9 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_built_once(cache_folder: Path) -> None:
     assert native.library("st_transpose", "st_pack") is not None
-    built = list(cache_folder.iterdir())
-    assert len(built) == 1
-    stamp = built[0].stat().st_mtime_ns
+    built = {path: path.stat().st_mtime_ns for path in cache_folder.glob("*/*/kernel.so")}
     assert native.library("st_transpose", "st_pack") is not None
-    assert built[0].stat().st_mtime_ns == stamp
-
-
-def test_broken_entry_is_built_again(cache_folder: Path) -> None:
-    key = native._key(native._compiler(), (*native.FLAGS, "-fopenmp"))
-    cache_folder.mkdir()
-    path = cache_folder / f"st_pack-{key}.so"
-    path.write_bytes(b"\x7fELF but not really")
-    assert native.library("st_pack", "st_transpose") is not None
-    assert path.stat().st_size > 1000
+    assert built == {path: path.stat().st_mtime_ns for path in cache_folder.glob("*/*/kernel.so")}
 
 
 @pytest.mark.parametrize("text", ["exit 1", "exit 0", "echo broken >&2; exit 77"])
@@ -56,30 +45,6 @@ def test_no_compiler(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv("SPARSETUNE_CC")
     monkeypatch.setenv("PATH", str(cache_folder))
     assert native.library("st_pack", "st_transpose") is None
-
-
-def test_compiler_without_openmp(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "serial-cc"
-    real = native._compiler()
-    script.write_text(f'#!/bin/sh\ncase "$*" in *-fopenmp*) exit 1;; esac\nexec {real[0]} "$@"\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("SPARSETUNE_CC", str(script))
-    assert native.library("st_pack", "st_transpose") is not None
-
-
-def test_cache_that_cannot_be_written(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache_folder.write_text("a file where the folder should be")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
-    assert native.library("st_pack", "st_transpose") is not None
-    assert cache_folder.is_file()
-
-
-def test_two_processes_at_once(cache_folder: Path) -> None:
-    code = "from sparsetune.compiler.storage import native; assert native.library('st_pack', 'st_transpose') is not None"
-    running = [subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"SPARSETUNE_CACHE": str(cache_folder)}) for _ in range(2)]
-    assert [process.wait(120) for process in running] == [0, 0]
-    assert len(list(cache_folder.iterdir())) == 1
 
 
 def test_whole_conversions_without_compiler() -> None:

@@ -1,0 +1,93 @@
+"""CSR to BCSR and back in C (csrc/st_block.c): a dense level above a compressed one, without and with dense blocks below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import native
+from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
+
+MOST_HEIGHT = 64
+"""Rows of a block that are walked at once."""
+
+Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Positions, coordinates, values."""
+
+
+def blocked_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_value: Any) -> Rows | None:
+    """Return the rows of blocks, in order, row-major inside; None where it takes another way (no compiler, high blocks)."""
+    helper = _Helper.of(rows, block)
+    if helper is None:
+        return None
+    block_rows, block_columns = (-(-extent // inner) for extent, inner in zip(shape, block, strict=True))
+    starts = np.zeros(block_rows + 1, np.int64)
+    helper.call("st_count_blocks", shape[0], block_rows, helper.longs(starts[1:]))
+    np.cumsum(starts, out=starts)
+    count = int(starts[-1])
+    crd = aligned_empty(count, index_dtype(block_columns))
+    values = aligned_full(count * block[0] * block[1], fill_value, rows[2].dtype)
+    helper.call("st_fill_blocks", shape[0], block_rows, helper.longs(starts), helper.at(crd), int(crd.itemsize == 8), helper.at(values))
+    return aligned_copy(starts, index_dtype(count)), crd, values
+
+
+def plain_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_value: Any) -> Rows | None:
+    """Return the plain rows of rows of blocks, without values equal to the fill value; None where it takes another way.
+
+    Args:
+        rows: positions and coordinates of blocks, values by block.
+        shape: extents of the plain matrix, multiples of the block's.
+        block: extents of a block.
+        fill_value: what blocks are padded with.
+    """
+    helper = _Helper.of(rows, block)
+    if helper is None:
+        return None
+    fill = np.full(1, fill_value, rows[2].dtype)
+    mask = _mask(fill)
+    padding = helper.at(fill), helper.at(mask)
+    starts = np.zeros(shape[0] + 1, np.int64)
+    block_rows = len(rows[0]) - 1
+    helper.call("st_count_unblocked", block_rows, *padding, helper.longs(starts[1:]))
+    np.cumsum(starts, out=starts)
+    crd, values = aligned_empty(int(starts[-1]), index_dtype(shape[1])), aligned_empty(int(starts[-1]), rows[2].dtype)
+    written = helper.at(crd), int(crd.itemsize == 8), helper.at(values)
+    helper.call("st_fill_unblocked", block_rows, *padding, helper.longs(starts), *written)
+    return aligned_copy(starts, index_dtype(int(starts[-1]))), crd, values
+
+
+def _mask(fill: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bits by which a value differs from the fill value: all, but not the signs of zeros."""
+    if fill.dtype.kind not in "fc" or fill[0] != 0:
+        return np.full(fill.itemsize, 255, np.uint8)
+    part = np.uint32 if fill.dtype in (np.float32, np.complex64) else np.uint64
+    return np.full(fill.itemsize // np.dtype(part).itemsize, np.iinfo(part).max >> 1, part).view(np.uint8)
+
+
+class _Helper:
+    """The library with one blocking described."""
+
+    def __init__(self, ffi: Any, lib: Any, rows: Rows, block: tuple[int, int]) -> None:
+        self._ffi, self._lib, self._rows = ffi, lib, rows
+        pos, crd, values = rows
+        self._described = ffi.new("st_blocking *")
+        self._described.pos, self._described.crd, self._described.values = (self.at(array) for array in rows)
+        self._described.pos_wide, self._described.crd_wide = int(pos.itemsize == 8), int(crd.itemsize == 8)
+        self._described.itemsize, (self._described.height, self._described.width) = values.itemsize, block
+
+    @classmethod
+    def of(cls, rows: Rows, block: tuple[int, int]) -> _Helper | None:
+        loaded = native.library("st_block")
+        return None if loaded is None or block[0] > MOST_HEIGHT else cls(*loaded, rows, block)
+
+    def call(self, name: str, rows: int, *arguments: Any) -> None:
+        self._described.rows = rows
+        getattr(self._lib, name)(self._described, *arguments, native.threads_for(len(self._rows[1])))
+
+    def at(self, array: NDArray[Any]) -> Any:
+        return self._ffi.cast("void *", array.ctypes.data)
+
+    def longs(self, array: NDArray[np.int64]) -> Any:
+        return self._ffi.cast("int64_t *", array.ctypes.data)
