@@ -16,7 +16,7 @@ from sparsetune.compiler.loops.memory import numpy_type
 from sparsetune.compiler.loops.nodes import ArrayParameter, Block, Function, SizeParameter, Stmt, Type
 from sparsetune.compiler.native.library import load_source
 
-EXACT = ("-O1", "-march=native", "-ffp-contract=off")
+EXACT = ("-O1", "-march=native", "-ffp-contract=off", "-fwrapv")
 """Flags under which compiled and interpreted kernels agree to the bit."""
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]

@@ -16,6 +16,8 @@ from ..native.machine import this_machine
 from ..native.toolchain import default_flags, find_compiler, parse_flags
 
 DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void free(void *memory);"
+WRAPPING_FLAG = "-fwrapv"
+"""Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
     flags = default_flags() if asked is None else parse_flags(asked)
     if OPENMP_FLAG not in flags and "#pragma omp" in source and openmp_works(compiler.identity, name):
         flags = (*flags, OPENMP_FLAG)
+    if spec.result.dtype.startswith(("int", "uint")):
+        flags = (*flags, WRAPPING_FLAG)
     library = load_object(cached_object(source, compiler, flags, CSRC, timeout), DECLARATIONS)
     return Executable(getattr(library, KERNEL), compiler.name, flags)
 

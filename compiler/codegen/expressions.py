@@ -111,8 +111,7 @@ class ExpressionPrinter:
             return f"__builtin_convertvector({self.text(operand)}, {name})", PRIMARY
         if isinstance(operand, Const) and operand.value == 0 and math.copysign(1, operand.value) > 0:
             return f"({name}){{0}}", PRIMARY
-        if not kind.is_float and not isinstance(operand, (Var, Load)):
-            operand = Cast(operand, kind.element)  # C computes narrow integers as int, which no vector of them takes
+        operand = operand if kind.is_float else _as_element(operand, kind)
         return f"{self.text(operand, 12)} - ({name}){{0}}", 12  # x - 0 is x for every x, -0.0 and NaN included
 
     def _call(self, function: str, arguments: tuple[Expr, ...], kind: Type) -> str:
@@ -136,8 +135,11 @@ class ExpressionPrinter:
             if expr.type.lanes > 1:
                 return self._lane_call(op, (left, right)), PRIMARY
             return f"st_{op}_{expr.type.name}({self.text(left)}, {self.text(right)})", PRIMARY
-        if op not in _COMPARISONS and op not in _SYMBOLS and expr.type.lanes == 1:
-            left, right = _converted_operands(left, right, expr.type)
+        if op not in _COMPARISONS and op not in _SYMBOLS:
+            if expr.type.lanes == 1:
+                left, right = _converted_operands(left, right, expr.type)
+            elif not expr.type.is_float:
+                left, right = (_as_element(operand, expr.type) for operand in (left, right))
         precedence = _PRECEDENCE[op]
         if op in _SYMBOLS:  # both && and || in one expression: parentheses for the reader
             shown = (self._logical(left, op, precedence), self._logical(right, op, precedence))
@@ -156,9 +158,11 @@ def _constant(constant: Const) -> tuple[str, int]:
         return ("true" if value else "false"), PRIMARY
     if not kind.is_float:
         whole = int(value)
+        if whole == -(2**63) or (whole == -(2**31) and kind == I32):
+            return f"INT{8 * kind.bytes}_MIN", PRIMARY
+        if whole >= 2**63:
+            return f"UINT64_C({whole})", PRIMARY
         shown = f"INT64_C({abs(whole)})" if abs(whole) >= 2**31 else str(abs(whole))
-        if whole == -(2**63):
-            return "INT64_MIN", PRIMARY
         return (f"-{shown}", UNARY) if whole < 0 else (shown, PRIMARY)
     suffix = "f" if kind == F32 else ""
     if math.isnan(value):
@@ -178,7 +182,7 @@ def _printed_type(expr: Expr) -> Type:
     if kind.is_float:
         return kind
     if isinstance(expr, Const):
-        return I32 if abs(int(expr.value)) < 2**31 else I64
+        return I32 if abs(int(expr.value)) < 2**31 or kind == I32 else I64
     return I64 if kind.name in ("i64", "u64", "u32") else I32
 
 
@@ -190,6 +194,11 @@ def _converted_operands(left: Expr, right: Expr, kind: Type) -> tuple[Expr, Expr
         place = 1 if isinstance(operands[0], Const) and not isinstance(operands[1], Const) else 0
         operands[place] = Cast(operands[place], kind)
     return operands[0], operands[1]
+
+
+def _as_element(operand: Expr, kind: Type) -> Expr:
+    """Cast a scalar that is spread over lanes: C computes narrow integers as int, which no vector of them takes."""
+    return operand if operand.type.lanes > 1 or isinstance(operand, Var | Load) else Cast(operand, kind.element)
 
 
 def _wider(kind: Type, target: Type) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .intrinsics import INTRINSICS, KeyMap
 from .memory import InterpreterError, Memory, numpy_type
-from .nodes import F32, MAP, ArrayRef, Binary, Call, Cast, Const, Expr, Load, Select, Type, Unary, Var
+from .nodes import F32, I64, MAP, ArrayRef, Binary, Call, Cast, Const, Expr, Load, Select, Type, Unary, Var
 
 Frame = list[Any]
 Evaluate = Callable[[Frame], Any]
@@ -211,16 +211,18 @@ def caster(given: Type, wanted: Type) -> Callable[[Any], Any]:
 
 
 def in_range(value: int, kind: Type) -> int:
-    """Return an integer unless it overflows its type, which C does not define.
+    """Return an integer as its type holds it: values wrap around, as they do in kernels over integers.
 
     Raises:
-        InterpreterError: it does.
+        InterpreterError: a 64-bit integer overflows; all positions, coordinates and counts are of that type.
     """
     bits = int(kind.element.name[1:])
     low, high = (0, 2**bits) if kind.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-    if not low <= value < high:
+    if low <= value < high:
+        return value
+    if kind == I64:
         raise InterpreterError(f"{value} overflows {kind.name}")
-    return value
+    return (value - low) % 2**bits + low
 
 
 def _slot(slots: Slots, name: str) -> int:

@@ -28,7 +28,7 @@ def build_together(kernels: Sequence[Kernel], folder: Path, name: str, flags: Se
     """
     source, target = folder / f"{name}.c", folder / f"{name}.so"
     source.write_text(together([kernel.source for kernel in kernels]))
-    command = ["gcc", "-std=gnu11", "-shared", "-fPIC", "-fopenmp", *flags, "-I", str(CSRC), str(source), "-o", str(target)]
+    command = ["gcc", "-std=gnu11", "-shared", "-fPIC", "-fopenmp", "-fwrapv", *flags, "-I", str(CSRC), str(source), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the C compiler failed on {source}:\n{done.stderr[:4000]}")
