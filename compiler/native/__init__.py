@@ -2,6 +2,5 @@
 
 ``storage`` (its helpers in csrc/) and ``build`` (generated kernels) both stand on it::
 
-    library = load_source(source_text, declarations)      # cffi library; raises BuildError
-    library = load_helper("st_pack.c", declarations)      # a file of csrc/
+    library = load_source(source, declarations, files=("st_pack.c",))      # a cffi library; raises BuildError
 """

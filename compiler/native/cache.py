@@ -32,19 +32,22 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("sparsetune")) / "kernels"
 
 
-def cached_object(source: str, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float = 120.0) -> Path:
+def cached_object(
+    source: str, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float = 120.0, files: tuple[str, ...] = ()
+) -> Path:
     """Return the shared object of a C source, compiling it if no whole entry is in the cache.
 
     Args:
         source: the whole translation unit.
         flags: every flag but those that name files.
-        include: folder of headers; their content is part of the key.
+        include: folder of what the source may include; its content is part of the key.
         timeout: seconds that the compiler may take.
+        files: names of C files in the folder ``include`` that are compiled along, each a translation unit.
 
     Raises:
         BuildError: the compiler fails or takes too long, or no folder can be written.
     """
-    key = _key(source, compiler, flags, include)
+    key = _key(source, compiler, (*flags, *files), include)
     for folder in _folders():
         entry = folder / key[:2] / key
         if _whole(entry):
@@ -56,7 +59,10 @@ def cached_object(source: str, compiler: Compiler, flags: tuple[str, ...], inclu
             _warn_unwritable(str(folder), error.strerror or str(error))
             continue
         try:
-            _make(workplace, source, compiler, flags, include, timeout)
+            (workplace / _SOURCE).write_text(source)
+            sources = (workplace / _SOURCE, *(include / name for name in files))
+            compile_shared(sources, workplace / _OBJECT, compiler, flags, include, timeout)
+            (workplace / _CHECKSUM).write_text(hashlib.sha256((workplace / _OBJECT).read_bytes()).hexdigest())
             _publish(workplace, entry)
         except OSError as error:
             _warn_unwritable(str(folder), error.strerror or str(error))
@@ -69,8 +75,8 @@ def cached_object(source: str, compiler: Compiler, flags: tuple[str, ...], inclu
 
 
 def _key(source: str, compiler: Compiler, flags: tuple[str, ...], include: Path) -> str:
-    headers = [path.read_text() for path in sorted(include.glob("*.h"))]
-    parts = (source, *headers, compiler.identity, *flags, this_machine().features)
+    included = [path.read_text() for path in sorted(include.glob("*.[ch]"))]
+    parts = (source, *included, compiler.identity, *flags, this_machine().features)
     digest = hashlib.sha256()
     for part in parts:
         digest.update(f"{len(part)}:".encode())
@@ -108,12 +114,6 @@ def _whole(entry: Path) -> bool:
         return (entry / _CHECKSUM).read_text() == hashlib.sha256((entry / _OBJECT).read_bytes()).hexdigest()
     except (OSError, UnicodeDecodeError):
         return False
-
-
-def _make(workplace: Path, source: str, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float) -> None:
-    (workplace / _SOURCE).write_text(source)
-    compile_shared(workplace / _SOURCE, workplace / _OBJECT, compiler, flags, include, timeout)
-    (workplace / _CHECKSUM).write_text(hashlib.sha256((workplace / _OBJECT).read_bytes()).hexdigest())
 
 
 def _publish(workplace: Path, entry: Path) -> None:

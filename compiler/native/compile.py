@@ -15,25 +15,38 @@ from .toolchain import REQUIRED_FLAGS, Compiler, link_separately
 _ERROR = re.compile(r"\berror:|\bundefined reference\b|\bcannot find\b")
 
 
-def compile_shared(source: Path, target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float) -> None:
-    """Compile a C file into a shared object.
+def compile_shared(
+    sources: tuple[Path, ...], target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float
+) -> None:
+    """Compile C files into one shared object.
 
     Raises:
         BuildError: the compiler reports an error (its first one stands in the message), cannot be run, or takes longer
             than ``timeout`` seconds.
     """
-    places = ("-I", str(include))
-    if not link_separately(flags):
-        _run((*compiler.command, *REQUIRED_FLAGS, *flags, *places, str(source), "-o", str(target)), compiler, timeout)
+    if link_separately(flags):
+        _compile_and_link(sources, target, compiler, flags, include, timeout)
     else:
-        part = target.with_suffix(".o")
-        compiling = tuple(flag for flag in REQUIRED_FLAGS if flag != "-shared")
-        _run((*compiler.command, *compiling, *flags, *places, "-c", str(source), "-o", str(part)), compiler, timeout)
-        linking = tuple(flag for flag in flags if flag == "-fopenmp" or flag.startswith(("-l", "-L")))
-        _run((*compiler.command, "-shared", str(part), *linking, "-o", str(target)), compiler, timeout)
-        part.unlink()
+        units = map(str, sources)
+        _run((*compiler.command, *REQUIRED_FLAGS, "-shared", *flags, "-I", str(include), *units, "-o", str(target)), compiler, timeout)
     if not target.is_file():
         raise BuildError(f"the C compiler {compiler.name} reported success but wrote no object; check SPARSETUNE_CC")
+
+
+def _compile_and_link(
+    sources: tuple[Path, ...], target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float
+) -> None:
+    """Compile first and link then, with those flags only that the linker needs."""
+    parts = []
+    for number, source in enumerate(sources):
+        part = target.with_name(f"part{number}.o")
+        command = (*compiler.command, *REQUIRED_FLAGS, *flags, "-I", str(include), "-c", str(source), "-o", str(part))
+        _run(command, compiler, timeout)
+        parts.append(part)
+    linking = tuple(flag for flag in flags if flag == "-fopenmp" or flag.startswith(("-l", "-L")))
+    _run((*compiler.command, "-shared", *map(str, parts), *linking, "-o", str(target)), compiler, timeout)
+    for part in parts:
+        part.unlink()
 
 
 def _run(command: tuple[str, ...], compiler: Compiler, timeout: float) -> None:

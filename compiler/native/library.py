@@ -28,6 +28,7 @@ def load_source(
     flags: tuple[str, ...] | None = None,
     openmp: bool = False,
     timeout: float = 120.0,
+    files: tuple[str, ...] = (),
 ) -> Any:
     """Compile a C source (or take it from the cache) and load it.
 
@@ -37,6 +38,7 @@ def load_source(
         compiler: a compiler's name; None for the default one.
         flags: flags that stand in for the default ones.
         openmp: ask for OpenMP, if the compiler has it.
+        files: C files of csrc/ that are compiled along, such as ``st_pack.c``.
 
     Returns:
         The cffi library; its functions are attributes. The object stays loaded as long as the process lives.
@@ -48,12 +50,7 @@ def load_source(
     wanted = default_flags() if flags is None else flags
     if openmp and openmp_works(chosen.identity, compiler):
         wanted = (*wanted, OPENMP_FLAG)
-    return load_object(cached_object(source, chosen, wanted, CSRC, timeout), declarations)
-
-
-def load_helper(name: str, declarations: str, openmp: bool = False) -> Any:
-    """Compile and load one of the C files of csrc/, such as ``st_pack.c``; raises BuildError as ``load_source``."""
-    return load_source((CSRC / name).read_text(), declarations, openmp=openmp)
+    return load_object(cached_object(source, chosen, wanted, CSRC, timeout, files), declarations)
 
 
 @cache

@@ -20,8 +20,8 @@ CANDIDATES = ("gcc", "clang", "cc")
 
 MISSING = "no C compiler was found: install one (Debian, Ubuntu: apt install gcc) or name it in SPARSETUNE_CC"
 
-REQUIRED_FLAGS = ("-std=gnu11", "-fPIC", "-shared")
-"""What every shared object needs, whatever flags a schedule asks for."""
+REQUIRED_FLAGS = ("-std=gnu11", "-fPIC")
+"""What every object needs, whatever flags a schedule asks for."""
 
 _FAST_MATH = re.compile(r"-Ofast|-ffast-math|-funsafe-math-optimizations")
 

@@ -35,10 +35,10 @@ def library(*names: str) -> tuple[Any, Any] | None:
 
     None where no compiler is found or it fails; the reason goes to the log ``sparsetune.native``.
     """
-    source = "".join(f'#include "{name}.c"\n' for name in names)
+    files = tuple(f"{name}.c" for name in names)
     declarations = "".join(_declarations(CSRC / f"{name}.h") for name in names if (CSRC / f"{name}.h").exists())
     try:
-        return foreign_interface(declarations), load_source(source, declarations, flags=FLAGS, openmp=True)
+        return foreign_interface(declarations), load_source("", declarations, flags=FLAGS, openmp=True, files=files)
     except BuildError as error:
         log.info("NumPy does the work of the native helpers: %s", error)
         return None
