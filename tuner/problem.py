@@ -22,7 +22,7 @@ from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
-from ..compiler.schedule.schedule import Schedule
+from ..compiler.schedule.schedule import Schedule, canonical_names
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
 from .extents import all_indices, known_extents
@@ -82,8 +82,9 @@ class Problem:
         return describe_input(operands, extents, self.name)
 
     def to_canonical(self, schedule: Schedule) -> str:
-        """Return the text of a schedule of this expression in canonical names, as records hold it."""
-        return str(schedule.rename(dict((*self.canonical.tensors, *self.canonical.indices))))
+        """Return the text of a schedule of this expression in canonical names, its own included, as records hold it."""
+        names = dict((*self.canonical.tensors, *self.canonical.indices))
+        return str(canonical_names(schedule.rename(names), names.values()))
 
     def from_canonical(self, text: str) -> Schedule:
         """Return the schedule that a record holds, in this expression's names. Raises ``ScheduleError``: it is no schedule."""

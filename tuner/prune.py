@@ -52,7 +52,7 @@ def surviving_space(problem: Problem) -> tuple[Space, list[dict[str, Any]]]:
         Stage("ranked", lambda items: [ranked.candidate for ranked in rank(problem, items)]),
     ]
     kept, report = run_stages([], stages)
-    return Space(tuple(_template(item) for item in kept), _normal), report
+    return Space(tuple(_template(item) for item in kept), lambda text: problem.to_canonical(Schedule(text))), report
 
 
 def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]]) -> list[Item]:
@@ -89,7 +89,3 @@ def _beats(left: Sequence[float], right: Sequence[float]) -> bool:
 
 def _template(item: Candidate) -> Template:
     return Template(item.template, tuple(Parameter(name, choices) for name, choices in item.parameters.items()))
-
-
-def _normal(text: str) -> str:
-    return str(Schedule(text))

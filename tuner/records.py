@@ -96,7 +96,7 @@ class Measurement:
 
     Attributes:
         role: "default", "trial" or "final" (measured in turn with the other finalists).
-        seconds: median over the repeats; None unless the status is ok.
+        seconds: of the fastest run; None unless the status is ok. For role final: the median over rounds of such times.
         times: every repeat in order, in seconds.
         message: why it failed, in one line.
         source: digest of the generated source; equal sources are measured once.

@@ -192,7 +192,7 @@ def _search(
     journal = studies_folder(campaign.store.url) / f"{campaign.key}.journal"
     strategy = choose_strategy(space, budget.trials, seed, journal, campaign.key)
     for trial in trials:
-        strategy.know(trial.schedule, trial.seconds)
+        strategy.know(trial.canonical, trial.seconds)
     while not spent():
         report(_progress("searching", trials, budget))
         proposal = strategy.ask()
@@ -203,23 +203,22 @@ def _search(
 
 
 def _known_schedules(campaign: Campaign) -> list[str]:
-    """Return the schedules that won on the nearest known inputs and are legal here."""
+    """Return the schedules, in canonical names, that won on the nearest known inputs and are legal here."""
     texts = dict.fromkeys(decision.schedule for _, decision in known_inputs(campaign.problem, campaign.store))
-    schedules = (usable(campaign.problem, text) for text in list(texts)[:_KNOWN_FIRST])
-    return [str(schedule) for schedule in schedules if schedule is not None]
+    return [text for text in list(texts)[:_KNOWN_FIRST] if usable(campaign.problem, text) is not None]
 
 
 def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) -> Verdict:
     """Measure the fastest trials and the default in turn."""
     default = trials.default
     assert default is not None
-    chosen = {trial.schedule: trial for trial in (default, *trials.fastest(settings.finalists, settings.final_margin))}
+    chosen = {trial.canonical: trial for trial in (default, *trials.fastest(settings.finalists, settings.final_margin))}
     expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
     if len(chosen) == 1:
         return Verdict.uncontested(DEFAULT, expected[DEFAULT])
 
     def run(schedule: str) -> float | None:
-        return runner.burst(schedule, settings.burst_seconds, expected[schedule])
+        return runner.burst(chosen[schedule].schedule, settings.burst_seconds, expected[schedule])
 
     seconds = settings.final_seconds if budget.seconds is None else min(settings.final_seconds, _FINAL_SHARE * budget.seconds)
     verdict = play(list(chosen), run, DEFAULT, settings.final_rounds, complexity=_complexity, seconds=seconds)
@@ -241,7 +240,7 @@ def _decide(campaign: Campaign, verdict: Verdict) -> Decision:
         workload=problem.workload,
         input=problem.input,
         campaign=campaign.key,
-        schedule=problem.to_canonical(Schedule(verdict.winner)),
+        schedule=verdict.winner,
         seconds=median(verdict.times[verdict.winner]),
         default_seconds=median(verdict.times[DEFAULT]),
         speedup_low=verdict.against_default.low,

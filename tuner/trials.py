@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..compiler.errors import TuningError
-from ..compiler.schedule.schedule import Schedule
 from .database import Database
 from .environment import code_version, describe_environment, load_per_core
 from .measure.runner import Built, Measured, Runner
@@ -25,8 +24,9 @@ class Trial:
     Attributes:
         number: in the order of measuring, from 0 (the default schedule).
         schedule: text in the user's names.
+        canonical: the same in canonical names, equal for equal schedules.
         status: ok, illegal, compile, crash, timeout, wrong.
-        seconds: median; None unless ok.
+        seconds: of the fastest run; None unless ok.
         runs: how often it was timed; 0 where an equal program was measured before.
         same_as: number of the trial with the same generated source, whose time this is; None for most.
         build_seconds: of code generation and C compilation.
@@ -36,6 +36,7 @@ class Trial:
 
     number: int
     schedule: str
+    canonical: str
     status: Status
     seconds: float | None
     runs: int
@@ -64,15 +65,19 @@ class Campaign:
             if measurement.role != "final":
                 yield measurement
 
-    def record(self, role: str, schedule: str, status: Status, **fields: Any) -> None:
-        """Write one measurement; it lasts whatever happens next."""
+    def user_text(self, canonical: str) -> str:
+        """Return a schedule in the names of the expression as it was given."""
+        return str(self.problem.from_canonical(canonical))
+
+    def record(self, role: str, canonical: str, status: Status, **fields: Any) -> None:
+        """Write one measurement of a schedule in canonical names; it lasts whatever happens next."""
         self.store.add(
             Measurement(
                 workload=self.problem.workload,
                 input=self.problem.input,
                 campaign=self.key,
                 role=role,
-                schedule=self.problem.to_canonical(Schedule(schedule)),
+                schedule=canonical,
                 status=status,
                 environment=self.environment,
                 load=load_per_core(),
@@ -83,7 +88,10 @@ class Campaign:
 
 
 class Trials:
-    """Measures candidates, each schedule and each generated source once; knows what earlier runs of the campaign measured."""
+    """Measures candidates, each schedule and each generated source once; knows what earlier runs of the campaign measured.
+
+    Schedules are texts in canonical names.
+    """
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
@@ -128,16 +136,17 @@ class Trials:
         known = self._by_schedule.get(schedule)
         if known is not None:
             return known
-        built = runner.build(schedule, self._by_source)
+        text = self._campaign.user_text(schedule)
+        built = runner.build(text, self._by_source)
         if built.status is not Status.OK:
             return self._note(schedule, built, Measured(built.status, message=built.message))
         twin = self._by_source.get(built.source)
         if twin is not None:
-            return self._note(schedule, built, Measured(twin.status, (), twin.seconds, message=f"same code as trial {twin.number}"), twin)
+            return self._note(schedule, built, Measured(twin.status, (), twin.seconds, message=f"same code as trial {twin.number}"))
         best = self.best
-        return self._note(schedule, built, runner.measure(schedule, None if best is None else best.seconds))
+        return self._note(schedule, built, runner.measure(text, None if best is None else best.seconds))
 
-    def _note(self, schedule: str, built: Built, measured: Measured, twin: Trial | None = None) -> Trial:
+    def _note(self, schedule: str, built: Built, measured: Measured) -> Trial:
         message = measured.message or measured.stopped
         self._campaign.record(
             "default" if schedule == DEFAULT else "trial",
@@ -149,33 +158,30 @@ class Trials:
             source=built.source,
             build_seconds=built.seconds,
         )
-        runs, same_as = len(measured.times), None if twin is None else twin.number
-        trial = Trial(len(self), schedule, measured.status, measured.seconds, runs, same_as, built.seconds, built.source, message)
-        return self._keep(trial)
+        return self._keep(schedule, measured.status, measured.seconds, len(measured.times), built.seconds, built.source, message)
 
     def _take_up(self, measurement: Measurement) -> None:
-        schedule = str(self._campaign.problem.from_canonical(measurement.schedule))
-        twin = self._by_source.get(measurement.source) if measurement.source else None
-        if schedule in self._by_schedule:
-            return
-        self._keep(
-            Trial(
-                len(self),
-                schedule,
+        if measurement.schedule not in self._by_schedule:
+            self._keep(
+                measurement.schedule,
                 measurement.status,
                 measurement.seconds,
                 len(measurement.times),
-                None if twin is None else twin.number,
                 measurement.build_seconds,
                 measurement.source,
                 measurement.message,
             )
-        )
 
-    def _keep(self, trial: Trial) -> Trial:
-        self._by_schedule[trial.schedule] = trial
-        if trial.source:
-            self._by_source.setdefault(trial.source, trial)
+    def _keep(
+        self, canonical: str, status: Status, seconds: float | None, runs: int, build_seconds: float | None, source: str, message: str
+    ) -> Trial:
+        twin = self._by_source.get(source) if source else None
+        same_as = None if twin is None else twin.number
+        text = self._campaign.user_text(canonical)
+        trial = Trial(len(self), text, canonical, status, seconds, runs, same_as, build_seconds, source, message)
+        self._by_schedule[canonical] = trial
+        if source:
+            self._by_source.setdefault(source, trial)
         return trial
 
 

@@ -1,7 +1,8 @@
-"""When to stop timing: warm-up, repeats until the spread is small, and racing against the best so far.
+"""When to stop timing: warm-up, repeats until the fastest is confirmed, and racing against the best so far.
 
-The policy is a value that is stored with every measurement. Times are of warm caches: a kernel is run on the same operands again
-and again, as an iterative solver would.
+What counts is the fastest run: whatever else a machine does can only add time, and does not do so the same way twice. It counts once a
+few other runs have come close to it. The policy is a value that is stored with every measurement. Times are of warm caches: a kernel
+is run on the same operands again and again, as an iterative solver would.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_MAD_TO_SIGMA = 1.4826  # median absolute deviation of a normal distribution, to its standard deviation
+_CONFIRMING = 3  # runs that have to lie close together at the fast end
 _LEAST_BATCH = 5e-5  # seconds; a clock reads to a few tens of nanoseconds
 _LEAST_BATCHES = 5
-_MEDIAN_TO_MEAN_ERROR = 1.2533  # standard error of a median over that of a mean, for a normal distribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Policy:
         min_repeats, max_repeats: samples to take.
         max_seconds: stop after this long, once ``min_repeats`` are there (twice as long: even if they are not).
         sample_seconds: shorter kernels run several times a sample, so that a sample takes about this long.
-        spread: stop when the standard error of the median is below this part of it.
+        spread: stop when three runs lie within this part of the fastest.
         hopeless: stop when no run so far took less than this many times the best so far: after the first run if it is
             ``long_seconds`` or longer, else after three, since a short one may just have been interrupted.
         losing: stop after three samples when the fastest of them is this many times the best so far.
@@ -36,7 +36,7 @@ class Policy:
     max_repeats: int = 100
     max_seconds: float = 0.5
     sample_seconds: float = 5e-4
-    spread: float = 0.01
+    spread: float = 0.02
     hopeless: float = 3.0
     long_seconds: float = 0.1
     losing: float = 1.25
@@ -47,14 +47,15 @@ class Policy:
 
 @dataclass(frozen=True)
 class Timing:
-    """Samples in seconds a run, and why there are no more: "spread", "repeats", "time", "losing"."""
+    """Samples in seconds a run, and why there are no more: "confirmed", "repeats", "time", "losing"."""
 
     times: tuple[float, ...]
     stopped: str
 
     @property
     def seconds(self) -> float:
-        return median(self.times)
+        """The fastest run."""
+        return min(self.times)
 
 
 def measure(run: Callable[[], object], policy: Policy, best: float | None = None, clock: Callable[[], float] = time.perf_counter) -> Timing:
@@ -100,15 +101,6 @@ def median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def median_error(values: Sequence[float]) -> float:
-    """Return a robust standard error of the median, in the unit of the values; infinity below three values."""
-    if len(values) < 3:
-        return math.inf
-    middle = median(values)
-    deviation = median([abs(value - middle) for value in values])
-    return _MEDIAN_TO_MEAN_ERROR * _MAD_TO_SIGMA * deviation / math.sqrt(len(values))
-
-
 def _sample(run: Callable[[], object], batch: int, clock: Callable[[], float]) -> float:
     start = clock()
     for _ in range(batch):
@@ -126,4 +118,5 @@ def _reason_to_stop(times: list[float], elapsed: float, policy: Policy, best: fl
     enough = len(times) >= policy.min_repeats
     if elapsed > (1 if enough else 2) * policy.max_seconds:
         return "time"
-    return "spread" if enough and median_error(times) <= policy.spread * median(times) else None
+    confirmed = sorted(times)[_CONFIRMING - 1 : _CONFIRMING]
+    return "confirmed" if enough and confirmed and confirmed[0] <= (1 + policy.spread) * min(times) else None
