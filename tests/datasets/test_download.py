@@ -5,15 +5,17 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sparsetune.compiler.errors import DataError
-from sparsetune.datasets import catalogue, download, fetch, load
+from sparsetune.datasets import catalogue, download, fetch, load, suitesparse
 
 CONTENT = gzip.compress(bytes(range(256)) * 5000 + b"end", mtime=0) + bytes(200_000)
 MATRIX = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 4.5\n"
@@ -215,3 +217,15 @@ def test_an_archive_does_not_choose_where_it_is_unpacked(collection: Server, tmp
     collection.answer = lambda handler: send(handler, archive(__dot__dot____tiny_dot_mtx=MATRIX, tiny__tiny_dot_mtx=MATRIX))
     assert fetch("HB/tiny").is_relative_to(tmp_path / "data")
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_search_in_the_whole_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = SimpleNamespace(
+        group="HB", name="west0479", rows=479, cols=479, nnz=1910, kind="chemical", url=lambda kind: f"https://x/{kind}"
+    )
+    library = SimpleNamespace(search=lambda limit: [entry, SimpleNamespace(group="HB", name="arc130")])
+    monkeypatch.setitem(sys.modules, "ssgetpy", library)
+    assert suitesparse.search("WEST") == [catalogue.Item("HB/west0479", "suitesparse", "https://x/MM", (479, 479), 1910, "chemical")]
+    monkeypatch.setitem(sys.modules, "ssgetpy", None)
+    with pytest.raises(DataError, match="pip install ssgetpy"):
+        suitesparse.search("west")

@@ -32,8 +32,8 @@ def expected_entries(packed: Tensor, entries: dict) -> dict:
 @given(case=cases(), data=st.data())
 def test_any_format_holds_the_entries(each_kernel: str, case: tuple, data: st.DataObject) -> None:
     shape, coordinates, values = case
-    format = data.draw(formats(len(shape)).filter(holds_many))
-    packed = tensor((coordinates, values), format, shape=shape)
+    drawn = data.draw(formats(len(shape)).filter(holds_many))
+    packed = tensor((coordinates, values), drawn, shape=shape)
     entries = summed(coordinates, values)
     assert stored_entries(packed) == expected_entries(packed, entries)
     dense = np.zeros(shape)
@@ -79,18 +79,18 @@ def test_every_composition_and_mode_order(order: int) -> None:
 def test_singletons_below_other_levels_hold_one_coordinate_a_parent(each_kernel: str, data: st.DataObject) -> None:
     above = data.draw(st.sampled_from(["d", "h", "dd", "sh", "hd", "sd"]))
     below = data.draw(st.sampled_from(["", "q", "s", "d", "h"]))
-    format = Format(above + "q" + below)
-    shape = tuple(data.draw(st.integers(1, 4)) for _ in range(len(format)))
+    chosen = Format(above + "q" + below)
+    shape = tuple(data.draw(st.integers(1, 4)) for _ in range(len(chosen)))
     parents = data.draw(st.sets(st.tuples(*(st.integers(0, extent - 1) for extent in shape[: len(above)])), max_size=5))
     entries = {
         (*parent, *(data.draw(st.integers(0, extent - 1)) for extent in shape[len(above) :])): float(place + 1)
         for place, parent in enumerate(sorted(parents))
     }
-    coordinates = np.array(sorted(entries), np.int64).reshape(-1, len(format)).T
-    packed = from_entries(shape, coordinates, np.array([entries[entry] for entry in sorted(entries)]), format)
+    coordinates = np.array(sorted(entries), np.int64).reshape(-1, len(chosen)).T
+    packed = from_entries(shape, coordinates, np.array([entries[entry] for entry in sorted(entries)]), chosen)
     assert stored_entries(packed) == expected_entries(packed, entries)
     assert {
-        entry: value for entry, value in stored_entries(packed.convert("csf" if len(format) != 2 else "csr")).items() if value
+        entry: value for entry, value in stored_entries(packed.convert("csf" if len(chosen) != 2 else "csr")).items() if value
     } == entries
 
 
