@@ -1,0 +1,70 @@
+"""Loops that are dealt out to threads, and results that are inserted in two passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from ..concrete.nodes import Forall, targets
+from ..errors import ScheduleError
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import For, Parallel
+from ..loops.nodes import Stmt as Step
+from .arithmetic import add, integer, subtract
+from .context import Context
+from .privatize import with_copies
+from .scope import ParallelLoop, Scope
+
+Loop: TypeAlias = Callable[[Context, Scope, Forall], list[Step]]
+
+
+def inserts(context: Context, scope: Scope, forall: Forall) -> bool:
+    """Whether this is the outermost loop of a result that is assembled by counting first and filling then."""
+    assembly = context.assembly
+    if assembly is None or assembly.phase != "append" or scope.loops or context.result.tensor not in targets(forall):
+        return False
+    return forall.tag.unit == "cpu_thread" or dict(context.program.assembly).get(context.result.tensor) == "insert"
+
+
+def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
+    """Run the loop twice: to count what every iteration appends, and to fill it in at its own place."""
+    assembly = context.assembly
+    assert assembly is not None
+    steps: list[Step] = []
+    for phase in ("count", "fill"):
+        assembly.phase = phase
+        if forall.tag.unit != "cpu_thread":
+            steps += assembly.pass_at_once(loop_of(context, scope, forall))
+            continue
+        *before, loop = threaded(context, scope, forall, loop_of)
+        assert isinstance(loop, For)
+        length = add(subtract(loop.high, loop.low), integer(1))
+        steps += before
+        steps += assembly.counted(loop, length) if phase == "count" else assembly.filled(loop)
+    return steps
+
+
+def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
+    if scope.parallel:
+        around = scope.parallel[-1].index
+        raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
+    originals = context.graph.originals(forall.index)
+    whole = context.graph.space(forall.index) == "coordinate" and len(originals) == 1
+    inside = scope.threaded(ParallelLoop(forall.index, frozenset(originals), whole, forall.tag.race))
+    with context.thread() as own:
+        steps = loop_of(context, inside, forall)
+    if not steps:
+        return []
+    *before, last = _for_last(steps)
+    if not isinstance(last, For):
+        raise ScheduleError(f"parallelize({forall.index}, cpu_thread): its iterations depend on one another; split the loop first")
+    tag = Parallel(forall.tag.chunking, forall.tag.chunk)
+    loop: list[Step] = [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
+    return with_copies(context, context.result, loop) if context.result.tensor in context.copies else loop
+
+
+def _for_last(steps: list[Step]) -> list[Step]:
+    """Take a trailing block apart, so that its loop stands last."""
+    *before, last = steps
+    return [*before, *last.statements] if isinstance(last, Steps) and last.statements else steps

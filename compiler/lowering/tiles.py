@@ -1,0 +1,140 @@
+"""Loops over the halves of a split: tiles that cut the window of their parent, and strides where the inner half comes first.
+
+Guards are hoisted: where a loop inside a tile goes to lanes or is unrolled, full tiles get code of their own and the rest
+another copy (Senanayake et al., section 5.3 and Figure 5's footnote).
+"""
+
+from __future__ import annotations
+
+from ..concrete.nodes import Forall, Stmt, walk
+from ..concrete.relations import Bound, Collapse, Rename, Split
+from ..errors import ScheduleError
+from ..loops.nodes import I64, Declare, For, If, Var
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from .arithmetic import ZERO, add, ceiling_quotient, compare, integer, minimum, multiply, quotient, remainder, subtract
+from .coiterate import loop_mode
+from .context import Context
+from .resolve import named, settle
+from .scope import Scope, Window
+from .windows import opened, root_of, window, with_aliases
+
+
+def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, aliases: list[str]) -> list[Step]:
+    """The loop over the tiles of a split: the window of the parent shrinks to one tile."""
+    root = root_of(context, scope, split.parent)
+    parent = window(context, scope, root)
+    length = subtract(parent.high, parent.low)
+    size: Value = integer(split.factor) if split.constant_inner else ceiling_quotient(length, integer(split.factor))
+    count = ceiling_quotient(length, size) if split.constant_inner else integer(split.factor)
+    divides = split.constant_inner and _divides(context, scope, split, root, parent)
+    before: list[Step] = []
+    if not split.constant_inner:
+        size = named(context, f"{split.outer}_tile", size, before)
+    with context.names.block():
+        variable = Var(context.names.local(forall.index), I64)
+        inside: list[Step] = []
+        low = named(context, f"{root}_low", add(parent.low, multiply(variable, size)), inside)
+        inner = with_aliases(context, scope.inside(forall.index), aliases, variable).base(split.inner, low)
+        body = _tile_body(context, inner, forall, split, root, low, add(low, size), parent, divides, inside)
+    return [*before, For(variable, ZERO, count, Steps(tuple(body)), loop_mode(forall.tag))] if body else []
+
+
+def _divides(context: Context, scope: Scope, split: Split, root: str, parent: Window) -> bool:
+    """Whether every tile is full: the range is a known multiple of the factor."""
+    if parent.width is not None:
+        return parent.width % split.factor == 0
+    return root not in scope.windows and context.graph.divisible(split.parent, split.factor, context.extents)
+
+
+def _tile_body(
+    context: Context, scope: Scope, forall: Forall, split: Split, root: str, low: Value, end: Value, parent: Window, divides: bool,
+    before: list[Step],
+) -> list[Step]:  # fmt: skip
+    """Lower what is inside a tile; where full tiles are worth code of their own, once for them and once for the rest."""
+    width = split.factor if split.constant_inner else None
+
+    def tile(high: Value, full: bool) -> list[Step]:
+        with context.names.block():
+            steps: list[Step] = []
+            bounded = high if full else named(context, f"{root}_high", high, steps)
+            narrowed = scope.narrow(root, Window(low, bounded, width if full else None))
+            inner = context.lower(forall.body, narrowed)
+            return [*steps, *inner] if inner else []
+
+    if divides:
+        inner = tile(end, True)
+        return [*before, *inner] if inner else []
+    clipped = minimum(end, parent.high)
+    if width is None or not _worth_cloning(context, forall.body, split):
+        inner = tile(clipped, False)
+        return [*before, *inner] if inner else []
+    full, rest = tile(end, True), tile(clipped, False)
+    if not full and not rest:
+        return []
+    return [*before, If(compare("<=", end, parent.high), Steps(tuple(full)), Steps(tuple(rest)))]
+
+
+def _worth_cloning(context: Context, body: Stmt, split: Split) -> bool:
+    """Whether the loop inside a tile profits from a constant number of iterations: it goes to lanes or is unrolled."""
+    inner = {split.inner, *context.graph.descendants(split.inner)}
+    loops = [node for node in walk(body) if isinstance(node, Forall) and node.index in inner]
+    return any(node.tag.unit == "cpu_vector" or node.tag.unroll for node in loops)
+
+
+def lower_strided(context: Context, scope: Scope, forall: Forall, split: Split, index: str, aliases: list[str]) -> list[Step]:
+    """One half of a split whose inner loop stands outside: the parent is outer * size + inner once both are known."""
+    if split.inner not in scope.coordinates and index == split.inner:
+        size = context.extent(split.inner)
+        with context.names.block():
+            variable = Var(context.names.local(forall.index), I64)
+            inside = context.lower(forall.body, with_aliases(context, scope.inside(forall.index), aliases, variable))
+        return [For(variable, ZERO, size, Steps(tuple(inside)), loop_mode(forall.tag))] if inside else []
+    parent = window(context, scope, split.parent)
+    if context.graph.space(split.parent) == "position":
+        raise ScheduleError(
+            f"{split.inner} stands outside {split.outer}: tiles of positions are cut by the outer loop, which must come first"
+        )
+    size = context.extent(split.inner)
+    count = ceiling_quotient(subtract(parent.high, parent.low), size)
+    with context.names.block():
+        variable = Var(context.names.local(forall.index), I64)
+        value = Var(context.names.local(split.parent), I64)
+        position = add(parent.low, add(multiply(variable, size), scope.coordinates[split.inner]))
+        inner_scope = with_aliases(context, scope.inside(forall.index), aliases, variable).guarded()
+        inside = _becomes_known(context, inner_scope, split.parent, value, forall.body)
+    if not inside:
+        return []
+    guard = If(compare("<", value, parent.high), Steps(tuple(inside)))
+    return [For(variable, ZERO, count, Steps((Declare(value, position), guard)), loop_mode(forall.tag))]
+
+
+def _becomes_known(context: Context, scope: Scope, index: str, value: Value, statement: Stmt) -> list[Step]:
+    """Go on where a variable has got a value by arithmetic: recover what follows from it, locate in all operands."""
+    scope = scope.know(index, value)
+    if not context.graph.is_derived(index):
+        return settle(context, scope, statement, lambda inner: opened(context, inner, statement, index))
+    relation = context.graph.made_by(index)
+    match relation:
+        case Bound() | Rename():
+            return _becomes_known(context, scope, relation.parents[0], value, statement)
+        case Split() if index == relation.inner and relation.outer in scope.coordinates:
+            base = scope.bases.get(index, ZERO)
+            return _becomes_known(context, scope, relation.parent, add(base, value), statement)
+        case Collapse() if context.graph.space(index) == "coordinate":
+            extent = context.extent(relation.inner)
+            inner = remainder(value, extent)
+            outer_known = scope.know(relation.inner, inner)
+            return _becomes_known_both(context, outer_known, relation, quotient(value, extent), inner, statement)
+        case _:
+            return context.lower(statement, scope)
+
+
+def _becomes_known_both(context: Context, scope: Scope, relation: Collapse, outer: Value, inner: Value, statement: Stmt) -> list[Step]:
+    """Both parts of a collapsed coordinate become known at once."""
+    for part, value in ((relation.outer, outer), (relation.inner, inner)):
+        scope = scope.know(part, value)
+        if context.graph.is_derived(part):
+            raise ScheduleError(f"{relation.fused} is strided: {part} is derived, so its coordinate cannot be recovered in every iteration")
+    return settle(context, scope, statement, lambda found: context.lower(statement, found))
