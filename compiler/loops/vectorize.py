@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import replace
 
 from .accumulators import keep_accumulators
+from .counted import count_from_zero, name_registers_apart
 from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan
 from .nodes import (
     I64,
@@ -81,7 +82,8 @@ class _Pass:
 
     def run(self) -> Block:
         types = {name: Type(kind) for name, kind in array_types(self.function).items()}
-        body = keep_accumulators(self.function.body, types, self._fits, self.fresh)
+        body = count_from_zero(name_registers_apart(self.function.body, self.fresh), self._vectorizable, self.fresh)
+        body = keep_accumulators(body, types, self._fits, self.fresh)
         for array, allocation in self._register_arrays(body).items():
             chunks = chunks_of(int(_constant(allocation.length)), self.lanes)
             if len(self.names) + len(chunks) <= REGISTERS:

@@ -291,3 +291,37 @@ def test_rows_that_stay_in_memory(name: str, kernel: Function) -> None:
     made = vectorize(simplify(kernel), 64)
     assert rows_stored(made) > 0, name
     np.testing.assert_array_equal(outputs(made, [0])[1], outputs(kernel, [0])[1])
+
+
+def tiled(count: int) -> list[Stmt]:
+    """Sum rows tile by tile in a register array that is indexed from the tile's start."""
+    start, p = Var("start", I64), Var("p", I64)
+    local = Binary("-", K, start, I64)
+
+    def tile(*body: Stmt) -> For:
+        return For(K, start, plus(start, whole(count)), Block(body))
+
+    return [
+        Declare(start, times(Var("t", I64), whole(count), I64)),
+        Allocate("w", F64, whole(count), "registers", zero=True),
+        For(p, whole(0), whole(4), tile(Store("w", local, times(element("x", p), element("x", plus(p, K))), "+"))),
+        tile(Store("y", K, element("w", local))),
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 4, 20])
+def test_tiles_are_counted_from_zero(count: int) -> None:
+    plain = function([For(Var("t", I64), whole(0), whole(3), Block(tuple(tiled(count))))], ARRAYS)
+    made = vectorize(simplify(plain), 32)
+    assert not any(isinstance(node, Allocate) for node in walk(made.body)) or count == 1
+    np.testing.assert_array_equal(outputs(made, [])[1], outputs(plain, [])[1])
+
+
+def test_register_arrays_of_one_name_in_two_branches() -> None:
+    t = Var("t", I64)
+    branches = If(Binary("<", t, whole(2), Type("bool")), Block(tuple(tiled(16))), Block(tuple(tiled(24))))
+    again = For(t, whole(0), whole(3), Block(tuple(tiled(8))))
+    plain = function([For(t, whole(0), whole(4), branches), again], ARRAYS)
+    made = vectorize(simplify(plain), 64)
+    assert not any(isinstance(node, Allocate) for node in walk(made.body))
+    np.testing.assert_array_equal(outputs(made, [])[1], outputs(plain, [])[1])
