@@ -93,7 +93,7 @@ CASES = [
         "reorder(k, i, j)",
         "split(k, k0, k1, 16); reorder(k0, i, j, k1)",
         "precompute(A(i,j)*X(j,k), k, k, w); parallelize(i, cpu_thread, no_races, dynamic, 16)",
-        "precompute(A(i,j)*X(j,k), k, kw, w); prefetch(j, X, 8); parallelize(kw, cpu_vector, ignore_races); parallelize(k, cpu_vector, ignore_races)",
+        "precompute(A(i,j)*X(j,k), k, kw, w); prefetch(j, X, 8); parallelize(kw, cpu_vector, ignore_races); parallelize(k, cpu_vector, ignore_races)",  # noqa: E501
         "split(k, k0, k1, 16); reorder(i, k0, j, k1); precompute(A(i,j)*X(j,k), k1, k1, w)",
         "split(k, k0, k1, 16); reorder(i, k0, j, k1); precompute(A(i,j)*X(j,k), k1, k1w, w); parallelize(k1w, cpu_vector, ignore_races)",
         NONZEROS,
