@@ -56,6 +56,7 @@ class _Call:
 
     def __init__(self, library: Any, product: MatrixProduct, optimize: bool, threads: int) -> None:
         self._threads = threads
+        library.MKL_Set_Num_Threads(threads)  # an optimized handle keeps the number it was made with
         matrix: Any = product.matrix.to_scipy()
         matrix = (matrix.T if product.transposed else matrix).tocsr()
         self._pos, self._crd = (np.ascontiguousarray(part, np.int32) for part in (matrix.indptr, matrix.indices))
