@@ -1,0 +1,286 @@
+"""The rules that prune schedule templates, each on its own (Senanayake et al., sections 6.1 and 6.2).
+
+Invalid templates are those that the language refuses, redundant ones iterate as others do, inefficient ones have done worse
+in the paper's experience. ``PAPER`` has the paper's rules, ``DEFAULT`` ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ..concrete.provenance import Collapse, Provenance, Split
+from ..notation.nodes import Access, accesses
+from .context import Context
+from .iteration import stepped_operands
+from .structures import Situation, result_leaf
+from .template_space import Allowed, Partition, Template, count_orders
+
+
+@dataclass(frozen=True)
+class PartitionFilter:
+    """A rule of stage one; ``kind`` is invalid, redundant or inefficient."""
+
+    name: str
+    kind: str
+    keep: Callable[[Partition], bool]
+
+
+@dataclass(frozen=True)
+class OrderFilter:
+    """A rule on the order of loops: for a partition, which loop may come next."""
+
+    name: str
+    kind: str
+    allowed: Callable[[Partition], Allowed]
+
+
+@dataclass(frozen=True)
+class UnitFilter:
+    """A rule on whole templates."""
+
+    name: str
+    kind: str
+    keep: Callable[[Template], bool]
+
+
+Filter = PartitionFilter | OrderFilter | UnitFilter
+
+
+# Partitions
+
+
+def _legal_partition(partition: Partition) -> bool:
+    return partition.program is not None
+
+
+def _no_collapse_of_dense_inner(partition: Partition) -> bool:
+    inner = [relation.inner for relation in partition.graph.relations if isinstance(relation, Collapse)]
+    return all(partition.graph.originals(loop)[-1] in partition.compressed for loop in inner)
+
+
+def _collapsed_is_split(partition: Partition) -> bool:
+    graph = partition.graph
+    fused = [relation.fused for relation in graph.relations if isinstance(relation, Collapse)]
+    whole = [loop for loop in fused if not any(isinstance(relation, Collapse) for relation in graph.relations_from(loop))]
+    return all(any(isinstance(graph.maker(below), Split) for below in graph.descendants(loop)) for loop in whole)
+
+
+def _positions_are_split(partition: Partition) -> bool:
+    graph = partition.graph
+    return not any(loop in partition.loops and graph.space(loop) == "position" and not _split_of(graph, loop) for loop in partition.loops)
+
+
+def _positions_of_stored_levels(partition: Partition) -> bool:
+    graph = partition.graph
+    positions = [loop for loop in partition.loops if graph.space(loop) == "position"]
+    return all(graph.originals(loop)[-1] in partition.compressed for loop in positions)
+
+
+def _no_coordinate_split_of_compressed(partition: Partition) -> bool:
+    graph = partition.graph
+    split = [relation.parent for relation in graph.relations if isinstance(relation, Split)]
+    return not any(graph.space(loop) == "coordinate" and partition.compressed.intersection(graph.originals(loop)) for loop in split)
+
+
+def _no_coord(partition: Partition) -> bool:
+    return not any(step.startswith("coord(") for step in partition.steps)
+
+
+def _split_of(graph: Provenance, loop: str) -> Split | None:
+    found = graph.maker(loop)
+    return found if isinstance(found, Split) else None
+
+
+# Orders
+
+
+class _Levels:
+    """The levels of some accesses, and which loops complete them while loops are placed from the outside inwards."""
+
+    def __init__(self, partition: Partition, accesses: Sequence[Access], *, constant_loops: bool = True) -> None:
+        self.partition, self.graph = partition, partition.graph
+        self.chains = [[self._leaves(names) for _, names in partition.levels(access)] for access in accesses]
+        self.needed = [[self._varying(leaves) if not constant_loops else leaves for leaves in levels] for levels in self.chains]
+        self.stored = [[kind.stores_coordinates for kind, _ in partition.levels(access)] for access in accesses]
+
+    def _leaves(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset(leaf for name in names for leaf in self.graph.leaves(name))
+
+    def _varying(self, leaves: frozenset[str]) -> frozenset[str]:
+        return frozenset(leaf for leaf in leaves if not self.partition.is_constant(leaf))
+
+    def complete_in_order(self, placed: frozenset[str], loop: str, *, stored_only: bool) -> bool:
+        """Return whether placing a loop completes no level before those above it (without ``constant_loops``: but for their tiles)."""
+        now = placed | {loop}
+        for levels, needed, stored in zip(self.chains, self.needed, self.stored, strict=True):
+            for below, leaves in enumerate(levels):
+                completes = leaves <= now and not leaves <= placed
+                if completes and (stored[below] or not stored_only) and not all(above <= now for above in needed[:below]):
+                    return False
+        return True
+
+    def range_known(self, placed: frozenset[str], loop: str) -> bool:
+        """Return whether the levels above those of a position loop are complete."""
+        family = [name for name in self.graph.ancestors(loop) if self.graph.space(name) == "position"]
+        if not family or self.partition.is_constant(loop):
+            return True
+        names = [names for _, names in self.partition.levels(self.graph.position_access(family[-1]))]
+        first = next(level for level, found in enumerate(names) if self.graph.originals(loop)[0] in found)
+        return all(self._leaves(found) <= placed for found in names[:first])
+
+
+def _storage_order(partition: Partition) -> Callable[[frozenset[str], str], bool]:
+    rule = _Levels(partition, partition.situation.stored(partition.situation.program))
+    return lambda placed, loop: rule.complete_in_order(placed, loop, stored_only=True) and rule.range_known(placed, loop)
+
+
+def _dense_in_order(*, within_tiles: bool) -> Callable[[Partition], Allowed]:
+    """Dense tensors are run through as they lie in memory, as far as the storage orders allow, earlier ones first.
+
+    With ``within_tiles`` loops of constant length count; without, they may stand anywhere, which keeps more orders.
+    """
+
+    def allowed(partition: Partition) -> Allowed:
+        legal = _storage_order(partition)
+        kept: list[Access] = []
+        for access in _dense_accesses(partition.situation):
+            levels = _Levels(partition, [*kept, access])
+            if count_orders(partition.loops, [legal, partial(levels.complete_in_order, stored_only=False)]):
+                kept.append(access)
+        return partial(_Levels(partition, kept, constant_loops=within_tiles).complete_in_order, stored_only=False)
+
+    return allowed
+
+
+def _dense_accesses(situation: Situation) -> list[Access]:
+    """Return the accesses of dense tensors of two modes and more, the result last."""
+    leaf = result_leaf(situation.program)[1]
+    found = dict.fromkeys((*accesses(leaf.value), leaf.target))
+    dense = [access for access in found if access.tensor in situation.formats and situation.formats[access.tensor].is_dense]
+    return [access for access in dense if len(access.subscripts) > 1]
+
+
+# Parallel units
+
+
+def _legal_units(template: Template) -> bool:
+    """What ``parallelize`` would refuse: vector loops around loops of unknown length, loops in which operands meet."""
+    partition, order, units = template.partition, template.order, dict(template.units)
+    for loop, unit in template.units:
+        inside = order[order.index(loop) + 1 :]
+        if unit == "cpu_vector" and not all(partition.is_constant(other) for other in inside):
+            return False
+        if _coiterates(template, loop):
+            return False
+    needs_thread = any(unit.startswith("gpu") for unit in units.values())
+    return not needs_thread or "gpu_thread" in units.values()
+
+
+def _coiterates(template: Template, loop: str) -> bool:
+    partition, graph = template.partition, template.partition.graph
+    assert partition.program is not None
+    known = graph.known_after(template.order)
+    place = template.order.index(loop)
+    completed = tuple(index for index in graph.originals(loop) if known.get(index) == place)
+    if not completed:
+        return False
+    context = Context(partition.situation.formats, partition.situation.extents)
+    _, operands = stepped_operands(partition.program.statement, completed, context)
+    return len(operands) > 1
+
+
+def _outermost_parallel(template: Template) -> bool:
+    graph = template.partition.graph
+    return all(loop == template.order[0] and not _is_collapsed(graph, loop) for loop, _ in template.units)
+
+
+def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Template], bool]:
+    def keep(template: Template) -> bool:
+        graph = template.partition.graph
+        for loop, unit in template.units:
+            vector = vector_loops and unit == "cpu_vector" and not template.partition.is_stored(loop)
+            outermost = loop == template.order[0] and unit == "cpu_thread"
+            positions = position_splits and graph.space(loop) == "position"
+            if not (vector or (outermost and (positions or not _is_collapsed(graph, loop)))):
+                return False
+        return True
+
+    return keep
+
+
+def _is_collapsed(graph: Provenance, loop: str) -> bool:
+    return any(isinstance(graph.maker(name), Collapse) for name in graph.ancestors(loop))
+
+
+def _split_is_used(template: Template) -> bool:
+    """Pieces of a split that stay next to each other, none of them parallel, iterate as the unsplit loop does."""
+    graph, parallel = template.partition.graph, dict(template.units)
+    for relation in graph.relations:
+        if isinstance(relation, Split) and relation.inner in template.order and relation.outer in template.order:
+            adjacent = template.order.index(relation.inner) == template.order.index(relation.outer) + 1
+            if adjacent and relation.inner not in parallel and relation.outer not in parallel:
+                return False
+    return True
+
+
+def _load_balanced(template: Template) -> bool:
+    """Every parallel unit does the same work: no loop inside a parallel one has a length that depends on what is stored."""
+    if not template.units:
+        return False
+    first = min(template.order.index(loop) for loop, _ in template.units)
+    return not any(template.partition.is_stored(loop) for loop in template.order[first + 1 :])
+
+
+def _constant_threads(template: Template) -> bool:
+    return all(template.partition.is_constant(loop) for loop, unit in template.units if unit in ("gpu_warp", "gpu_thread"))
+
+
+def _coalesced(template: Template) -> bool:
+    """Neighbouring threads read neighbouring data, or each reads a piece of constant size."""
+    graph = template.partition.graph
+    for loop, unit in template.units:
+        made = _split_of(graph, loop)
+        if unit == "gpu_thread" and made is not None and loop == made.outer and not template.partition.is_constant(made.inner):
+            return False
+    return True
+
+
+LEGAL_PARTITION = PartitionFilter("legal_partition", "invalid", _legal_partition)
+STORAGE_ORDER = OrderFilter("storage_order", "invalid", _storage_order)
+LEGAL_UNITS = UnitFilter("legal_units", "invalid", _legal_units)
+COLLAPSED_IS_SPLIT = PartitionFilter("collapsed_is_split", "redundant", _collapsed_is_split)
+POSITIONS_ARE_SPLIT = PartitionFilter("positions_are_split", "redundant", _positions_are_split)
+POSITIONS_OF_STORED_LEVELS = PartitionFilter("positions_of_stored_levels", "redundant", _positions_of_stored_levels)
+SPLIT_IS_USED = UnitFilter("split_is_used", "redundant", _split_is_used)
+NO_COLLAPSE_OF_DENSE_INNER = PartitionFilter("no_collapse_of_dense_inner", "inefficient", _no_collapse_of_dense_inner)
+NO_COORDINATE_SPLIT = PartitionFilter("no_coordinate_split_of_compressed", "inefficient", _no_coordinate_split_of_compressed)
+NO_COORD = PartitionFilter("no_coord", "inefficient", _no_coord)
+DENSE_IN_ORDER = OrderFilter("dense_in_order", "inefficient", _dense_in_order(within_tiles=True))
+DENSE_IN_ORDER_BUT_TILES = OrderFilter("dense_in_order_but_tiles", "inefficient", _dense_in_order(within_tiles=False))
+OUTERMOST_PARALLEL = UnitFilter("outermost_parallel", "inefficient", _outermost_parallel)
+OUTERMOST_PARALLEL_OR_READMITTED = UnitFilter(
+    "outermost_parallel_or_readmitted", "inefficient", _readmitting(position_splits=True, vector_loops=True)
+)
+LOAD_BALANCED = UnitFilter("load_balanced", "inefficient", _load_balanced)
+CONSTANT_THREADS = UnitFilter("constant_threads", "inefficient", _constant_threads)
+COALESCED = UnitFilter("coalesced", "inefficient", _coalesced)
+
+_PARTITIONS = (
+    LEGAL_PARTITION, COLLAPSED_IS_SPLIT, POSITIONS_ARE_SPLIT, POSITIONS_OF_STORED_LEVELS, NO_COLLAPSE_OF_DENSE_INNER,
+    NO_COORDINATE_SPLIT, NO_COORD, STORAGE_ORDER,
+)  # fmt: skip
+_GPU = (LOAD_BALANCED, CONSTANT_THREADS, COALESCED, SPLIT_IS_USED)
+PAPER: dict[str, tuple[Filter, ...]] = {
+    "cpu": (*_PARTITIONS, DENSE_IN_ORDER, LEGAL_UNITS, OUTERMOST_PARALLEL, SPLIT_IS_USED),
+    "cuda": (*_PARTITIONS, DENSE_IN_ORDER, LEGAL_UNITS, *_GPU),
+}
+"""The rules of the paper, in the order in which they are applied."""
+
+DEFAULT: dict[str, tuple[Filter, ...]] = {
+    "cpu": (*_PARTITIONS, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS, OUTERMOST_PARALLEL_OR_READMITTED, SPLIT_IS_USED),
+    "cuda": (*_PARTITIONS, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS, *_GPU),
+}
+"""Ours. Readmitted: position splits of collapsed loops and vectorized dense loops, which the paper's first CPU rule forbids, and
+loops over tiles of constant size inside others, as in the paper's own SpMM and TTM."""

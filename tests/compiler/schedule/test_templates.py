@@ -1,0 +1,137 @@
+"""Templates: counting agrees with listing, what is left is legal, and the paper's schedules fall to the rules they should."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+import pytest
+from sparsetune.compiler.concrete.check import formats_of
+from sparsetune.compiler.concrete.concretize import concretize
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.schedule.apply import apply_schedule
+from sparsetune.compiler.schedule.library import LIBRARY, NamedSchedule
+from sparsetune.compiler.schedule.structures import Situation
+from sparsetune.compiler.schedule.template_filters import DEFAULT, NO_COORD, PAPER, PartitionFilter
+from sparsetune.compiler.schedule.template_space import UNITS, Template, partitions
+from sparsetune.compiler.schedule.templates import removed_by, report, template_of, templates
+
+KERNELS = {
+    "SpMV": ("y(i) = A(i,j) * x(j)", {"A": "csr"}),
+    "SpMSpV": ("y(i) = A(i,j) * x(j)", {"A": "csc", "x": "compressed"}),
+    "SpMM": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}),
+    "SDDMM": ("Z(i,k) = B(i,k) * C(i,j) * D(j,k)", {"B": "csr", "Z": "csr"}),
+    "TTV": ("T(i,j) = B(i,j,k) * c(k)", {"B": "csf", "T": "dcsr"}),
+}
+
+
+def of(kernel: str, target: str, **options: object) -> list[Template]:
+    expression, formats = KERNELS[kernel]
+    assignment = parse(expression)
+    return list(templates(assignment, formats_of(assignment, formats), target, **options))  # type: ignore[arg-type]  # keywords only
+
+
+@pytest.mark.parametrize(("kernel", "target"), [("SpMV", "cpu"), ("SpMV", "cuda"), ("SpMSpV", "cpu")])
+def test_counting_agrees_with_listing(kernel: str, target: str) -> None:
+    expression, formats = KERNELS[kernel]
+    assignment = parse(expression)
+    known = formats_of(assignment, formats)
+    found = concretize(assignment, known)
+    everything = [
+        Template(partition, order, tuple(zip(placed, units, strict=True)))
+        for partition in partitions(Situation(found.program, found.formats, {}))
+        for order in permutations(partition.loops)
+        for used in range(len(UNITS[target]) + 1)
+        for units in combinations(UNITS[target], used)
+        for placed in permutations(order, used)
+    ]
+    counts = report(assignment, known, target)
+    assert counts[0] == ("unpruned", "", len(everything))
+    legal = [template for template in everything if template.partition.program is not None]
+    nested = [t for t in legal if [t.order.index(loop) for loop, _ in t.units] == sorted(t.order.index(loop) for loop, _ in t.units)]
+    without, with_units = list(legal), list(nested)
+    units_begin = [rule.name for rule in DEFAULT[target]].index("legal_units")
+    for place, rule in enumerate(DEFAULT[target]):
+        without = [template for template in without if place < units_begin and not removed_by(template, [rule])]
+        with_units = [template for template in with_units if not removed_by(template, [rule])]
+        assert counts[place + 1] == (rule.name, rule.kind, len(without if place < units_begin else with_units))
+
+
+@pytest.mark.parametrize(("kernel", "target"), [*((kernel, "cpu") for kernel in KERNELS), ("SpMV", "cuda"), ("TTV", "cuda")])
+def test_what_is_left_is_legal_and_has_no_repeats(kernel: str, target: str) -> None:
+    expression, formats = KERNELS[kernel]
+    assignment = parse(expression)
+    found = concretize(assignment, formats_of(assignment, formats))
+    kept = of(kernel, target)
+    assert len({template.text for template in kept}) == len(kept)
+    for template in kept[:: max(1, len(kept) // 60)]:
+        program = apply_schedule(found.program, template.schedule, found.formats)
+        assert template_of(assignment, found.formats, template.schedule, {}).order == template.order
+        assert program.relations == template.partition.program.relations  # type: ignore[union-attr]  # legal ones have a program
+
+
+@pytest.mark.parametrize(("kernel", "target"), [("SpMM", "cpu"), ("SDDMM", "cpu"), ("TTV", "cpu"), ("TTV", "cuda")])
+def test_orders_of_magnitude(kernel: str, target: str) -> None:
+    expression, formats = KERNELS[kernel]
+    assignment = parse(expression)
+    counts = {name: count for name, _, count in report(assignment, formats_of(assignment, formats), target, PAPER[target])}
+    assert counts["unpruned"] > 1000 * counts["split_is_used"]
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+
+
+def test_the_papers_example_of_stage_one() -> None:
+    """Section 6.1 on SpMM: collapsing leaves (i, j) and nothing; with it, f is split by positions, and k or not."""
+    expression, formats = KERNELS["SpMM"]
+    assignment = parse(expression)
+    found = concretize(assignment, formats_of(assignment, formats))
+    rules = [rule for rule in PAPER["cpu"] if isinstance(rule, PartitionFilter)]
+    kept = [
+        partition.steps
+        for partition in partitions(Situation(found.program, found.formats, {}))
+        if all(rule.keep(partition) for rule in rules)
+    ]
+    collapsed = [steps for steps in kept if any(step.startswith("collapse") for step in steps)]
+    first = ("collapse(i, j, ij_)", "pos(ij_, ij_p, A)", "split(ij_p, ij_p0, ij_p1, {ij_p})")
+    assert sorted(collapsed) == sorted([first, (*first, "split(k, k0, k1, {k})")])
+
+
+EXPECTED = {
+    ("position split", "y(i) = A(i,j) * x(j)"): {"outermost_parallel"},
+    ("warp per row", "y(i) = A(i,j) * x(j)"): {"load_balanced"},
+    ("row split, vectorized dense loop", "Y(i,k) = A(i,j) * X(j,k)"): {"outermost_parallel", "dense_in_order"},
+    ("dense loop innermost", "Y(i,k) = A(i,j) * X(j,k)"): {"outermost_parallel"},
+    ("position split, threads over columns", "Y(i,k) = A(i,j) * X(j,k)"): {"dense_in_order"},
+    ("position split, parallel reduction", "Z(i,k) = B(i,k) * C(i,j) * D(j,k)"): {"outermost_parallel"},
+    ("collapsed position split", "T(i,j) = B(i,j,k) * c(k)"): {"outermost_parallel"},
+    ("collapsed position split", "T(i,j,l) = B(i,j,k) * C(k,l)"): {"outermost_parallel", "dense_in_order"},
+}
+
+
+PAPERS = [named for named in LIBRARY if "Senanayake" in named.origin]
+
+
+@pytest.mark.parametrize("named", PAPERS, ids=lambda named: f"{named.name}: {named.expression}")
+def test_which_rules_remove_the_papers_own_schedules(named: NamedSchedule) -> None:
+    """The first CPU rule forbids Figure 4's position split and every vectorized loop; ours readmits all that run on the CPU."""
+    assignment = parse(named.expression)
+    template = template_of(assignment, formats_of(assignment, dict(named.formats)), named.schedule, dict(named.extents))
+    assert set(removed_by(template, PAPER[named.target])) == EXPECTED.get((named.name, named.expression), set())
+    if named.target == "cpu":
+        assert removed_by(template, DEFAULT["cpu"]) == []
+
+
+def test_every_filter_can_be_left_out() -> None:
+    whole = of("SpMV", "cpu")
+    more = of("SpMV", "cpu", filters=[rule for rule in DEFAULT["cpu"] if rule is not NO_COORD])
+    assert {template.text for template in whole} < {template.text for template in more}
+    assert any("coord(" in template.text for template in more)
+
+
+def test_multi_level_tiling_can_be_switched_on() -> None:
+    assert any(template.text.count("split(") == 3 for template in of("SpMV", "cpu", levels=2))
+    assert not any(template.text.count("split(") == 3 for template in of("SpMV", "cpu"))
+
+
+def test_sizes_stay_open() -> None:
+    template = next(template for template in of("SpMV", "cpu") if template.parameters == ("i",))
+    assert "{i}" in template.text
+    assert "split(i, i0, i1, 32)" in template.filled({"i": 32})
