@@ -1,12 +1,14 @@
 """A worker whose kernels do what their schedule says, in plain numpy: ``python fake_worker.py``.
 
 Schedules of fakes are words: ``sleep 0.01`` takes that long, ``crash``, ``hang``, ``wrong``, ``illegal``, ``compile``, ``bug``,
-``nan`` and ``same as X`` (the source of X).
+``nan`` and ``same as X`` (the source of X). Where a real schedule is needed, ``unroll(j, N)`` stands for word N of ``CODES``, and the
+default schedule for the first.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -19,9 +21,18 @@ from sparsetune.tuner.kernels import Task
 from sparsetune.tuner.measure.oracle import evaluate_dense
 from sparsetune.tuner.measure.worker import main
 
+CODES = ("sleep 0.004", "sleep 0.002", "sleep 0.001", "crash", "wrong", "illegal", "compile", "same as sleep 0.002", "sleep 0.003", "hang")
+
+
+def decoded(schedule: str) -> str:
+    """Return the word that an ``unroll`` directive or the default schedule stands for, and other schedules as they are."""
+    found = re.fullmatch(r"unroll\(\w+, (\d+)\)", schedule)
+    return CODES[int(found[1])] if found else schedule or CODES[0]
+
 
 class FakeKernel:
     def __init__(self, task: Task, schedule: str) -> None:
+        schedule = decoded(schedule)
         self.task = task
         self.words = schedule.split()
         self.source = f"{task.expression}: {schedule.removeprefix('same as ')}"
@@ -39,7 +50,7 @@ class FakeKernel:
 
         def run() -> Any:
             match self.words:
-                case ["sleep", seconds]:
+                case ["same", "as", "sleep", seconds] | ["sleep", seconds]:
                     time.sleep(float(seconds))
                 case ["crash"]:
                     os.abort()
@@ -57,7 +68,7 @@ class FakeKernel:
 
 
 def compile_fake(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> FakeKernel:
-    match schedule.split():
+    match decoded(schedule).split():
         case ["illegal"]:
             raise ScheduleError("directive 1, split: no such loop\nsecond line")
         case ["bug"]:

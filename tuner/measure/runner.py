@@ -210,7 +210,7 @@ class Runner:
         try:
             reply = self._ask(_GRACE_SECONDS + BUILD_SECONDS, "build", schedule=schedule, known=list(known))
         except _Lost as lost:
-            return Built(Status.COMPILE, message=lost.message)
+            return Built(Status.CRASH if lost.status is Status.CRASH else Status.COMPILE, message=lost.message)
         return Built(Status(reply["status"]), reply.get("source", ""), reply.get("seconds"), reply.get("message", ""))
 
     def measure(self, schedule: str, best: float | None = None) -> Measured:

@@ -1,0 +1,222 @@
+"""Lookup: each rung, what it says, and that it costs little."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
+from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.storage.construct import tensor
+from sparsetune.tuner import lookup as module
+from sparsetune.tuner.database import open_database
+from sparsetune.tuner.lookup import LEAST_GAIN, choose, lookup
+from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.records import Decision, Measurement, Status
+
+EXPRESSION = "y(i) = A(i,j) * x(j)"
+PARALLEL = "parallelize(i0, cpu_thread, no_races)"
+UNROLLED = "unroll(i1, 4)"
+
+
+def operands(rows: int = 100, seed: int = 0):
+    matrix = scipy.sparse.random_array((rows, 80), density=0.1, rng=np.random.default_rng(seed), format="csr")
+    return {"A": tensor(matrix), "x": np.ones(80)}
+
+
+def problem(rows: int = 100, seed: int = 0, threads: int = 2) -> Problem:
+    return make_problem(EXPRESSION, operands(rows, seed), threads=threads)
+
+
+def decided(of: Problem, schedule: str, speedup: float = 2.0, **changes) -> Decision:
+    usual = Decision(
+        workload=of.workload,
+        input=of.input,
+        campaign="c",
+        schedule=schedule,
+        seconds=1e-3,
+        default_seconds=speedup * 1e-3,
+        speedup_low=speedup,
+        speedup_high=speedup,
+    )
+    return replace(usual, **changes)
+
+
+def measured(of: Problem, schedule: str, seconds: float) -> Measurement:
+    return Measurement(
+        workload=of.workload, input=of.input, campaign="c", role="trial", schedule=schedule, status=Status.OK, seconds=seconds
+    )
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(module, "model_choice", lambda problem: None)
+    return tmp_path / "s.sqlite"
+
+
+def add(database: Path, *records) -> None:
+    with open_database(database) as store:
+        store.add(*records)
+
+
+def look(database: Path, rows: int = 100, seed: int = 0, threads: int = 2, expression: str = EXPRESSION):
+    return lookup(expression, operands(rows, seed), threads=threads, database=database)
+
+
+def test_nothing_known_is_the_default(database: Path) -> None:
+    match = look(database)
+    assert (match.origin, match.schedule, match.time, match.distance) == ("default", Schedule(), None, None)
+    assert not database.exists()
+
+
+def test_model_comes_before_the_default(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "model_choice", lambda problem: Schedule("unroll(j, 2)"))
+    match = look(database)
+    assert (match.origin, str(match.schedule), match.time) == ("model", "unroll(j, 2)", None)
+
+
+def test_exact(database: Path) -> None:
+    add(database, decided(problem(), PARALLEL))
+    match = look(database)
+    assert (match.origin, str(match.schedule), match.time, match.distance) == ("exact", "parallelize(i, cpu_thread, no_races)", 1e-3, 0.0)
+
+
+def test_exact_may_be_the_default(database: Path) -> None:
+    add(database, decided(problem(), "", 1.0))
+    assert look(database).origin == "exact"
+    assert look(database).schedule == Schedule()
+
+
+def test_latest_decision_counts(database: Path) -> None:
+    late, early = "2026-02-01T00:00:00.000+00:00", "2026-01-01T00:00:00.000+00:00"
+    add(database, decided(problem(), PARALLEL, created=late), decided(problem(), UNROLLED, created=early))
+    assert "parallelize" in str(look(database).schedule)
+
+
+def test_similar(database: Path) -> None:
+    add(database, decided(problem(), PARALLEL))
+    match = look(database, rows=120, seed=5)
+    assert match.origin == "similar"
+    assert match.distance is not None
+    assert 0 < match.distance < module.SIMILAR_BOUND
+    assert "parallelize" in str(match.schedule)
+
+
+def test_nearest_of_equals_is_named(database: Path) -> None:
+    add(database, decided(problem(90), PARALLEL, seconds=9e-3, default_seconds=18e-3), decided(problem(200), PARALLEL))
+    assert look(database, rows=100, seed=5).time == 9e-3
+
+
+def test_far_inputs_do_not_count(database: Path) -> None:
+    add(database, decided(problem(100_000), PARALLEL))
+    assert look(database).origin == "default"
+
+
+OTHERS = {"threads": 1, "dtype": "float32", "target": "cuda", "machine": "other", "formats": "dense | coo | dense", "kernel": "T0 = T1"}
+
+
+@pytest.mark.parametrize("change", [{name: value} for name, value in OTHERS.items()], ids=str)
+def test_other_workloads_do_not_count(database: Path, change: dict[str, object]) -> None:
+    known = problem()
+    add(database, replace(decided(known, PARALLEL), workload=replace(known.workload, **change)))
+    assert look(database).origin == "default"
+
+
+def test_default_is_kept_without_a_clear_gain(database: Path) -> None:
+    add(database, decided(problem(), PARALLEL, speedup=LEAST_GAIN - 0.01))
+    match = look(database, rows=110)
+    assert (match.origin, match.schedule) == ("similar", Schedule())
+
+
+def test_evidence_of_all_neighbours_counts(database: Path) -> None:
+    near, far = problem(100), problem(130)
+    add(database, decided(near, PARALLEL, 1.2), measured(far, PARALLEL, 10e-3))
+    add(database, decided(far, UNROLLED, 2.0), measured(near, UNROLLED, 0.8e-3))
+    assert "unroll" in str(look(database, rows=128, seed=9).schedule)
+
+
+def test_schedules_that_are_not_legal_are_passed_over(database: Path) -> None:
+    add(database, decided(problem(), "reorder(i1, i0, i9)"), decided(problem(101), "no_such_directive(i0)"))
+    assert look(database).origin in ("similar", "default")
+    assert look(database).schedule == Schedule()
+
+
+def test_other_names_find_it(database: Path) -> None:
+    add(database, decided(problem(), PARALLEL))
+    match = lookup("o(r) = M(r,c) * v(c)", {"M": operands()["A"], "v": np.ones(80)}, threads=2, database=database)
+    assert (match.origin, str(match.schedule)) == ("exact", "parallelize(r, cpu_thread, no_races)")
+
+
+def test_names_that_a_schedule_makes_give_way(database: Path) -> None:
+    add(database, decided(problem(), "split(i0, d1, d2, 16)"))
+    match = lookup("o(d1) = M(d1,d2) * v(d2)", {"M": operands()["A"], "v": np.ones(80)}, threads=2, database=database)
+    assert match.origin == "exact"
+    made = match.schedule.made_names
+    assert not set(made) & {"d1", "d2"}
+
+
+def test_new_records_are_seen(database: Path) -> None:
+    fixed = operands()
+    for _ in range(3):
+        assert lookup(EXPRESSION, fixed, threads=2, database=database).origin == "default"
+    add(database, decided(problem(), PARALLEL))
+    for _ in range(3):
+        assert lookup(EXPRESSION, fixed, threads=2, database=database).origin == "exact"
+
+
+def test_warm_lookup_costs_microseconds(database: Path) -> None:
+    add(database, decided(problem(), PARALLEL))
+    fixed = operands()
+    lookup(EXPRESSION, fixed, threads=2, database=database)
+    best = min(_timed(lambda: lookup(EXPRESSION, fixed, threads=2, database=database)) for _ in range(50))
+    assert best < 200e-6
+
+
+def test_lookup_does_not_keep_operands_alive(database: Path) -> None:
+    import gc
+    import weakref
+
+    fixed = operands()
+    lookup(EXPRESSION, fixed, threads=2, database=database)
+    alive = weakref.ref(fixed["A"])
+    del fixed
+    gc.collect()
+    assert alive() is None
+
+
+def test_errors_come_through(database: Path, tmp_path: Path) -> None:
+    with pytest.raises(ExpressionError, match="operand x is missing"):
+        lookup(EXPRESSION, {"A": operands()["A"]}, database=database)
+    with pytest.raises(ShapeError, match="index j"):
+        lookup(EXPRESSION, {"A": operands()["A"], "x": np.ones(3)}, database=database)
+    (tmp_path / "no.sqlite").write_text("not a database" * 100)
+    with pytest.raises(DatabaseError, match="is not a database"):
+        lookup(EXPRESSION, operands(), database=tmp_path / "no.sqlite")
+
+
+def test_choose_leaves_unknown_extents_to_the_caller(database: Path) -> None:
+    assert choose("A(i,j) = b(i)", {"b": np.ones(3)}, database=database) == Schedule()
+
+
+def test_run_time_path_is_light() -> None:
+    heavy = ("optuna", "pandas", "sqlalchemy", "rich", "click", "psutil", "scipy", "msgspec")
+    program = (
+        "import sys, numpy as np, sparsetune as st\n"
+        "A = st.tensor((np.array([[0, 1], [1, 0]]), np.ones(2)), 'csr', (2, 2))\n"
+        "st.lookup('y(i) = A(i,j) * x(j)', {'A': A, 'x': np.ones(2)}, database='/nowhere/s.sqlite', threads=1)\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def _timed(call) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

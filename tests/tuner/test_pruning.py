@@ -1,0 +1,131 @@
+"""Pruning keeps what could win; the model ranks as operation counts do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from sparsetune.compiler.notation.nodes import accesses
+from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.storage.construct import tensor
+from sparsetune.tuner import prune
+from sparsetune.tuner.model import model_choice, problem_candidates, rank, stored_prefixes
+from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.prune import Stage, run_stages, surviving_space, undominated
+from sparsetune.tuner.search.space import Point
+
+RNG = np.random.default_rng(0)
+
+
+def spmm(rows: int = 20_000, k: int = 32, threads: int = 2) -> Problem:
+    matrix = scipy.sparse.random_array((rows, 1000), density=0.01, rng=RNG, format="csr")
+    return make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": matrix, "X": np.ones((1000, k))}, threads=threads)
+
+
+def ttmc(fibre: int, threads: int = 1) -> Problem:
+    """A tensor whose fibres along the last mode hold ``fibre`` nonzeros."""
+    i, j, k = (axis.ravel() for axis in np.meshgrid(np.arange(40), np.arange(30), np.arange(fibre), indexing="ij"))
+    stored = tensor((np.array([i, j, k * 7 % 400]), np.ones(len(i))), "csf", (40, 30, 400))
+    operands = {"B": stored, "C": np.ones((30, 16)), "D": np.ones((400, 16))}
+    return make_problem("Y(i,r,s) = B(i,j,k) * C(j,r) * D(k,s)", operands, threads=threads)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
+def test_undominated_is_what_nothing_beats(vectors: list[tuple[int, int]]) -> None:
+    kept = undominated(vectors, lambda vector: vector)
+    for vector in vectors:
+        beaten = any(other != vector and other[0] <= vector[0] and other[1] <= vector[1] for other in vectors)
+        assert (vector in kept) == (not beaten)
+    assert len(kept) == sum(vector in kept for vector in vectors)
+
+
+def test_stages_report_what_they_kept() -> None:
+    stages: list[Stage[int]] = [Stage("even", lambda items: [item for item in items if item % 2 == 0]), Stage("none", lambda items: [])]
+    kept, report = run_stages([1, 2, 4], stages)
+    assert kept == []
+    assert [(stage["stage"], stage["kept"]) for stage in report] == [("even", 2), ("none", 0)]
+    assert all(stage["seconds"] >= 0 for stage in report)
+
+
+def test_stages_of_a_problem() -> None:
+    space, stages = surviving_space(ttmc(20))
+    assert [stage["stage"] for stage in stages] == ["generated", "memory", "loop depth", "ranked"]
+    kept = [stage["kept"] for stage in stages]
+    assert kept == sorted(kept, reverse=True)
+    assert kept[2] < kept[0]
+    assert len(space.templates) == kept[-1]
+
+
+def test_default_and_library_are_never_dropped() -> None:
+    problem = ttmc(20, threads=2)
+    given_ones = [item.template for item in problem_candidates(problem) if not item.template or item.origin.startswith("library")]
+    templates = [template.text for template in surviving_space(problem)[0].templates]
+    assert "" in templates
+    assert set(given_ones) <= set(templates)
+
+
+def test_workspaces_that_do_not_fit_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune, "_room", lambda problem: 0.0)
+    problem = ttmc(20)
+    kept = {template.text for template in surviving_space(problem)[0].templates}
+    for item in problem_candidates(problem):
+        if item.template in kept and not item.origin.startswith("library"):
+            assert item.elements(problem.extents) == 0
+
+
+def test_points_of_the_space_have_canonical_texts() -> None:
+    problem = spmm()
+    space, _ = surviving_space(problem)
+    for number, template in enumerate(space.templates):
+        text = space.schedule(Point(number, template.usual))
+        assert problem.to_canonical(problem.from_canonical(text)) == text
+
+
+def test_every_usual_point_is_legal() -> None:
+    from sparsetune.tuner.kernels import is_legal
+
+    for problem in (spmm(), ttmc(20, threads=2)):
+        space, _ = surviving_space(problem)
+        assert all(is_legal(problem, problem.from_canonical(space.schedule(point))) for point in space.usual_points())
+
+
+def test_stored_prefixes() -> None:
+    stored = tensor((np.array([[0, 0, 1, 1], [0, 0, 2, 3], [1, 2, 0, 0]]), np.ones(4)), "csf", (5, 4, 3))
+    assert stored_prefixes(stored) == (2, 3, 4)
+    assert stored_prefixes(tensor(np.eye(3), "csr")) == (3, 3)
+
+
+def test_model_prefers_the_factorized_nest_on_long_fibres() -> None:
+    long, short = (rank(problem, problem_candidates(problem)) for problem in (ttmc(20), ttmc(1)))
+    assert "precompute" in str(long[0].schedule)
+    gain = {name: _cost(found, "") / found[0].cost for name, found in (("long", long), ("short", short))}
+    assert gain["long"] > gain["short"]
+
+
+def test_model_prefers_threads_where_there_is_work() -> None:
+    assert "cpu_thread" in str(model_choice(spmm(20_000)))
+    assert "cpu_thread" not in str(model_choice(spmm(20)))
+
+
+def test_model_is_silent_where_it_expects_nothing() -> None:
+    matrix = scipy.sparse.random_array((50, 40), density=0.1, rng=RNG, format="csr")
+    assert model_choice(make_problem("y(i) = A(i,j) * x(j)", {"A": matrix, "x": np.ones(40)}, threads=1)) is None
+
+
+def test_columns_first_is_ranked_last() -> None:
+    """A dense loop outside the sparse ones reads the whole matrix again for each of its iterations."""
+    found = rank(spmm(threads=1), problem_candidates(spmm(threads=1)))
+    order = [str(item.schedule) for item in found]
+    assert order.index("") < next(place for place, text in enumerate(order) if text.startswith("reorder(k, i, j)"))
+
+
+def test_default_is_always_ranked() -> None:
+    problem = ttmc(3)
+    assert any(item.schedule == Schedule() for item in rank(problem, problem_candidates(problem)))
+    assert {access.tensor for access in accesses(problem.assignment.value)} == set(problem.operands)
+
+
+def _cost(found, text: str) -> float:
+    return next(item.cost for item in found if str(item.schedule) == text)

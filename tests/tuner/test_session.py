@@ -1,0 +1,162 @@
+"""Campaigns: default first, nothing twice, failures survived, taken up after a kill, decided by finals, recorded."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sparsetune.compiler.errors import TuningError
+from sparsetune.tuner.database import open_database
+from sparsetune.tuner.measure.runner import Worker
+from sparsetune.tuner.records import Status
+from sparsetune.tuner.session import make_budget
+from tuner_campaigns import ALL, FAKE, GOOD, campaign, spmv
+
+CAMPAIGNS = Path(__file__).parents[1] / "tuner_campaigns.py"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "schedules.sqlite"
+
+
+def test_the_fastest_wins(database: Path) -> None:
+    result = campaign(database)
+    assert str(result.best) == "unroll(j, 2)"
+    assert result.speedup == pytest.approx(4, rel=0.4)
+    assert result.default_time == pytest.approx(0.004, rel=0.3)
+    assert result.failed_trials == 0
+
+
+def test_default_comes_first(database: Path) -> None:
+    assert campaign(database).measured[0].schedule == ""
+
+
+def test_failures_are_counted_and_survived(database: Path) -> None:
+    result = campaign(database, codes=ALL)
+    statuses = {trial.schedule: trial.status for trial in result.measured}
+    assert statuses["unroll(j, 3)"] is Status.CRASH
+    assert statuses["unroll(j, 4)"] is Status.WRONG
+    assert statuses["unroll(j, 5)"] is Status.ILLEGAL
+    assert statuses["unroll(j, 6)"] is Status.COMPILE
+    assert result.failed_trials == 4
+    assert str(result.best) == "unroll(j, 2)"
+    assert list(result.trials["status"]).count("ok") == len(result.measured) - 4
+
+
+def test_equal_code_is_measured_once(database: Path) -> None:
+    result = campaign(database)
+    first, second = (next(trial for trial in result.measured if trial.schedule == f"unroll(j, {code})") for code in (1, 7))
+    assert second.same_as == first.number
+    assert second.runs == 0
+    assert second.seconds == first.seconds
+
+
+def test_everything_is_recorded(database: Path) -> None:
+    result = campaign(database, codes=ALL)
+    with open_database(database) as store:
+        trials = [record for record in store.measurements() if record.role != "final"]
+        assert len(trials) == len(result.measured)
+        assert {record.schedule for record in trials} == {trial.canonical for trial in result.measured}
+        (decision,) = store.decisions()
+        assert decision.schedule == "unroll(i1, 2)"
+        assert decision.speedup_low > 1
+        assert decision.environment["settings"]["OMP_NUM_THREADS"] == "1"
+        assert store.check() == []
+
+
+def test_finished_campaign_is_not_run_again(database: Path) -> None:
+    before = campaign(database)
+    worker = Worker(1, FAKE)
+    after = campaign(database, worker=worker)
+    assert worker.starts == 0
+    assert after.best == before.best
+    assert after.best_time == before.best_time
+    assert len(after.measured) == len(before.measured)
+
+
+def test_more_trials_go_on(database: Path) -> None:
+    first = campaign(database, trials=2)
+    assert len(first.measured) == 2
+    second = campaign(database, trials=20)
+    assert [trial.canonical for trial in second.measured[:2]] == [trial.canonical for trial in first.measured]
+    with open_database(database) as store:
+        schedules = [record.schedule for record in store.measurements() if record.role != "final"]
+    assert len(schedules) == len(set(schedules)) == len(GOOD) + 1
+
+
+def test_another_seed_is_another_campaign(database: Path) -> None:
+    campaign(database, trials=1)
+    worker = Worker(1, FAKE)
+    campaign(database, trials=1, worker=worker, seed=1)
+    assert worker.starts == 1
+
+
+def test_what_won_on_a_similar_input_is_tried_after_the_default(database: Path) -> None:
+    campaign(database)
+    result = campaign(database, spmv(rows=40))
+    assert [trial.schedule for trial in result.measured[:2]] == ["", "unroll(j, 2)"]
+
+
+def test_other_names_share_what_was_learned(database: Path) -> None:
+    campaign(database)
+    worker = Worker(1, FAKE)
+    result = campaign(database, spmv(names="oMvrc"), worker=worker)
+    assert str(result.best) == "unroll(c, 2)"
+    assert worker.starts == 0
+
+
+def test_one_trial_is_the_default(database: Path) -> None:
+    result = campaign(database, trials=1)
+    assert str(result.best) == ""
+    assert result.speedup == 1.0
+
+
+def test_failing_default_is_an_error(database: Path) -> None:
+    worker = Worker(1, (sys.executable, "-c", "raise SystemExit(1)"))
+    with pytest.raises(TuningError, match="does not start"):
+        campaign(database, worker=worker)
+
+
+def test_killed_campaign_goes_on(database: Path) -> None:
+    command = [sys.executable, str(CAMPAIGNS), str(database), "20"]
+    tuning = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    count = 0
+    while count < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+        if database.exists():
+            with open_database(database, read_only=True) as store:
+                count = store.stats()["records"]
+    tuning.send_signal(signal.SIGKILL)
+    tuning.wait()
+    result = campaign(database)
+    assert str(result.best) == "unroll(j, 2)"
+    with open_database(database) as store:
+        assert store.check() == []
+        schedules = [record.schedule for record in store.measurements() if record.role != "final"]
+    assert len(schedules) == len(set(schedules)) == len(GOOD) + 1
+
+
+def test_two_processes_on_one_database(database: Path) -> None:
+    command = [sys.executable, str(CAMPAIGNS), str(database), "20"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert all("unroll(j, 2)" in output for output in outputs)
+    with open_database(database) as store:
+        assert store.check() == []
+        assert store.stats()["decisions"] == 2
+
+
+@pytest.mark.parametrize(
+    ("trials", "seconds"), [(0, None), (-1, None), (1.5, None), (True, None), (10, 0), (10, -1.0), (10, float("inf")), (10, "1")]
+)
+def test_bad_budgets(trials: object, seconds: object) -> None:
+    with pytest.raises(TuningError, match="is expected"):
+        make_budget(trials, seconds)  # type: ignore[arg-type]

@@ -1,0 +1,61 @@
+"""A campaign over fake kernels whose times are known: ``python tuner_campaigns.py DATABASE TRIALS``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import scipy.sparse
+from sparsetune.tuner import session
+from sparsetune.tuner.database import open_database
+from sparsetune.tuner.measure.runner import Worker
+from sparsetune.tuner.measure.timing import Policy
+from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.search.space import Parameter, Space, Template
+from sparsetune.tuner.session import TuningResult, tune_problem
+from sparsetune.tuner.settings import Budget, Settings
+
+FAKE = (sys.executable, str(Path(__file__).parent / "fake_worker.py"))
+SETTINGS = Settings(policy=Policy(max_seconds=0.05), final_rounds=6, burst_seconds=0.004)
+GOOD = (1, 2, 7, 8)
+ALL = (1, 2, 3, 4, 5, 6, 7, 8)
+
+
+def spmv(rows: int = 30, density: float = 0.2, names: str = "yAxij", threads: int = 1) -> Problem:
+    y, a, x, i, j = names
+    matrix = scipy.sparse.random_array((rows, 20), density=density, rng=np.random.default_rng(0), format="csr")
+    return make_problem(f"{y}({i}) = {a}({i},{j}) * {x}({j})", {a: matrix, x: np.ones(20)}, threads=threads)
+
+
+def space_of(problem: Problem, codes: Sequence[int]) -> Space:
+    index = problem.assignment.value.children[0].subscripts[1].index  # type: ignore[attr-defined]
+    return Space((Template(""), Template(f"unroll({index}, {{factor}})", (Parameter("factor", tuple(codes)),))), _normal(problem))
+
+
+def campaign(
+    database: str | Path,
+    problem: Problem | None = None,
+    codes: Sequence[int] = GOOD,
+    trials: int = 20,
+    worker: Worker | None = None,
+    seed: int = 0,
+) -> TuningResult:
+    """Tune a fake kernel; the space is the default schedule and ``unroll`` by the given codes."""
+    problem = problem or spmv()
+    space = space_of(problem, codes), [{"stage": "generated", "kept": 2, "seconds": 0.0}]
+    patched = mock.patch.object(session, "surviving_space", return_value=space)
+    with patched, open_database(database) as store, worker or Worker(problem.threads, FAKE) as used:
+        return tune_problem(problem, store, used, Budget(trials=trials), SETTINGS, seed)
+
+
+def _normal(problem: Problem):
+    from sparsetune.compiler.schedule.schedule import Schedule
+
+    return lambda text: problem.to_canonical(Schedule(text))
+
+
+if __name__ == "__main__":
+    print(campaign(sys.argv[1], codes=GOOD, trials=int(sys.argv[2])))
