@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from .concrete.check import check_assignment, formats_of, tensor_names
 from .errors import DataError, ExpressionError, ShapeError
-from .format import Format, dense_format
+from .format import Format, dense_format, parse_format
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .pipeline import CompiledExpression, checked_extents, compile_kernel, constant_extents
@@ -20,9 +21,33 @@ from .storage.construct import tensor
 from .storage.tensor import Tensor
 
 Chooser: TypeAlias = Callable[..., Schedule]
-KEPT = 256  # compiled expressions that a process keeps at hand
+KEPT = 256  # requests that a process keeps at hand, with the kernels compiled for them
 
-_compiled: OrderedDict[tuple[Any, ...], CompiledExpression] = OrderedDict()
+
+@dataclass(frozen=True)
+class _Operand:
+    """What a request depends on of an operand: its name, its format (None: a plain ndarray), its shape."""
+
+    name: str
+    format: Format | None
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """An expression on operands of certain formats and shapes, checked, and the kernels compiled for it so far.
+
+    Attributes:
+        formats: of every tensor, the result's included.
+        extents: of every index that an operand or the caller determines.
+        constants: the extents that are compiled in.
+    """
+
+    assignment: Assignment
+    formats: Mapping[str, Format]
+    extents: Mapping[str, int]
+    constants: Mapping[str, int]
+    kernels: dict[tuple[Any, ...], CompiledExpression] = field(default_factory=dict)
 
 
 def evaluate(
@@ -59,30 +84,58 @@ def evaluate(
     Raises:
         SparsetuneError: a subclass that says what does not fit.
     """
-    assignment = parse(expression)
-    check_assignment(assignment)
-    ready = {name: _ready(name, data) for name, data in _checked(assignment, operands).items()}
-    given = checked_extents(assignment, shape or {})
-    formats = {name: data.format if isinstance(data, Tensor) else dense_format(data.ndim) for name, data in ready.items()}
-    known = {**_extents(assignment, ready), **given}
-    form = output_format if output_format is not None else dense_format(len(assignment.target.subscripts))
-    whole: dict[str, Any] = {**formats, assignment.target.tensor: form}
-    decided = _schedule(schedule, choose, assignment, ready, whole, known, target, threads)
-    constants = constant_extents(assignment, formats_of(assignment, whole), known)
-    compiled = _kernel(expression, whole, constants, decided, dtype, target, semiring, convert)
+    if not isinstance(expression, str):
+        parse(expression)  # says what an expression is
+    if not isinstance(output_format, (str, Format, type(None))):
+        parse_format(output_format, 0)  # says what a format is
+    given = checked_extents(_parsed(expression), shape) if shape else {}
+    names = _operand_names(expression)
+    ready = {name: _ready(name, data) for name, data in _checked(expression, names, operands).items()}
+    described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
+    kind = None if dtype is None else np.dtype(dtype)
+    request = _request(expression, described, output_format, tuple(given.items()))
+    decided = _schedule(schedule, choose, request, ready, target, threads)
+    kept = decided, kind, target, convert, semiring
+    compiled = request.kernels.get(kept)
+    if compiled is None:
+        compiled = compile_kernel(expression, request.formats, request.constants, decided, kind, target, semiring=semiring, convert=convert)
+        request.kernels[kept] = compiled
     return compiled.bind_operands(ready, threads, None, given).once()
 
 
-def _checked(assignment: Assignment, operands: Mapping[str, Any]) -> dict[str, Any]:
+@lru_cache(KEPT)
+def _parsed(expression: str) -> Assignment:
+    assignment = parse(expression)
+    check_assignment(assignment)
+    return assignment
+
+
+@lru_cache(KEPT)
+def _operand_names(expression: str) -> tuple[str, ...]:
+    return tensor_names(_parsed(expression))
+
+
+@lru_cache(KEPT)
+def _request(
+    expression: str, operands: tuple[_Operand, ...], output_format: Format | str | None, shape: tuple[tuple[str, int], ...]
+) -> _Request:
+    assignment = _parsed(expression)
+    formats: dict[str, Any] = {operand.name: operand.format or dense_format(len(operand.shape)) for operand in operands}
+    formats[assignment.target.tensor] = output_format if output_format is not None else dense_format(len(assignment.target.subscripts))
+    extents = {**_extents(assignment, {operand.name: operand.shape for operand in operands}), **dict(shape)}
+    known = formats_of(assignment, formats)
+    return _Request(assignment, known, extents, constant_extents(assignment, known, extents))
+
+
+def _checked(expression: str, names: tuple[str, ...], operands: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(operands, Mapping):
         raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
-    names = tensor_names(assignment)
     for name in names:
         if name not in operands:
-            raise ExpressionError(f"operand '{name}' of '{assignment.text}' is missing; give it by its name")
+            raise ExpressionError(f"operand '{name}' of '{expression}' is missing; give it by its name")
     for name in operands:
         if name not in names:
-            raise ExpressionError(f"operand '{name}' is not used in '{assignment.text}'; its operands are {', '.join(names) or 'none'}")
+            raise ExpressionError(f"operand '{name}' is not used in '{expression}'; its operands are {', '.join(names) or 'none'}")
     return {name: operands[name] for name in names}
 
 
@@ -98,47 +151,25 @@ def _ready(name: str, data: Any) -> Any:
         raise DataError(f"operand '{name}': {error}") from None
 
 
-def _extents(assignment: Assignment, operands: Mapping[str, Any]) -> dict[str, int]:
+def _extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     found: dict[str, int] = {}
     for access in accesses(assignment.value):
-        data = operands.get(access.tensor)
-        if data is None:
-            continue
-        if len(data.shape) != len(access.subscripts):
+        shape = shapes[access.tensor]
+        if len(shape) != len(access.subscripts):
             raise ShapeError(
-                f"operand '{access.tensor}' has {len(data.shape)} modes, but the expression indexes {len(access.subscripts)} of them"
+                f"operand '{access.tensor}' has {len(shape)} modes, but the expression indexes {len(access.subscripts)} of them"
             )
-        for subscript, extent in zip(access.subscripts, data.shape, strict=True):
-            if subscript.is_index:
-                found.setdefault(subscript.index, int(extent))
+        for subscript, extent in zip(access.subscripts, shape, strict=True):
+            found.setdefault(subscript.index, int(extent))
     return found
 
 
 def _schedule(
-    wish: str | Schedule, choose: Chooser | None, assignment: Assignment, operands: Mapping[str, Any], formats: Mapping[str, Any],
-    extents: Mapping[str, int], target: str, threads: int | None,
-) -> Schedule:  # fmt: skip
+    wish: str | Schedule, choose: Chooser | None, request: _Request, operands: Mapping[str, Any], target: str, threads: int | None
+) -> Schedule:
     if isinstance(wish, Schedule):
         return wish
     if wish == "auto":
-        return choose(assignment, operands, formats, extents, target, threads) if choose is not None else Schedule()
+        found = choose(request.assignment, operands, request.formats, request.extents, target, threads) if choose is not None else None
+        return found if found is not None else Schedule()
     return Schedule() if wish == "default" else Schedule(wish)
-
-
-def _kernel(
-    expression: str, formats: Mapping[str, Any], extents: Mapping[str, int], schedule: Schedule, dtype: DTypeLike | None, target: str,
-    semiring: tuple[str, str] | None, convert: str,
-) -> CompiledExpression:  # fmt: skip
-    """Return a compiled expression, from those at hand where the same was asked for before."""
-    key = (
-        expression, tuple(sorted((name, str(form)) for name, form in formats.items())), tuple(sorted(extents.items())), str(schedule),
-        None if dtype is None else np.dtype(dtype).str, target, semiring, convert,
-    )  # fmt: skip
-    if key in _compiled:
-        _compiled.move_to_end(key)
-        return _compiled[key]
-    made = compile_kernel(expression, formats, extents, schedule, dtype, target, semiring=semiring, convert=convert)
-    _compiled[key] = made
-    if len(_compiled) > KEPT:
-        _compiled.popitem(last=False)
-    return made

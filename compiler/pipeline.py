@@ -155,16 +155,14 @@ class CompiledExpression:
             return data
 
     def _signature(self, operands: Mapping[str, Any], extents: Mapping[str, int]) -> Signature:
-        dtypes, widths = [], []
-        largest = [*extents.values(), *self.extents.values(), *(size for data in operands.values() for size in getattr(data, "shape", ()))]
+        dtypes, widths, wide = [], [], bool(extents) and max(extents.values()) > aligned.INDEX_LIMIT
         for name in self._operand_names:
             data = operands.get(name)
-            kind = getattr(data, "dtype", None)
-            if self.dtype is not None or kind is None:
-                kind = self.dtype or np.asarray(data).dtype if data is not None else np.dtype("float64")
+            kind = self.dtype or getattr(data, "dtype", None) or np.asarray(0.0 if data is None else data).dtype
             dtypes.append((name, _supported(kind, name)))
             widths.append((name, _widths(data) if isinstance(data, Tensor) else (32,) * len(self.formats[name])))
-        return Signature(tuple(dtypes), tuple(widths), max(largest, default=0) > aligned.INDEX_LIMIT)
+            wide = wide or max(getattr(data, "shape", None) or (0,)) > aligned.INDEX_LIMIT
+        return Signature(tuple(dtypes), tuple(widths), wide)
 
     def _lowered(self, signature: Signature) -> KernelSpec:
         dtypes, widths = dict(signature.dtypes), dict(signature.widths)
@@ -202,9 +200,14 @@ def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, i
     return Concretized(program, default.formats, default.sources)
 
 
+_SUPPORTED = {np.dtype(name): name for name in TYPES}
+
+
 def _supported(kind: Any, name: str | None) -> str:
-    found = np.dtype(kind).name
+    """Return the name of a dtype that kernels compute with; DataError for others."""
+    found = _SUPPORTED.get(kind) if isinstance(kind, np.dtype) else np.dtype(kind).name
     if found not in TYPES:
+        found = np.dtype(kind).name
         whose = f"operand '{name}' has values of type" if name is not None else "no kernel computes with values of type"
         raise DataError(f"{whose} {found}; kernels take {', '.join(TYPES)}: convert it with astype")
     return found

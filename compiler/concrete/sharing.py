@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..format import Format, LevelKind
-from ..notation.nodes import Access, Div, Expr, Literal, Mul, Neg, accesses
+from ..notation.nodes import Access, Div, Expr, Literal, Mul, Neg, accesses, walk
 
 
 def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping[str, Format]) -> Access | None:
@@ -22,7 +22,7 @@ def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping
     if result.is_dense:
         return None
     sparse = [access for access in factors(value) or () if not formats[access.tensor].is_dense]
-    if len(sparse) != 1:
+    if len(sparse) != 1 or sparse[0] in denominators(value):
         return None
     operand = sparse[0]
     form = formats[operand.tensor]
@@ -48,8 +48,13 @@ def shared_levels(target: Access, result: Format, operand: Access, form: Format)
     return count
 
 
+def denominators(value: Expr) -> tuple[Access, ...]:
+    """Return the accesses that an expression divides by."""
+    return tuple(access for node in walk(value) if isinstance(node, Div) for access in accesses(node.denominator))
+
+
 def factors(value: Expr) -> tuple[Access, ...] | None:
-    """Return the accesses of a pure product (numerators only may be sparse), or None for anything with a sum."""
+    """Return the accesses of a product, those it is divided by included, or None for anything with a sum in a numerator."""
     match value:
         case Access():
             return (value,)

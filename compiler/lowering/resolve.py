@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets
 from ..format import LevelKind
@@ -16,6 +17,7 @@ from .context import Context
 from .domain import EVERYWHERE, NOWHERE, Domain, intersect, unite
 from .domain import Stored as StoredDomain
 from .levels import Level, Stored
+from .quotients import skips
 from .scope import Place, Scope
 
 Body = Callable[[Scope], list[Step]]
@@ -57,7 +59,7 @@ def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domai
 def _statement_domain(context: Context, scope: Scope, statement: Stmt, index: str, inner: dict[str, Domain]) -> Domain:
     match statement:
         case Assign(_, _, value):
-            return _value_domain(context, scope, value, index, inner)
+            return _Values(context, scope, statement, index, inner).domain(value)
         case Forall(_, body, _):
             return _statement_domain(context, scope, body, index, inner)
         case Block(statements):
@@ -90,38 +92,47 @@ def _written(context: Context, scope: Scope, producer: Stmt, index: str, inner: 
         case Forall(_, body, _):
             return _written(context, scope, body, index, inner)
         case Assign(target, _, value):
-            return {target.tensor: _value_domain(context, scope, value, index, inner)}
+            return {target.tensor: _Values(context, scope, producer, index, inner).domain(value)}
         case _:
             raise TypeError(f"no domain of {type(producer).__name__}")
 
 
-def _value_domain(context: Context, scope: Scope, value: Expr, index: str, inner: dict[str, Domain]) -> Domain:
-    match value:
-        case Literal(number):
-            return NOWHERE if number == 0 and context.semiring.add == "+" else EVERYWHERE
-        case Access():
-            return _access_domain(context, scope, value, index, inner)
-        case Neg(operand):
-            return _value_domain(context, scope, operand, index, inner)
-        case Add(operands):
-            return unite(tuple(_value_domain(context, scope, operand, index, inner) for operand in operands))
-        case Mul(operands):
-            return intersect(tuple(_value_domain(context, scope, operand, index, inner) for operand in operands))
-        case Div(numerator, denominator):
-            above = _value_domain(context, scope, numerator, index, inner)
-            below = _value_domain(context, scope, denominator, index, inner)
-            # The denominator never limits the domain, but it must be stepped along where it is stored.
-            return above if below in (EVERYWHERE, NOWHERE) else unite((above, intersect((above, below))))
-        case _:
-            raise TypeError(f"no domain of {type(value).__name__}")
+@dataclass(frozen=True)
+class _Values:
+    """The coordinates of ``index`` at which expressions of one assignment have a value; ``inner``: those of workspaces in it."""
 
+    context: Context
+    scope: Scope
+    statement: Assign
+    index: str
+    inner: dict[str, Domain]
 
-def _access_domain(context: Context, scope: Scope, access: Access, index: str, inner: dict[str, Domain]) -> Domain:
-    if access in scope.absent:
-        return NOWHERE
-    if access.tensor in inner:
-        return inner[access.tensor]
-    return StoredDomain(access) if stepping_level(context, scope, access, index) is not None else EVERYWHERE
+    def domain(self, value: Expr) -> Domain:
+        match value:
+            case Literal(number):
+                return NOWHERE if number == 0 and self.context.semiring.add == "+" else EVERYWHERE
+            case Access():
+                return self._access(value)
+            case Neg(operand):
+                return self.domain(operand)
+            case Add(operands):
+                return unite(tuple(self.domain(operand) for operand in operands))
+            case Mul(operands):  # a constant factor leaves the pattern as it is, even 0: 0 * inf is NaN
+                return intersect(tuple(self.domain(operand) for operand in operands if not isinstance(operand, Literal)))
+            case Div(numerator, denominator):
+                above = self.domain(numerator)
+                if skips(self.context, self.scope, self.statement, denominator):
+                    return above
+                return unite((EVERYWHERE, above, self.domain(denominator)))
+            case _:
+                raise TypeError(f"no domain of {type(value).__name__}")
+
+    def _access(self, access: Access) -> Domain:
+        if access in self.scope.absent:
+            return NOWHERE
+        if access.tensor in self.inner:
+            return self.inner[access.tensor]
+        return StoredDomain(access) if stepping_level(self.context, self.scope, access, self.index) is not None else EVERYWHERE
 
 
 def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[Step]:

@@ -24,7 +24,7 @@ from .workspaces import row_major
 
 def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Step]:
     """Return the steps of a statement at one place of the nest; nothing where all it adds is the fill value."""
-    kept = restrict(statement, scope.absent)
+    kept = restrict(context, scope, statement)
     match kept:
         case None:
             return []
@@ -77,7 +77,7 @@ def _once(context: Context, scope: Scope, target: Access) -> bool:
 
 def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     target = statement.target
-    kept = restrict(statement, scope.absent)
+    kept = restrict(context, scope, statement)
     if not isinstance(kept, Assign):
         return []
     value = value_of(context, scope, kept.value)

@@ -89,7 +89,8 @@ def nonempty(context: Context, expr: Expr) -> Value | None:
         case Mul(operands):
             conditions = [condition for operand in operands if (condition := nonempty(context, operand)) is not None]
             return every(conditions) if conditions else None
-        case Div(numerator, _):
-            return nonempty(context, numerator)
+        case Div(numerator, denominator):
+            above, below = nonempty(context, numerator), nonempty(context, denominator)
+            return above if above is None or below is None else some([above, Unary("not", below, BOOL)])
         case _:
             raise TypeError(f"no pattern of {type(expr).__name__}")

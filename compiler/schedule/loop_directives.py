@@ -159,6 +159,9 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
     for index in originals:
         if index not in access.indices:
             refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is not indexed by {index}")
+    form = context.format_of(access)
+    if form is None or form.is_dense:
+        refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is dense and stores no coordinates; its positions are those of the loop")
     if len(originals) > 1 and _is_piece(directive.index, graph):
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{directive.index} is a piece of a collapsed loop; take positions before splitting")
     tiles = [made for name in graph.ancestors(directive.index) if isinstance(made := graph.maker(name), Split)]

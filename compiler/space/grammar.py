@@ -15,10 +15,11 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Symbol = TypeVar("Symbol", bound=Hashable)
+Part = TypeVar("Part", bound=Hashable, covariant=True)
 
 
 @dataclass(frozen=True)
-class Alternative(Generic[Symbol]):
+class Alternative(Generic[Part]):
     """One way to continue from a symbol.
 
     Attributes:
@@ -28,7 +29,7 @@ class Alternative(Generic[Symbol]):
     """
 
     label: Hashable
-    parts: tuple[Symbol, ...] = ()
+    parts: tuple[Part, ...] = ()
     bits: int = 0
 
 

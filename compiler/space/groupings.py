@@ -8,11 +8,12 @@ producers. Workspaces have no indices yet: they follow from the loops (``naming`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
-from ..notation.nodes import Access, Add, Assignment, Div, Expr, Mul, Neg, accesses
+from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, accesses, transform
 from ..notation.printer import show
 from .forms import Form, Sum, canonical_text
 
@@ -31,9 +32,9 @@ class Statement:
     """One assignment of a grouped expression, without loops.
 
     Attributes:
-        value: the right-hand side; workspace ``n`` is read as the access ``#n``.
+        value: the right-hand side; the workspace of statement ``n`` is read as the access ``#n``.
         operator: "+=" if indices that nothing else uses are summed here, "=" if all are kept.
-        parent: the statement that reads the workspace; None for an assignment to the result.
+        root: whether it assigns to the result.
         summed: indices bound by an inner sum: they are reduced here and nowhere else.
         needs: the indices of the loops that the statement must be in.
         carries: the indices of the workspace if no loop outside is shared; those of the result for a root.
@@ -41,50 +42,73 @@ class Statement:
 
     value: Expr
     operator: str
-    parent: int | None
+    root: bool
     summed: frozenset[str]
     needs: frozenset[str]
     carries: frozenset[str]
 
+    @cached_property
+    def operands(self) -> tuple[Access, ...]:
+        """The accesses of stored operands, in written order."""
+        return tuple(access for access in accesses(self.value) if workspace_number(access) is None)
 
-@dataclass(frozen=True)
-class Grouping:
-    """A grouped expression: statements, producers before their consumers; the roots assign to the result.
+    @cached_property
+    def workspaces(self) -> tuple[int, ...]:
+        """The statements whose workspaces are read, in written order."""
+        found = (workspace_number(access) for access in accesses(self.value))
+        return tuple(other for other in found if other is not None)
 
-    ``loops`` are all indices in order of first appearance in the assignment: the canonical order of choices.
+
+class Statements:
+    """The statements of all groupings of one assignment, numbered; a statement that several groupings have is there once.
+
+    A producer has a smaller number than its consumer. ``loops`` are all indices in order of first appearance in the
+    assignment: the canonical order of choices.
     """
 
-    target: Access
-    statements: tuple[Statement, ...]
-    loops: tuple[str, ...] = field(compare=False)
+    def __init__(self, target: Access, loops: tuple[str, ...]) -> None:
+        self.target = target
+        self.loops = loops
+        self._statements: list[Statement] = []
+        self._numbers: dict[tuple[Statement, int], int] = {}
 
-    def roots(self) -> tuple[int, ...]:
-        return tuple(number for number, statement in enumerate(self.statements) if statement.parent is None)
+    def __getitem__(self, number: int) -> Statement:
+        return self._statements[number]
+
+    def add(self, statement: Statement, taken: Container[int]) -> int:
+        """Return the number of a statement, another one if its number is taken: equal parts of one grouping are different."""
+        copy = 0
+        while True:
+            number = self._numbers.setdefault((statement, copy), len(self._statements))
+            if number == len(self._statements):
+                self._statements.append(statement)
+            if number not in taken:
+                return number
+            copy += 1
 
     def subtree(self, number: int) -> frozenset[int]:
         """Return a statement and everything that it is computed from."""
-        return frozenset({number}).union(*map(self.subtree, self.workspaces(number)))
-
-    def operands(self, number: int) -> tuple[Access, ...]:
-        """Return the accesses of stored operands in a statement, in written order."""
-        return tuple(access for access in accesses(self.statements[number].value) if workspace_number(access) is None)
-
-    def workspaces(self, number: int) -> tuple[int, ...]:
-        """Return the workspaces that a statement reads, in written order."""
-        found = (workspace_number(access) for access in accesses(self.statements[number].value))
-        return tuple(other for other in found if other is not None)
+        return frozenset({number}).union(*map(self.subtree, self[number].workspaces))
 
     def text(self, number: int) -> str:
         """Return the right-hand side with producers written out; orders of operands and names of workspaces do not matter."""
-        return canonical_text(self.statements[number].value, self._leaf)
+        return canonical_text(self[number].value, self._leaf)
 
     def _leaf(self, value: Expr) -> str:
         number = workspace_number(value) if isinstance(value, Access) else None
         return show(value) if number is None else f"[{self.text(number)}]"
 
-    def key(self) -> tuple[str, ...]:
+    def key(self, grouping: Grouping) -> tuple[str, ...]:
         """Return what tells groupings of one expression apart, except for ``w = e`` against ``w += e``."""
-        return tuple(sorted(map(self.text, self.roots())))
+        return tuple(sorted(map(self.text, grouping.roots)))
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A grouped expression: the numbers of its statements, ascending, and of those among them that assign to the result."""
+
+    statements: tuple[int, ...]
+    roots: tuple[int, ...]
 
 
 def workspace_access(number: int) -> Access:
@@ -96,13 +120,12 @@ def workspace_number(access: Access) -> int | None:
     return int(access.tensor[1:]) if access.tensor.startswith("#") else None
 
 
-def groupings(assignment: Assignment, form: Form, loops: tuple[str, ...], both_operators: bool = False) -> Iterator[Grouping]:
+def groupings(table: Statements, form: Form, both_operators: bool = False) -> Iterator[Grouping]:
     """Yield every grouping of a form once, the one without workspaces first.
 
     Args:
-        assignment: gives the result and its indices.
+        table: where the statements are put.
         form: the right-hand side.
-        loops: every index, in canonical order.
         both_operators: also ``w += e`` where it sums nothing, and so is the program of ``w = e`` (the paper counts both).
     """
     choices = [list(_bodies(addend.value, True)) for addend in form.addends]
@@ -112,13 +135,13 @@ def groupings(assignment: Assignment, form: Form, loops: tuple[str, ...], both_o
         if key in seen:
             continue
         seen.add(key)
-        found = _numbered(assignment.target, values, loops)
-        if both_operators or all(_sums(statement) for statement in found.statements):
+        found = _numbered(values, table)
+        if both_operators or all(_sums(table[number]) for number in found.statements):
             yield found
 
 
 def _sums(statement: Statement) -> bool:
-    return statement.parent is None or statement.operator == "=" or statement.needs != statement.carries
+    return statement.root or statement.operator == "=" or statement.needs != statement.carries
 
 
 def _hole_text(value: Expr) -> str:
@@ -191,7 +214,7 @@ def _set_partitions(items: Sequence[Expr]) -> Iterator[tuple[tuple[Expr, ...], .
 
 @dataclass(frozen=True)
 class _Placed:
-    """A statement that has a number, before its loops are known."""
+    """A statement of one grouping, before its loops are known; ``children`` are the places of its producers."""
 
     value: Expr
     operator: str
@@ -199,23 +222,30 @@ class _Placed:
     children: tuple[int, ...]
 
 
-def _numbered(target: Access, values: tuple[Expr, ...], loops: tuple[str, ...]) -> Grouping:
-    """Number the producers, deepest first, and compute which loops each statement needs."""
+def _numbered(values: tuple[Expr, ...], table: Statements) -> Grouping:
+    """Compute which loops each statement needs and enter the statements in the table, producers first."""
     placed: list[_Placed] = []
     for value in values:
         _place(value, "+=", (), placed)
     parents = {child: number for number, statement in enumerate(placed) for child in statement.children}
-    left = frozenset(target.indices)
-    statements: list[Statement] = []
-    for number, statement in enumerate(placed):
+    left = frozenset(table.target.indices)
+    numbers: list[int] = []
+    for place, statement in enumerate(placed):
         own = frozenset(name for access in accesses(statement.value) for name in access.indices)
-        root = number not in parents
-        needs = own.union(*(statements[child].carries for child in statement.children), left if root else ())
+        root = place not in parents
+        needs = own.union(*(table[numbers[child]].carries for child in statement.children), left if root else ())
         carries = left if root else needs - statement.summed
         if not root and statement.operator == "+=":
-            carries = frozenset(name for name in carries if _used_outside(name, number, placed, parents, left))
-        statements.append(Statement(statement.value, statement.operator, parents.get(number), statement.summed, needs, carries))
-    return Grouping(target, tuple(statements), loops)
+            carries = frozenset(name for name in carries if _used_outside(name, place, placed, parents, left))
+        value = transform(statement.value, lambda part: _renumbered(part, numbers))
+        numbers.append(table.add(Statement(value, statement.operator, root, statement.summed, needs, carries), numbers))
+    roots = (number for place, number in enumerate(numbers) if place not in parents)
+    return Grouping(tuple(sorted(numbers)), tuple(sorted(roots)))
+
+
+def _renumbered(part: Expr, numbers: list[int]) -> Expr | None:
+    place = workspace_number(part) if isinstance(part, Access) else None
+    return None if place is None else workspace_access(numbers[place])
 
 
 def _place(value: Expr, operator: str, summed: tuple[str, ...], placed: list[_Placed]) -> int:

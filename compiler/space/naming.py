@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..concrete.nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
-from ..notation.nodes import Access, Expr, accesses, index_subscript, transform
-from .groupings import Grouping, workspace_number
+from ..notation.nodes import Access, Expr, index_subscript, transform
+from .groupings import Statements, workspace_number
 from .layout import Layout, Nest
 from .nestings import Nestings
 
@@ -25,10 +25,10 @@ def build_program(nestings: Nestings, layout: Layout, paper_operators: bool = Fa
 class _Writer:
     def __init__(self, nestings: Nestings, layout: Layout, paper_operators: bool) -> None:
         self.nestings = nestings
-        self.grouping = nestings.grouping
+        self.table = nestings.table
         self.layout = layout
         self.paper_operators = paper_operators
-        self.names = _workspace_names(self.grouping, layout)
+        self.names = _workspace_names(self.table, layout)
 
     def program(self) -> Program:
         workspaces = tuple(Workspace(self.names[number], self.indices(number)) for number in sorted(self.layout.workspaces))
@@ -36,33 +36,33 @@ class _Writer:
 
     def indices(self, number: int) -> tuple[str, ...]:
         """Return a workspace's indices in the order in which its reader's loops come."""
-        parent = self.grouping.statements[number].parent
-        assert parent is not None
-        return tuple(name for name in self.layout.enclosing[parent] if name in self.layout.workspaces[number])
+        reader = next(other for other in self.layout.enclosing if number in self.table[other].workspaces)
+        return tuple(name for name in self.layout.enclosing[reader] if name in self.layout.workspaces[number])
 
     def statement(self, part: Nest) -> Stmt:
         if part.statement is not None:
             return nest(part.loops, self.assignment(part.statement))
         inner = [self.statement(sub) for sub in part.parts]
-        final = [self._final(sub) for sub in part.parts]
-        consumers = [stmt for stmt, number in zip(inner, final, strict=True) if number in _last(final, self.grouping)]
+        ends = [self._end(sub) for sub in part.parts]
+        last = {number for number in ends if self.table[number].root} or {max(ends)}
+        consumers = [stmt for stmt, number in zip(inner, ends, strict=True) if number in last]
         body = consumers[0] if len(consumers) == 1 else Block(tuple(consumers))
-        for stmt in reversed([stmt for stmt in inner if stmt not in consumers]):
+        for stmt in reversed([stmt for stmt, number in zip(inner, ends, strict=True) if number not in last]):
             body = Where(body, stmt)
         return nest(part.loops, body)
 
-    def _final(self, part: Nest) -> int:
-        return part.statement if part.statement is not None else self._final(part.parts[-1])
+    def _end(self, part: Nest) -> int:
+        """Return the statement that a part comes down to; the other parts' consumers."""
+        return part.statement if part.statement is not None else self._end(part.parts[-1])
 
     def assignment(self, number: int) -> Assign:
-        statement = self.grouping.statements[number]
-        root = statement.parent is None
-        target = self.grouping.target if root else self._workspace(number)
-        outside = () if root else self.layout.outside[number]
+        statement = self.table[number]
+        target = self.table.target if statement.root else self._workspace(number)
+        outside = () if statement.root else self.layout.outside[number]
         loops = self.layout.enclosing[number][len(outside) :]
         if self.nestings.protocols:
             target = Access(target.tensor, target.subscripts, write_protocols(target.indices, loops))
-        several = root and len(self.grouping.roots()) > 1
+        several = statement.root and sum(self.table[other].root for other in self.layout.enclosing) > 1
         repeated = several or not set(loops) <= set(target.indices)
         operator = statement.operator if self.paper_operators else ("+=" if repeated else "=")
         return Assign(target, operator, self._value(number))
@@ -72,9 +72,9 @@ class _Writer:
 
     def _value(self, number: int) -> Expr:
         """Return the right-hand side with workspaces named; the n-th read of each kind gets its protocols."""
-        grouping, sparse = self.grouping, self.nestings.sparse
-        stored = sum(access.tensor in sparse for access in grouping.operands(number))
-        counters = {"stored": iter(range(stored)), "workspace": iter(range(stored, stored + len(grouping.workspaces(number))))}
+        statement, sparse = self.table[number], self.nestings.sparse
+        stored = sum(access.tensor in sparse for access in statement.operands)
+        counters = {"stored": iter(range(stored)), "workspace": iter(range(stored, stored + len(statement.workspaces)))}
         order = self.layout.workspaces
 
         def rule(expr: Expr) -> Expr | None:
@@ -92,23 +92,17 @@ class _Writer:
                 named, chosen = expr, ["locate"] * len(expr.subscripts)
             return Access(named.tensor, named.subscripts, tuple(chosen) if self.nestings.protocols else (), span=expr.span)
 
-        return transform(grouping.statements[number].value, rule)
+        return transform(statement.value, rule)
 
     def _protocol(self, number: int, place: int, mode: int) -> str:
         return self.layout.protocols.get((number, place, mode), "locate")
 
 
-def _last(final: Sequence[int], grouping: Grouping) -> frozenset[int]:
-    """Return the statements among those that end the parts which nothing else there reads: the consumers."""
-    inner = set(final)
-    roots = {number for number in final if grouping.statements[number].parent is None}
-    return frozenset(roots) if roots else frozenset({max(inner)})
-
-
-def _workspace_names(grouping: Grouping, layout: Layout) -> dict[int, str]:
-    taken = {grouping.target.tensor, *grouping.loops}
-    for number in range(len(grouping.statements)):
-        taken.update(access.tensor for access in accesses(grouping.statements[number].value))
+def _workspace_names(table: Statements, layout: Layout) -> dict[int, str]:
+    """Return names that no tensor and no index of the expression has."""
+    taken = {table.target.tensor, *table.loops}
+    for number in layout.enclosing:
+        taken.update(access.tensor for access in table[number].operands)
     names = {}
     for number in sorted(layout.workspaces):
         wish = "w" if layout.workspaces[number] else "t"

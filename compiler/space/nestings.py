@@ -7,12 +7,12 @@ nested where statements whose order does not matter, so cuts of several workspac
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..notation.nodes import Access
 from .grammar import Alternative, subsets
-from .groupings import Grouping
+from .groupings import Grouping, Statements
 
 
 @dataclass(frozen=True)
@@ -41,25 +41,25 @@ class Scope:
     """Statements that share all loops opened so far.
 
     Attributes:
-        statements: their numbers, ascending.
+        statements: their numbers, ascending; what they compute together is what the last one assigns.
         loops: the loops that they still need, in canonical order.
-        fresh: no loop was opened since the last cut.
+        fresh: they were cut off from others, and no loop was opened since: cutting on would give the same program twice.
         depth: how many loops may still be nested here; None: any number.
         given: (workspace, its indices) for the workspaces that these statements read and others fill.
     """
 
     statements: tuple[int, ...]
     loops: tuple[str, ...]
-    fresh: bool = True
+    fresh: bool = False
     depth: int | None = None
     given: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 class Nestings:
-    """The loop nests of one grouping.
+    """The loop nests of the groupings of an assignment.
 
     Args:
-        grouping: the statements.
+        table: the statements.
         sparse: tensors whose reads have a protocol to choose.
         both_operators: as in ``groupings``: a producer with "+=" need not sum anything inside its where.
         workspace_modes: workspaces may not have more modes than this; None: any number.
@@ -68,13 +68,13 @@ class Nestings:
 
     def __init__(
         self,
-        grouping: Grouping,
+        table: Statements,
         sparse: frozenset[str],
         both_operators: bool = False,
         workspace_modes: int | None = None,
         protocols: bool = True,
     ) -> None:
-        self.grouping = grouping
+        self.table = table
         self.sparse = sparse
         self.both_operators = both_operators
         self.workspace_modes = workspace_modes
@@ -82,16 +82,15 @@ class Nestings:
         self._alternatives: dict[Scope, tuple[Alternative[Scope], ...]] = {}
         self._modes: dict[tuple[Scope, str], tuple[tuple[int, int, int], ...]] = {}
 
-    def top(self, depth: int | None = None) -> Scope:
-        """Return the scope of the whole program."""
-        everything = tuple(range(len(self.grouping.statements)))
-        return Scope(everything, self.ordered(self.needs(everything)), depth=depth)
+    def top(self, grouping: Grouping, depth: int | None = None) -> Scope:
+        """Return the scope of a whole program."""
+        return Scope(grouping.statements, self.ordered(self.needs(grouping.statements)), depth=depth)
 
     def needs(self, statements: tuple[int, ...]) -> frozenset[str]:
-        return frozenset().union(*(self.grouping.statements[number].needs for number in statements))
+        return frozenset().union(*(self.table[number].needs for number in statements))
 
     def ordered(self, names: frozenset[str]) -> tuple[str, ...]:
-        return tuple(name for name in self.grouping.loops if name in names)
+        return tuple(name for name in self.table.loops if name in names)
 
     def alternatives(self, scope: Scope) -> tuple[Alternative[Scope], ...]:
         """Return the ways to continue, loops first; some may lead nowhere."""
@@ -108,9 +107,8 @@ class Nestings:
         if len(scope.statements) == 1 and not scope.loops:
             return [Alternative(Run(scope.statements[0]))]
         found = [self._opened(scope, name) for name in scope.loops if self._may_open(scope, name)]
-        whole = len(scope.statements) == len(self.grouping.statements)
-        if len(scope.statements) > 1 and (whole or not scope.fresh):
-            found += [self._cut(scope, edges) for edges in self._cuts(scope)]
+        if len(scope.statements) > 1 and not scope.fresh:
+            found += [self._cut(scope, tops) for tops in self._cuts(scope)]
         return found
 
     def _opened(self, scope: Scope, name: str) -> Alternative[Scope]:
@@ -124,10 +122,11 @@ class Nestings:
             return False
         if len(scope.statements) == 1:
             return True
-        if len(set(self.grouping.roots()).intersection(scope.statements)) > 1 and name not in self.grouping.target.indices:
+        several = sum(self.table[number].root for number in scope.statements) > 1
+        if several and name not in self.table.target.indices:
             return False
-        binders = (number for number in scope.statements if name in self.grouping.statements[number].summed)
-        return all(self.grouping.subtree(number).issuperset(scope.statements) for number in binders)
+        binders = (number for number in scope.statements if name in self.table[number].summed)
+        return all(self.table.subtree(number).issuperset(scope.statements) for number in binders)
 
     def protocol_modes(self, scope: Scope, name: str) -> tuple[tuple[int, int, int], ...]:
         """Return (statement, read, mode) of the sparse modes whose coordinate is known once a loop over ``name`` is open."""
@@ -146,22 +145,27 @@ class Nestings:
             if name in names and not any(other in scope.loops for other in names if other != name)
         )
 
-    def read_indices(self, number: int, given: dict[int, tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    def read_indices(self, number: int, given: Mapping[int, tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:
         """Yield, for each sparse operand of a statement and then each workspace, the indices of each of its modes."""
-        yield from (_modes(access) for access in self.grouping.operands(number) if access.tensor in self.sparse)
-        yield from (tuple((name,) for name in given.get(other, ())) for other in self.grouping.workspaces(number))
+        statement = self.table[number]
+        yield from (_modes(access) for access in statement.operands if access.tensor in self.sparse)
+        yield from (tuple((name,) for name in given.get(other, ())) for other in statement.workspaces)
+
+    def _consumers(self, statements: tuple[int, ...]) -> dict[int, int]:
+        """Return which of some statements reads the workspace of which other."""
+        inside = set(statements)
+        return {other: number for number in statements for other in self.table[number].workspaces if other in inside}
 
     def _cuts(self, scope: Scope) -> Iterator[frozenset[int]]:
         """Yield the sets of statements that part from what consumes them; several roots part all at once."""
-        inside = set(scope.statements)
-        inner = [number for number in scope.statements if self.grouping.statements[number].parent in inside]
-        roots = [number for number in scope.statements if number not in inner]
+        inner = sorted(self._consumers(scope.statements))
+        ends = [number for number in scope.statements if number not in inner]
         for chosen in subsets(inner):
-            if (chosen or len(roots) > 1) and all(self._may_cut(scope, number) for number in chosen):
-                yield frozenset((*chosen, *roots))
+            if (chosen or len(ends) > 1) and all(self._may_cut(scope, number) for number in chosen):
+                yield frozenset((*chosen, *ends))
 
     def _may_cut(self, scope: Scope, number: int) -> bool:
-        statement = self.grouping.statements[number]
+        statement = self.table[number]
         if self.workspace_modes is not None and len(statement.carries.intersection(scope.loops)) > self.workspace_modes:
             return False
         if statement.operator == "=" or self.both_operators:
@@ -169,31 +173,23 @@ class Nestings:
         return not (statement.needs - statement.carries).isdisjoint(scope.loops)
 
     def _cut(self, scope: Scope, tops: frozenset[int]) -> Alternative[Scope]:
-        inside = set(scope.statements)
+        consumers = self._consumers(scope.statements)
         parts: dict[int, list[int]] = {number: [] for number in sorted(tops)}
         for number in scope.statements:
             top = number
             while top not in tops:
-                parent = self.grouping.statements[top].parent
-                assert parent in inside
-                top = parent
+                top = consumers[top]
             parts[top].append(number)
-        given = dict(scope.given) | {
-            number: self.ordered(self.grouping.statements[number].carries.intersection(scope.loops)) for number in tops
-        }
+        carried = {number: self.ordered(self.table[number].carries.intersection(scope.loops)) for number in tops}
+        given = dict(scope.given) | carried
         scopes = tuple(self._part(scope, tuple(statements), given) for statements in parts.values())
         return Alternative(Cut(tuple(part.statements for part in scopes)), scopes)
 
-    def _part(self, scope: Scope, statements: tuple[int, ...], given: dict[int, tuple[str, ...]]) -> Scope:
+    def _part(self, scope: Scope, statements: tuple[int, ...], given: Mapping[int, tuple[str, ...]]) -> Scope:
         needed = self.needs(statements)
-        read = sorted({other for number in statements for other in self.grouping.workspaces(number)}.difference(statements))
-        return Scope(
-            statements,
-            tuple(name for name in scope.loops if name in needed),
-            True,
-            scope.depth,
-            tuple((other, given[other]) for other in read),
-        )
+        read = sorted({other for number in statements for other in self.table[number].workspaces}.difference(statements))
+        loops = tuple(name for name in scope.loops if name in needed)
+        return Scope(statements, loops, True, scope.depth, tuple((other, given[other]) for other in read))
 
 
 def _modes(access: Access) -> tuple[tuple[str, ...], ...]:

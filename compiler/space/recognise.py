@@ -13,7 +13,6 @@ from ..notation.nodes import Access, Expr, accesses
 from ..notation.printer import show
 from .forms import canonical_text
 from .grammar import Derivation
-from .groupings import Grouping
 from .nestings import Cut, Loop, Nestings, Run, Scope
 
 
@@ -78,15 +77,15 @@ class Recognizer:
 
     def __init__(self, nestings: Nestings, program: Program) -> None:
         self.nestings = nestings
-        self.grouping: Grouping = nestings.grouping
+        self.table = nestings.table
         self.nest = read_nest(program.statement)
         self.producers = {assign.target.tensor: assign for assign in assignments(program.statement)}
         self.numbers: dict[int, int] = {}  # id of an assignment -> its statement
         self.order: dict[tuple[int, int], Access] = {}  # (statement, sparse read) -> the access in the program
 
     def derivation(self, top: Scope) -> Derivation | None:
-        roots = [assign for assign in self.nest.assigns() if assign.target.tensor == self.grouping.target.tensor]
-        texts = {number: self.grouping.text(number) for number in self.grouping.roots()}
+        roots = [assign for assign in self.nest.assigns() if assign.target.tensor == self.table.target.tensor]
+        texts = {number: self.table.text(number) for number in top.statements if self.table[number].root}
         for assign in roots:
             number = next(number for number, text in texts.items() if text == self._text(assign))
             del texts[number]
@@ -117,11 +116,11 @@ class Recognizer:
         pending: dict[str, list[Access]] = {}
         for access in accesses(assign.value):
             pending.setdefault(self._leaf(access), []).append(access)
-        sparse = [access for access in self.grouping.operands(number) if access.tensor in self.nestings.sparse]
+        sparse = [access for access in self.table[number].operands if access.tensor in self.nestings.sparse]
         for place, access in enumerate(sparse):
             self.order[number, place] = pending[show(access)].pop(0)
-        for place, other in enumerate(self.grouping.workspaces(number), len(sparse)):
-            found = pending[f"[{self.grouping.text(other)}]"].pop(0)
+        for place, other in enumerate(self.table[number].workspaces, len(sparse)):
+            found = pending[f"[{self.table.text(other)}]"].pop(0)
             self.order[number, place] = found
             self._match(other, self.producers[found.tensor])
 
@@ -156,9 +155,9 @@ class Recognizer:
         given = dict(scope.given)
         for bit, (number, place, mode) in enumerate(self.nestings.protocol_modes(scope, name)):
             access = self.order[number, place]
-            stored = sum(operand.tensor in self.nestings.sparse for operand in self.grouping.operands(number))
+            stored = sum(operand.tensor in self.nestings.sparse for operand in self.table[number].operands)
             if place >= stored:
-                wanted = given[self.grouping.workspaces(number)[place - stored]][mode]
+                wanted = given[self.table[number].workspaces[place - stored]][mode]
                 if wanted not in access.indices:
                     return None
                 mode = access.indices.index(wanted)

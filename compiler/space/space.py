@@ -7,7 +7,7 @@ every mode of every sparse read. Nothing is stored but counts; the canonical ord
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from ..format import Format
 from ..notation.nodes import Assignment, accesses
 from .forms import rewritings
 from .grammar import Alternative, Derivation, Grammar
-from .groupings import Grouping, groupings
+from .groupings import Grouping, Statements, groupings
 from .layout import Layout, layout_of
 from .naming import build_program
 from .nestings import Loop, Nestings, Scope
@@ -50,17 +50,9 @@ class _Whole:
     """The symbol of the whole space."""
 
 
-@dataclass(frozen=True)
-class _Nested:
-    """A scope in the nests of one grouping."""
-
-    grouping: int
-    scope: Scope
-
-
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """A schedule of a space; ``number`` is that of its grouping among the space's ``nestings``."""
+    """A schedule of a space; ``number`` is that of its grouping in the space."""
 
     number: int
     nestings: Nestings
@@ -94,38 +86,37 @@ class ScheduleSpace:
         self.sparse = frozenset(name for name, form in formats.items() if not form.is_dense and name != assignment.target.tensor)
         appearing = (assignment.target, *accesses(assignment.value))
         self.loops = tuple(dict.fromkeys(name for access in appearing for name in access.indices))
-        self.grammar: Grammar[_Whole | _Nested] = Grammar(self._alternatives)
+        self.grammar: Grammar[_Whole | Scope] = Grammar(self._alternatives)
 
     @cached_property
-    def nestings(self) -> tuple[Nestings, ...]:
-        """The loop nests of every form and grouping."""
-        paper = self.rules.paper_operators
-        found = [
-            grouping for form in rewritings(self.assignment) for grouping in groupings(self.assignment, form, self.loops, paper)
-        ]
-        return tuple(
-            Nestings(grouping, self.sparse, paper, self.rules.workspace_modes, self.rules.protocols) for grouping in found
-        )
+    def nestings(self) -> Nestings:
+        """The loop nests of all groupings."""
+        table = Statements(self.assignment.target, self.loops)
+        rules = self.rules
+        return Nestings(table, self.sparse, rules.paper_operators, rules.workspace_modes, rules.protocols)
+
+    @cached_property
+    def groupings(self) -> tuple[Grouping, ...]:
+        """The groupings of every form."""
+        table, paper = self.nestings.table, self.rules.paper_operators
+        return tuple(grouping for form in rewritings(self.assignment) for grouping in groupings(table, form, paper))
 
     @cached_property
     def depth(self) -> int | None:
         """The bound on the nesting depth; None: none."""
         if self.rules.depth == "minimum":
-            shallowest = _Shallowest()
-            return min(shallowest.depth(nestings, nestings.top()) for nestings in self.nestings)
+            shallowest = _Shallowest(self.nestings)
+            return min(shallowest.depth(self.nestings.top(grouping)) for grouping in self.groupings)
         return self.rules.depth if isinstance(self.rules.depth, int) else None
 
     def top(self, grouping: int) -> Scope:
-        return self.nestings[grouping].top(self.depth)
+        """Return the scope of the programs of a grouping, given by number."""
+        return self.nestings.top(self.groupings[grouping], self.depth)
 
-    def _alternatives(self, symbol: _Whole | _Nested) -> list[Alternative[_Whole | _Nested]]:
-        if isinstance(symbol, _Nested):
-            options = self.nestings[symbol.grouping].alternatives(symbol.scope)
-            return [
-                Alternative(option.label, tuple(_Nested(symbol.grouping, part) for part in option.parts), option.bits)
-                for option in options
-            ]
-        return [Alternative(number, (_Nested(number, self.top(number)),)) for number in range(len(self.nestings))]
+    def _alternatives(self, symbol: _Whole | Scope) -> Sequence[Alternative[_Whole | Scope]]:
+        if isinstance(symbol, Scope):
+            return self.nestings.alternatives(symbol)
+        return [Alternative(number, (self.top(number),)) for number in range(len(self.groupings))]
 
     def __len__(self) -> int:
         return self.count
@@ -162,11 +153,12 @@ class ScheduleSpace:
         key = program_key(program, self.assignment.target)
         if key is None:
             return None
-        for number, nestings in enumerate(self.nestings):
-            if nestings.grouping.key() != key:
+        for number, grouping in enumerate(self.groupings):
+            if self.nestings.table.key(grouping) != key:
                 continue
-            inner = recognised(nestings, self.top(number), program, lambda tree, number=number: self.wrapped(number, tree).program)
-            if inner is not None and self.grammar.rank(_Nested(number, self.top(number)), inner) is not None:
+            top = self.top(number)
+            inner = recognised(self.nestings, top, program, lambda tree, number=number: self.wrapped(number, tree).program)
+            if inner is not None and self.grammar.rank(top, inner) is not None:
                 return self.wrapped(number, inner)
         return None
 
@@ -177,23 +169,22 @@ class ScheduleSpace:
     def _schedule(self, derivation: Derivation) -> Schedule:
         assert isinstance(derivation.label, int)
         number = derivation.label
-        return Schedule(number, self.nestings[number], derivation, self.top(number), self.rules.paper_operators)
+        return Schedule(number, self.nestings, derivation, self.top(number), self.rules.paper_operators)
 
 
 class _Shallowest:
     """The least maximum nesting depth of the nests of a scope."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[Grouping, Scope], int] = {}
+    def __init__(self, nestings: Nestings) -> None:
+        self._nestings = nestings
+        self._known: dict[Scope, int] = {}
 
-    def depth(self, nestings: Nestings, scope: Scope) -> int:
-        key = (nestings.grouping, scope)
-        if key not in self._known:
-            self._known[key] = min(
-                (self._of(nestings, option) for option in nestings.alternatives(scope)), default=len(nestings.grouping.loops) + 1
-            )
-        return self._known[key]
+    def depth(self, scope: Scope) -> int:
+        known = self._known.get(scope)
+        if known is None:
+            nowhere = len(self._nestings.table.loops) + 1
+            known = self._known[scope] = min(map(self._of, self._nestings.alternatives(scope)), default=nowhere)
+        return known
 
-    def _of(self, nestings: Nestings, option: Alternative[Scope]) -> int:
-        parts = [self.depth(nestings, part) for part in option.parts]
-        return max(parts, default=0) + isinstance(option.label, Loop)
+    def _of(self, option: Alternative[Scope]) -> int:
+        return max(map(self.depth, option.parts), default=0) + isinstance(option.label, Loop)

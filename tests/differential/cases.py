@@ -12,7 +12,7 @@ from sparsetune.compiler.format import Format, dense_format
 from sparsetune.compiler.storage import Tensor
 from sparsetune.compiler.storage.construct import tensor
 
-from .expressions import INDICES, Expressions, Leaf, Style, Tree, denominators, leaves, show, show_leaf
+from .expressions import INDICES, Expressions, Leaf, Style, Tree, denominators, has_sum, leaves, show, show_leaf
 from .formats import one_coordinate_levels, random_format, storable, stored
 from .patterns import random_coordinates, random_extent, random_values
 
@@ -118,13 +118,17 @@ def random_case(seed: int) -> Case:
         form = _possible(form, tuple(extents[index] for index in target.indices))
     orders = {leaf.tensor: leaf for leaf in leaves(tree)}
     below = {leaf.tensor for leaf in denominators(tree)}
+    infinite = bool(below) and rng.random() < 0.4 and not has_sum(tree, below_product=True)
     dtypes = {name: np.dtype(rng.choice(kinds)) for name in orders}
     if accumulates:
         orders[target.tensor], dtypes[target.tensor] = target, np.dtype(rng.choice(kinds))
     dtype = np.result_type(*dtypes.values())
     fill = fill_of(semiring, dtype)
     operands = {
-        name: _operand(rng, leaf, extents, form if name == target.tensor else None, dtypes[name], fill, name in below, semiring)
+        name: _operand(
+            rng, leaf, extents, form if name == target.tensor else None, dtypes[name], fill,
+            positive=semiring == ("max", "*"), divisor=name in below and not infinite, exact=infinite,
+        )
         for name, leaf in orders.items()
     }
     read = {index for leaf in leaves(tree) for index in leaf.indices} | (set(target.indices) if accumulates else set())
@@ -186,16 +190,16 @@ def _possible(form: Format, shape: tuple[int, ...]) -> Format:
 
 
 def _operand(
-    rng: Random, leaf: Leaf, extents: dict[str, int], form: Format | None, dtype: np.dtype[Any], fill: Any, below: bool,
-    semiring: tuple[str, str],
+    rng: Random, leaf: Leaf, extents: dict[str, int], form: Format | None, dtype: np.dtype[Any], fill: Any, *,
+    positive: bool, divisor: bool, exact: bool,
 ) -> Operand:  # fmt: skip
-    """Draw an operand; what stands below a division line is dense and positive, so that no quotient depends on rounding."""
+    """Draw an operand; a divisor is dense and positive, so that quotients stay finite."""
     shape = tuple(extents[index] for index in leaf.indices)
-    if below:
+    if divisor:
         chosen = Format(("dense",) * len(shape), form.order if form is not None else None)
         places = list(np.ndindex(shape))
     else:
         chosen = _possible(random_format(rng, len(shape)), shape) if form is None else form
         places = storable(random_coordinates(rng, shape), chosen) if shape else [()]
-    positive = below or semiring == ("max", "*")
-    return Operand(shape, chosen, tuple(places), random_values(rng, len(places), dtype, positive=positive), dtype.type(fill))
+    values = random_values(rng, len(places), dtype, positive=positive or divisor, exact=exact)
+    return Operand(shape, chosen, tuple(places), values, dtype.type(fill))

@@ -78,6 +78,21 @@ def denominators(tree: Tree) -> Iterator[Leaf]:
             yield from denominators(right)
 
 
+def has_sum(tree: Tree, *, below_product: bool = False, inside: bool = False) -> bool:
+    """Whether a sum stands in a tree, numerators only; ``below_product``: a sum that a product or quotient is taken of."""
+    match tree:
+        case Sum(left, right):
+            return inside or not below_product or has_sum(left, below_product=True) or has_sum(right, below_product=True)
+        case Minus(operand):
+            return has_sum(operand, below_product=below_product, inside=inside)
+        case Product(left, right):
+            return any(has_sum(part, below_product=below_product, inside=True) for part in (left, right))
+        case Quotient(left, _):
+            return has_sum(left, below_product=below_product, inside=True)
+        case _:
+            return False
+
+
 def show_leaf(leaf: Leaf) -> str:
     return f"{leaf.tensor}({','.join(leaf.indices)})" if leaf.indices else leaf.tensor
 

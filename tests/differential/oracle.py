@@ -1,16 +1,19 @@
 """What a case must give, from the definition (DESIGN 4.5), on dense arrays.
 
-Products are distributed over sums; each term is a product of factors over quotients' denominators, evaluated over its whole
-index space and reduced over the indices that are not on the left. Beside every value stands whether anything is stored
-there: a sum is stored where one part is, a product where all are, a quotient where its numerator is. What is not stored takes
-no part in the arithmetic.
+Products are distributed over sums; each term is evaluated over its whole index space and reduced over the indices that are
+not on the left. Beside every value stands whether anything is stored there: a sum is stored where one part is, a product
+where all are; what is not stored takes no part in the arithmetic. A quotient divides as IEEE says, what is not stored being
+zero; it is stored where its numerator is, and where its denominator is not (0 / 0). Dense results of terms without a
+reduction are looked at over the full index space, so that 0 / 0 shows where a stored denominator is 0 too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,36 +25,23 @@ Array = NDArray[Any]
 UFUNCS = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum, "or": np.logical_or, "and": np.logical_and}
 
 
-@dataclass(frozen=True)
-class Term:
-    """A signed product of accesses and constants, divided by whole expressions."""
-
-    negative: bool = False
-    factors: tuple[Leaf | Constant, ...] = ()
-    below: tuple[Tree, ...] = ()
-
-    @property
-    def indices(self) -> tuple[str, ...]:
-        parts = (*self.factors, *self.below)
-        return tuple(dict.fromkeys(index for part in parts for leaf in leaves(part) for index in leaf.indices))
-
-
-def distribute(tree: Tree) -> list[Term]:
-    """Return the terms whose sum an expression is."""
+def distribute(tree: Tree) -> list[Tree]:
+    """Return the terms whose sum an expression is; denominators stay whole."""
     match tree:
         case Leaf() | Constant():
-            return [Term(factors=(tree,))]
+            return [tree]
         case Minus(operand):
-            return [Term(not term.negative, term.factors, term.below) for term in distribute(operand)]
+            return [Minus(term) for term in distribute(operand)]
         case Sum(left, right, negative):
             return distribute(left) + distribute(Minus(right) if negative else right)
         case Product(left, right):
-            return [
-                Term(first.negative != second.negative, first.factors + second.factors, first.below + second.below)
-                for first, second in product(distribute(left), distribute(right))
-            ]
+            return [Product(first, second) for first, second in product(distribute(left), distribute(right))]
         case Quotient(left, right):
-            return [Term(term.negative, term.factors, (*term.below, right)) for term in distribute(left)]
+            return [Quotient(term, right) for term in distribute(left)]
+
+
+def indices(tree: Tree) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(index for leaf in leaves(tree) for index in leaf.indices))
 
 
 @dataclass(frozen=True)
@@ -71,7 +61,11 @@ class Expected:
     least: NDArray[np.bool_]
 
 
-@dataclass
+Masked: TypeAlias = tuple[Array, Array]
+"""Values, and where they are stored."""
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Evaluates the terms of one case.
 
@@ -79,107 +73,95 @@ class Evaluation:
         case: the case.
         converted: operands whose padding may be lost.
         padding: whether that padding counts as stored.
+        absolute: take absolute values throughout, to see how large rounding errors can be.
     """
 
     case: Case
     converted: frozenset[str] = frozenset()
     padding: bool = True
-    terms: list[Term] = field(default_factory=list)
+    absolute: bool = False
 
-    def __post_init__(self) -> None:
-        self.terms = distribute(self.case.tree)
-        if self.case.accumulates:
-            self.terms.insert(0, Term(factors=(self.case.target,)))
-        self.add, self.multiply = (UFUNCS[name] for name in self.operators)
+    @cached_property
+    def terms(self) -> list[Tree]:
+        own = distribute(self.case.tree)
+        return [self.case.target, *own] if self.case.accumulates else own
 
-    @property
-    def operators(self) -> tuple[str, str]:
+    @cached_property
+    def operators(self) -> tuple[np.ufunc, np.ufunc]:
         add, multiply = self.case.semiring
         if self.case.dtype.kind == "b":
-            return {"+": "or"}.get(add, add), {"*": "and"}.get(multiply, multiply)
-        return add, multiply
+            add, multiply = {"+": "or"}.get(add, add), {"*": "and"}.get(multiply, multiply)
+        return UFUNCS[add], UFUNCS[multiply]
 
-    def whole(self) -> tuple[Array, NDArray[np.bool_]]:
-        """Return values and where they are stored."""
-        shape = self.case.shape
-        values = np.full(shape, fill_of(self.case.semiring, self.case.dtype), self.case.dtype)
-        present = np.zeros(shape, bool)
+    @cached_property
+    def zero(self) -> Any:
+        return fill_of(self.case.semiring, self.case.dtype)
+
+    def whole(self) -> Masked:
+        """Return the result and where it is stored."""
+        values, present = np.full(self.case.shape, self.zero, self.case.dtype), np.zeros(self.case.shape, bool)
         for term in self.terms:
             more, there = self._reduced(term)
-            values = np.where(present & there, self.add(values, more), np.where(there, more, values))
+            values = np.where(present & there, self.operators[0](values, more), np.where(there, more, values))
             present = present | there
         return values.astype(self.case.dtype), present
 
-    def magnitude(self) -> tuple[Array, int]:
-        """Return the sum of all absolute products that enter each component, and how many operations one takes at most."""
-        total, length = np.zeros(self.case.shape), 1
-        for term in self.terms:
-            space = self._space(term)
-            value, there = self._product(term, space, absolute=True)
-            axes = tuple(range(len(self.case.target.indices), len(space)))
-            extents = self._shape(space)
-            total = total + np.where(there, np.abs(value), 0).sum(axis=axes)
-            length += int(np.prod(extents[len(self.case.target.indices) :], dtype=np.int64)) + len(term.factors) + 2 * len(term.below)
-        return total, length
+    def length(self) -> int:
+        """Return how many operations a component takes at most."""
+        free = len(self.case.target.indices)
+        return 1 + sum(
+            math.prod(self._shape(self._space(term))[free:]) + 2 * len(list(leaves(term))) + 2 for term in self.terms
+        )  # fmt: skip
 
-    def _space(self, term: Term) -> tuple[str, ...]:
-        """Return the indices of the result, then those over which the term is summed."""
+    def _space(self, term: Tree) -> tuple[str, ...]:
+        """Return the indices of the result, then those over which a term is summed."""
         free = self.case.target.indices
-        return (*free, *(index for index in term.indices if index not in free))
+        return (*free, *(index for index in indices(term) if index not in free))
 
     def _shape(self, space: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(self.case.extents[index] for index in space)
 
-    def _reduced(self, term: Term) -> tuple[Array, NDArray[np.bool_]]:
+    def _reduced(self, term: Tree) -> Masked:
         space = self._space(term)
-        value, there = self._product(term, space)
         axes = tuple(range(len(self.case.target.indices), len(space)))
+        value, there = self._tree(term, space, complete=self.case.result_format.is_dense and not axes)
+        value, there = np.broadcast_to(value, self._shape(space)), np.broadcast_to(there, self._shape(space))
         if not axes:
             return value, there
-        zero = fill_of(self.case.semiring, self.case.dtype)
-        filled = np.where(there, value, zero).astype(self.case.dtype)
-        return self.add.reduce(filled, axis=axes, dtype=self.case.dtype, initial=zero), there.any(axis=axes)
+        filled = np.where(there, value, self.zero).astype(self.case.dtype)
+        return self.operators[0].reduce(filled, axis=axes, dtype=self.case.dtype, initial=self.zero), there.any(axis=axes)
 
-    def _product(self, term: Term, space: tuple[str, ...], absolute: bool = False) -> tuple[Array, NDArray[np.bool_]]:
-        value, there = self._tree(term.factors[0], space, absolute)
-        for factor in term.factors[1:]:
-            more, also = self._tree(factor, space, absolute)
-            value, there = self.multiply(value, more), there & also
-        for below in term.below:
-            value = np.divide(value, self._tree(below, space, absolute)[0])
-        value = np.negative(value) if term.negative and not absolute else value
-        shape = self._shape(space)
-        return np.broadcast_to(value, shape), np.broadcast_to(there, shape)
-
-    def _tree(self, tree: Tree, space: tuple[str, ...], absolute: bool) -> tuple[Array, NDArray[np.bool_]]:
+    def _tree(self, tree: Tree, space: tuple[str, ...], complete: bool) -> Masked:
         """Return an expression over an index space, without any summation."""
         match tree:
             case Constant(value):
                 return np.asarray(value, self.case.dtype), np.asarray(True)
             case Leaf():
-                return self._leaf(tree, space, absolute)
+                return self._leaf(tree, space)
             case Minus(operand):
-                value, there = self._tree(operand, space, absolute)
-                return -value, there
+                value, there = self._tree(operand, space, complete)
+                return (value if self.absolute else np.negative(value)), there
             case Sum(left, right, negative):
-                value, there = self._tree(left, space, absolute)
-                more, also = self._tree(right, space, absolute)
-                more = -more if negative else more
-                return np.where(there & also, self.add(value, more), np.where(there, value, more)), there | also
+                value, there = self._tree(left, space, complete)
+                more, also = self._tree(right, space, complete)
+                more = np.negative(more) if negative and not self.absolute else more
+                return np.where(there & also, self.operators[0](value, more), np.where(there, value, more)), there | also
             case Product(left, right):
-                value, there = self._tree(left, space, absolute)
-                more, also = self._tree(right, space, absolute)
-                return self.multiply(value, more), there & also
+                value, there = self._tree(left, space, complete)
+                more, also = self._tree(right, space, complete)
+                return self.operators[1](value, more), there & also
             case Quotient(left, right):
-                value, there = self._tree(left, space, absolute)
-                return np.divide(value, self._tree(right, space, absolute)[0]), there
+                value, there = self._tree(left, space, complete)
+                below, also = self._tree(right, space, complete)
+                whole = np.divide(np.where(there, value, 0), np.where(also, below, 0))
+                return whole, np.full(whole.shape, True) if complete else there | ~also
 
-    def _leaf(self, leaf: Leaf, space: tuple[str, ...], absolute: bool) -> tuple[Array, NDArray[np.bool_]]:
+    def _leaf(self, leaf: Leaf, space: tuple[str, ...]) -> Masked:
         operand = self.case.operands[leaf.tensor]
         values = operand.dense.astype(self.case.dtype)
-        values = np.abs(values.astype(float)) if absolute else values
-        padding = self.padding or leaf.tensor not in self.converted
-        return _aligned(values, leaf.indices, space), _aligned(operand.present(padding=padding), leaf.indices, space)
+        values = np.abs(values) if self.absolute else values
+        present = operand.present(padding=self.padding or leaf.tensor not in self.converted)
+        return _aligned(values, leaf.indices, space), _aligned(present, leaf.indices, space)
 
 
 def _aligned(array: Array, indices: tuple[str, ...], space: tuple[str, ...]) -> Array:
@@ -208,6 +190,7 @@ def expected(case: Case, converted: frozenset[str]) -> Expected:
         least = Evaluation(case, converted, padding=False).whole()[1] if converted else most
         error = np.zeros(case.shape)
         if case.dtype.kind == "f":
-            total, length = Evaluation(case).magnitude()
-            error = 4 * np.finfo(case.dtype).eps * length * np.where(np.isfinite(total), total, 0)
+            bound = Evaluation(case, absolute=True)
+            total = bound.whole()[0]
+            error = 4 * np.finfo(case.dtype).eps * bound.length() * np.where(np.isfinite(total), total, 0)
     return Expected(values, error, most, least)

@@ -43,13 +43,23 @@ def random_coordinates(rng: Random, shape: tuple[int, ...]) -> list[Coordinates]
             return everything
 
 
-def random_values(rng: Random, count: int, dtype: np.dtype[Any], *, positive: bool = False) -> np.ndarray[Any, Any]:
-    """Return stored values: small numbers that cancel often, some of them explicit zeros; none unless ``positive``."""
+def random_values(
+    rng: Random, count: int, dtype: np.dtype[Any], *, positive: bool = False, exact: bool = False
+) -> np.ndarray[Any, Any]:
+    """Return stored values: small numbers that cancel often, some of them explicit zeros.
+
+    Args:
+        rng: where they are drawn from.
+        count: how many.
+        dtype: of the values.
+        positive: draw no zeros and no negative numbers.
+        exact: draw whole numbers only, so that no product or sum is rounded.
+    """
     if dtype.kind == "b":
         return np.array([positive or rng.random() < 0.85 for _ in range(count)], dtype)
     small = (1, 1, -1, 2, -2, 3) if dtype.kind != "u" else (1, 1, 2, 3, 5, 7)
-    exact = dtype.kind != "f" or rng.random() < 0.7
-    draw = [rng.choice(small) if exact else rng.gauss(0, 1) for _ in range(count)]
+    whole = exact or dtype.kind != "f" or rng.random() < 0.7
+    draw = [rng.choice(small) if whole else rng.gauss(0, 1) for _ in range(count)]
     if positive:
         return np.array([abs(value) + 0.5 if dtype.kind == "f" else abs(value) for value in draw], dtype)
     return np.array([0 if rng.random() < 0.1 else value for value in draw], dtype)

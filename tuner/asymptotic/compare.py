@@ -117,4 +117,4 @@ def _show_mapping(proof: Containment, names: Mapping[tuple[str, int], str]) -> s
 
 
 def _counterexample_line(task: Query, owner: str, other: str, names: Mapping[tuple[str, int], str]) -> str:
-    return f"  {show_query(task, names)} of {owner} is within nothing of {other}: it is not done there where only these entries exist"
+    return f"  {show_query(task, names)} of {owner} is within nothing of {other}: on inputs with just these entries only {owner} does it"

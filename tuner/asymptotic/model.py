@@ -12,12 +12,14 @@ from ...compiler.format import Format
 from ...compiler.notation.nodes import Assignment
 from ...compiler.space.space import Schedule, ScheduleSpace
 from .algebra import Algebra
+from .census import Census
+from .cheapest import CheapestSearch
 from .compare import Comparison, compare
-from .compose import Cheapest, Composer, Outcome, Policy, Within
 from .interpret import WORKSPACE_STATES, Interpreter, Path
 from .predicates import Predicates
 from .premises import Premises, standard_premises
 from .query import TaskSet, show_task_set
+from .steps import Outcome, Steps
 from .tasks import TaskTable
 from .vocabulary import Vocabulary
 
@@ -101,16 +103,13 @@ class CostModel:
         """Return the schedules of a whole space that no other schedule of it beats."""
         return Frontier(self, space)
 
-    def listed_frontier(self, schedules: Iterable[tuple[Schedule, int]]) -> tuple[CostClass, ...]:
-        """Return the undominated ones of listed schedules, each given with a multiplicity, by cost."""
-        found: dict[int, list[tuple[Schedule, int]]] = {}
-        for schedule, multiplicity in schedules:
-            found.setdefault(self.cost(schedule.program.statement), []).append((schedule, multiplicity))
+    def listed_frontier(self, schedules: Iterable[Schedule]) -> tuple[CostClass, ...]:
+        """Return the undominated ones of listed schedules, by cost; repeated ones count as often as they are given."""
+        found: dict[int, list[Schedule]] = {}
+        for schedule in schedules:
+            found.setdefault(self.cost(schedule.program.statement), []).append(schedule)
         kept = [cost for cost in found if not any(other != cost and self.tasks.within(other, cost) for other in found)]
-        return tuple(
-            CostClass(self.tasks.queries(cost), sum(count for _, count in found[cost]), tuple(schedule for schedule, _ in found[cost]))
-            for cost in kept
-        )
+        return tuple(CostClass(self.tasks.queries(cost), len(found[cost]), tuple(found[cost])) for cost in kept)
 
 
 @dataclass(frozen=True)
@@ -136,12 +135,11 @@ class _Listed:
         self._outcome = outcome
 
     def __iter__(self) -> Iterator[Schedule]:
-        space = self._frontier.space
-        for number, composer in self._frontier.composers.items():
-            start = composer.start(space.depth)
-            if self._outcome in composer.outcomes(start):
-                for derivation in composer.derivations(start, self._outcome):
-                    yield space.wrapped(number, derivation)
+        census = self._frontier.census
+        for number, start in enumerate(self._frontier.starts):
+            if self._outcome in census.outcomes(start):
+                for derivation in census.derivations(start, self._outcome):
+                    yield self._frontier.space.wrapped(number, derivation)
 
 
 class Frontier:
@@ -152,25 +150,18 @@ class Frontier:
     """
 
     def __init__(self, model: CostModel, space: ScheduleSpace) -> None:
-        self.model = model
         self.space = space
-        cheapest = Cheapest(model.tasks, model.predicates)
-        found = [outcome for composer in self._composers(cheapest).values() for outcome in composer.outcomes(composer.start(space.depth))]
-        costs = tuple(cheapest.settled(dict.fromkeys(found, 1)))
-        self.composers = self._composers(Within(model.tasks, [outcome.tasks for outcome in costs]))
+        steps = Steps(space.nestings, model.tasks, model.predicates, model.algebra, model.exact, model.memory)
+        self.starts = [steps.start(space.top(number)) for number in range(len(space.groupings))]
+        search = CheapestSearch(steps)
+        costs = search.undominated(outcome for start in self.starts for outcome in search.outcomes(start))
+        self.census = Census(steps, [outcome.tasks for outcome in costs])
         self.classes = tuple(
             CostClass(model.tasks.queries(outcome.tasks), self._count(outcome), _Listed(self, outcome)) for outcome in costs
         )
 
-    def _composers(self, policy: Policy) -> dict[int, Composer]:
-        model = self.model
-        return {
-            number: Composer(nestings, model.tasks, model.predicates, model.algebra, policy, model.exact, model.memory)
-            for number, nestings in enumerate(self.space.nestings)
-        }
-
     def _count(self, outcome: Outcome) -> int:
-        return sum(composer.outcomes(composer.start(self.space.depth)).get(outcome, 0) for composer in self.composers.values())
+        return sum(self.census.outcomes(start).get(outcome, 0) for start in self.starts)
 
     @property
     def count(self) -> int:

@@ -7,13 +7,13 @@
   there is a workspace already.
 
 The paper counts a scalar workspace twice, as one that is stepped through and one that is located, though it has no mode in
-which they differ; schedules come with this multiplicity.
+which they differ; so such schedules come twice here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import product, repeat
 
 from ...compiler.format import Format
 from ...compiler.notation.nodes import Access
@@ -26,8 +26,8 @@ Chosen = dict[tuple[int, int, int], str]
 """(statement, sparse read, mode) to step or locate."""
 
 
-def taco_schedules(space: ScheduleSpace) -> Iterator[tuple[Schedule, int]]:
-    """Yield the schedules of least depth that TACO can express, each with the number of times that the paper counts it.
+def taco_schedules(space: ScheduleSpace) -> Iterator[Schedule]:
+    """Yield the schedules of least depth that TACO can express, each as often as the paper counts it.
 
     Args:
         space: the space of the paper for some expression (``PIGEON``).
@@ -35,21 +35,20 @@ def taco_schedules(space: ScheduleSpace) -> Iterator[tuple[Schedule, int]]:
     narrow = Rules(depth=space.depth, workspace_modes=1, protocols=False, paper_operators=True)
     result = space.formats[space.assignment.target.tensor]
     for program in ScheduleSpace(space.assignment, space.formats, narrow):
-        number, nestings = program.number, space.nestings[program.number]
-        layout = program.layout
+        number, nestings, layout = program.number, space.nestings, program.layout
         if not _assemblable(layout, nestings, space.assignment.target, result):
             continue
         scalars = sum(not indices for indices in layout.workspaces.values())
         for chosen in _protocols(nestings, layout):
             tree = protocolized(nestings, space.top(number), program.derivation.parts[0], chosen)
-            yield space.wrapped(number, tree), 2**scalars
+            yield from repeat(space.wrapped(number, tree), 2**scalars)
 
 
 def _assemblable(layout: Layout, nestings: Nestings, target: Access, result: Format) -> bool:
     inserted = 0
     if not result.is_dense:
-        inserts = [write_protocols(target.indices, layout.enclosing[root]).count("insert") for root in nestings.grouping.roots()]
-        inserted = max(inserts)
+        roots = (number for number in layout.enclosing if nestings.table[number].root)
+        inserted = max(write_protocols(target.indices, layout.enclosing[root]).count("insert") for root in roots)
     return inserted <= 1 and len(layout.workspaces) + inserted <= 1
 
 
@@ -57,7 +56,7 @@ def _protocols(nestings: Nestings, layout: Layout) -> Iterator[Chosen]:
     options: list[list[Chosen]] = []
     for number, loops in layout.enclosing.items():
         modes = list(nestings.read_indices(number, layout.workspaces))
-        stored = len(modes) - len(nestings.grouping.workspaces(number))
+        stored = len(modes) - len(nestings.table[number].workspaces)
         for place, indices in enumerate(modes):
             if place >= stored:
                 protocol = "locate" if stored else "step"

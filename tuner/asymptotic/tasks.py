@@ -33,9 +33,9 @@ class TaskTable:
         self._shapes: list[tuple[frozenset[str], dict[str, int]]] = []
         self._bits: dict[Query, int] = {}
         self._unions: dict[tuple[frozenset[str], int, str], int] = {}
-        self._contained: dict[tuple[int, int], bool] = {}
+        self._decided: list[int] = []  # for every task the tasks that it was compared with,
+        self._within: list[int] = []  # and those among them that contain it
         self._reduced: dict[int, int] = {0: 0}
-        self._within: dict[tuple[int, int], bool] = {}
         # With one index a dimension, equivalent tasks have equal heads and equal cores, and need no search.
         self._ambiguous = len(vocabulary.dimensions) < len(vocabulary.indices) or bool(premises.rules)
 
@@ -71,6 +71,8 @@ class TaskTable:
             counts[variable.dimension] = counts.get(variable.dimension, 0) + 1
         self._shapes.append((frozenset(one.predicate for one in query.clauses), counts))
         number = len(self._queries) - 1
+        self._decided.append(0)
+        self._within.append(0)
         if self._ambiguous:
             for other in range(number):
                 if self.contains(other, number) and self.contains(number, other):
@@ -83,12 +85,18 @@ class TaskTable:
 
     def contains(self, container: int, contained: int) -> bool:
         """Whether one task contains another, both given by number."""
-        if container == contained:
+        return self._contained_in_any(contained, 1 << container)
+
+    def _contained_in_any(self, number: int, containers: int) -> bool:
+        """Whether one of a set of tasks contains a task; what was decided before is looked up."""
+        if self._within[number] & containers:
             return True
-        known = self._contained.get((container, contained))
-        if known is None:
-            known = self._contained[container, contained] = self._decide(container, contained)
-        return known
+        for other in members(containers & ~self._decided[number]):
+            self._decided[number] |= 1 << other
+            if self._decide(other, number):
+                self._within[number] |= 1 << other
+                return True
+        return False
 
     def _decide(self, container: int, contained: int) -> bool:
         predicates, counts = self._shapes[container]
@@ -104,25 +112,16 @@ class TaskTable:
         """Return a set without the tasks that others in it contain."""
         known = self._reduced.get(tasks)
         if known is None:
-            numbers = list(members(tasks))
             known = tasks
-            for one in numbers:
-                if any(other != one and self.contains(other, one) for other in numbers):
-                    known &= ~(1 << one)
+            for one in members(tasks):
+                if self._contained_in_any(one, tasks & ~(1 << one)):
+                    known ^= 1 << one
             self._reduced[tasks] = known
         return known
 
     def within(self, smaller: int, larger: int) -> bool:
         """Whether the first set costs at most as much as the second, on every input."""
-        rest = smaller & ~larger
-        if rest == 0:
-            return True
-        known = self._within.get((rest, larger))
-        if known is None:
-            containers = list(members(larger))
-            known = all(any(self.contains(other, one) for other in containers) for one in members(rest))
-            self._within[rest, larger] = known
-        return known
+        return all(self._contained_in_any(one, larger) for one in members(smaller & ~larger))
 
 
 def _printing_order(query: Query) -> tuple[str, int, tuple[str, ...], str]:

@@ -31,14 +31,13 @@ class Rest(NamedTuple):
 
 
 class Variations:
-    """The variations of one grouping, numbered; 0 is the one in which nothing is done."""
+    """The variations of the statements of a space, numbered; 0 is the one in which nothing is done."""
 
     def __init__(self, nestings: Nestings, algebra: Algebra) -> None:
         self._algebra = algebra
-        self._grouping = nestings.grouping
-        numbers = range(len(nestings.grouping.statements))
-        self._values = [transform(nestings.grouping.statements[number].value, _copied) for number in numbers]
-        self.reads = [_reads(value, nestings.sparse) for value in self._values]
+        self._nestings = nestings
+        self._values: dict[int, Expr] = {}
+        self._accesses: dict[int, tuple[Access, ...]] = {}
         self._variations: list[Variation] = [()]
         self._reads: list[frozenset[Read]] = [frozenset()]
         self._workspaces: list[frozenset[int]] = [frozenset()]
@@ -51,16 +50,24 @@ class Variations:
         number = self._numbers.setdefault(variation, len(self._variations))
         if number == len(self._variations):
             reads = frozenset((statement, place) for statement, places in variation for place in places)
-            workspaces = (workspace_number(self.reads[statement][place]) for statement, place in reads)
+            workspaces = (workspace_number(self.reads(statement)[place]) for statement, place in reads)
             self._variations.append(variation)
             self._reads.append(reads)
             self._workspaces.append(frozenset(workspace for workspace in workspaces if workspace is not None))
         return number
 
-    def whole(self) -> int:
-        """Return the variation in which every operand has entries."""
-        full = {number: frozenset(range(len(reads))) for number, reads in enumerate(self.reads)}
-        return self._number(self._settled(full, tuple(full)))
+    def reads(self, statement: int) -> tuple[Access, ...]:
+        """Return the sparse operands, then the workspaces, that a statement reads."""
+        known = self._accesses.get(statement)
+        if known is None:
+            value = self._values[statement] = transform(self._nestings.table[statement].value, _copied)
+            known = self._accesses[statement] = _reads(value, self._nestings.sparse)
+        return known
+
+    def whole(self, statements: tuple[int, ...]) -> int:
+        """Return the variation of some statements in which every operand has entries."""
+        full = {number: frozenset(range(len(self.reads(number)))) for number in statements}
+        return self._number(self._settled(full, statements))
 
     def part(self, variation: int, statements: tuple[int, ...]) -> int:
         """Return what some statements do in a variation: nothing if the last of them does nothing."""
@@ -102,27 +109,25 @@ class Variations:
 
     def _settled(self, left: dict[int, frozenset[int]], statements: tuple[int, ...]) -> Variation:
         """Drop what does nothing and what nothing reads; nothing is left if the scope's last statement does nothing."""
+        table = self._nestings.table
+        produced = {other for number in statements for other in table[number].workspaces}
+        wanted = {number for number in statements if number not in produced}
         found: dict[int, frozenset[int]] = {}
-        roots = set(self._grouping.roots())
         for number in sorted(left, reverse=True):
-            parent = self._grouping.statements[number].parent
-            if parent in statements and not self._read_by(found.get(parent, frozenset()), parent, number):
-                continue
-            rest = self._simplified(number, left[number])
+            rest = self._simplified(number, left[number]) if number in wanted else None
             if rest is not None:
                 found[number] = rest
-        if statements[-1] not in found and not roots.intersection(found):
+                workspaces = (workspace_number(self.reads(number)[place]) for place in rest)
+                wanted.update(other for other in workspaces if other is not None)
+        if statements[-1] not in found and not any(table[number].root for number in found):
             return ()
         return tuple(sorted(found.items()))
-
-    def _read_by(self, places: frozenset[int], parent: int, number: int) -> bool:
-        return any(workspace_number(self.reads[parent][place]) == number for place in places)
 
     def _simplified(self, number: int, left: frozenset[int]) -> frozenset[int] | None:
         """Return the reads that are left in a statement; None if its value is the fill value."""
         key = (number, left)
         if key not in self._left:
-            reads = self.reads[number]
+            reads = self.reads(number)
             fills = {id(access): self._algebra.fill(access.tensor) for place, access in enumerate(reads) if place not in left}
             value = self._algebra.simplified(transform(self._values[number], lambda node: fills.get(id(node))))
             remaining = {id(access) for access in accesses(value)}

@@ -153,6 +153,7 @@ CASES = [
         "a runs through tiles; take the positions of the loop inside a tile",
     ),
     Case(Rule.POS_ACCESS_INDEXED, SPMM, "pos(j, p, A)", "pos(k, p, A)", 1, "A(i,j) is not indexed by k"),
+    Case(Rule.POS_ACCESS_INDEXED, SPMM, "pos(j, p, A)", "pos(j, p, X)", 1, "X(j,k) is dense and stores no coordinates"),
     Case(Rule.POS_ACCESS_INDEXED, SPMM, "pos(j, p, A(i,j))", "pos(j, p, A(j,i))", 1, "no operand A(j,i) is read in this loop"),
     Case(
         Rule.POS_LEVELS_CONSECUTIVE,

@@ -1,0 +1,195 @@
+"""What an exploration found: undominated schedules with their costs as text, and answers to why others are beaten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, overload
+
+from ..compiler.concrete.nodes import Program, Stmt, assignments, loops, reads, used_indices
+from ..compiler.errors import ExpressionError
+from ..compiler.format import Format
+from ..compiler.notation.nodes import Assignment, accesses
+from ..compiler.space.defaults import with_default_protocols
+from ..compiler.space.protocolized import loop_nest, parse_protocolized
+from ..compiler.space.reformat import lowerable
+from ..compiler.space.space import Schedule, ScheduleSpace
+from .asymptotic.compare import Comparison, compare
+from .asymptotic.compare import explain as explain_comparison
+from .asymptotic.listing import annotated, size_text
+from .asymptotic.model import CostClass, CostModel
+
+
+class FrontierSchedule:
+    """An undominated schedule, with its costs as text.
+
+    Attributes:
+        schedule: the schedule in its space.
+        model: the cost model that it was judged by.
+    """
+
+    def __init__(self, schedule: Schedule, model: CostModel, formats: Mapping[str, Format]) -> None:
+        self.schedule = schedule
+        self.model = model
+        self._formats = formats
+
+    @property
+    def statement(self) -> Stmt:
+        """Concrete index notation with protocols."""
+        return self.schedule.program.statement
+
+    @property
+    def program(self) -> Program:
+        """A plain program for the compiler: operands that do not suit are converted, workspaces have kinds."""
+        return lowerable(self.schedule.program, self._formats)
+
+    @property
+    def loop_nest(self) -> str:
+        """An indented listing with protocols."""
+        return loop_nest(self.statement)
+
+    @property
+    def annotated(self) -> str:
+        """The loop nest with the tasks that every line costs."""
+        return annotated(self.model, self.statement)
+
+    @property
+    def task_set(self) -> str:
+        """All tasks that no others contain, in set notation, sunk ones included."""
+        return self.model.show(self.model.task_set(self.statement))
+
+    @property
+    def time(self) -> str:
+        """The size of the task set, symbolically."""
+        return size_text(self.model.task_set(self.statement), self.model)
+
+    @property
+    def memory(self) -> str:
+        """What the workspaces store at one time, at most, symbolically; without workspaces 0."""
+        if not self.schedule.program.workspaces:
+            return "0"
+        return size_text(self.model.task_set(self.statement, "memory"), self.model)
+
+    def __repr__(self) -> str:
+        return f"<schedule of time {self.time}, memory {self.memory}>"
+
+
+class FrontierSchedules(Sequence[FrontierSchedule]):
+    """The undominated schedules, those of equal cost together; listed no further than they are asked for."""
+
+    def __init__(self, classes: Sequence[CostClass], model: CostModel, formats: Mapping[str, Format]) -> None:
+        self._classes = classes
+        self._make = lambda schedule: FrontierSchedule(schedule, model, formats)
+        self._listed: list[FrontierSchedule] = []
+
+    @cached_property
+    def _rest(self) -> Iterator[FrontierSchedule]:
+        return (self._make(schedule) for one in self._classes for schedule in one.schedules)
+
+    def __len__(self) -> int:
+        return sum(one.count for one in self._classes)
+
+    @overload
+    def __getitem__(self, place: int) -> FrontierSchedule: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[FrontierSchedule]: ...
+    def __getitem__(self, place: int | slice) -> FrontierSchedule | list[FrontierSchedule]:
+        wanted = range(len(self))[place]
+        if isinstance(wanted, range):
+            return [self[one] for one in wanted]
+        self._listed.extend(islice(self._rest, max(0, wanted + 1 - len(self._listed))))
+        return self._listed[wanted]
+
+
+AnyProgram = Program | Stmt | FrontierSchedule | str
+"""A program, its statement, a schedule of the frontier, or concrete index notation as text."""
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What ``explore`` found.
+
+    Attributes:
+        expression: as given.
+        preset: the pipeline.
+        stages: for every stage its name, the number of schedules kept, the seconds that it took.
+        frontier: the schedules that are left after the last stage, those of equal cost together.
+        classes: the different costs among them, each with the number of its schedules.
+        space: the space that the frontier belongs to.
+        model: the cost model.
+    """
+
+    expression: str
+    preset: str | None
+    stages: list[dict[str, Any]]
+    frontier: FrontierSchedules
+    classes: tuple[CostClass, ...]
+    space: ScheduleSpace
+    model: CostModel
+
+    def statement(self, program: AnyProgram) -> Stmt:
+        """Return a program as concrete index notation with protocols; reads without protocols get those of their formats.
+
+        Raises:
+            ExpressionError: a text cannot be read, or the program does not fit the expression.
+        """
+        if isinstance(program, FrontierSchedule):
+            return program.statement
+        given = parse_protocolized(program) if isinstance(program, str) else program
+        statement = given.statement if isinstance(given, Program) else given
+        _check_program(statement, self.space.assignment)
+        operands = {name: form for name, form in self.space.formats.items() if name != self.space.assignment.target.tensor}
+        return with_default_protocols(statement, operands)
+
+    def compare(self, first: AnyProgram, second: AnyProgram) -> Comparison:
+        """Return the verdict on two programs, with its proofs; the first is cheaper, costlier, equivalent or incomparable."""
+        return self.model.compare(self.statement(first), self.statement(second))
+
+    def compare_text(self, first: AnyProgram, second: AnyProgram) -> str:
+        """Return the verdict in words, with the homomorphism behind every containment."""
+        return explain_comparison(self.compare(first, second), "the first", "the second", self.model.vocabulary.display_names())
+
+    def annotated(self, program: AnyProgram) -> str:
+        """Return a program's loop nest with the tasks that every line costs."""
+        return annotated(self.model, self.statement(program))
+
+    def beaten_by(self, program: AnyProgram) -> list[tuple[CostClass, Comparison]]:
+        """Return the costs on the frontier that are lower than a program's, each with the comparison that shows it."""
+        own = self.model.tasks.queries(self.model.cost(self.statement(program)))
+        found = ((one, compare(one.tasks, own, self.model.premises)) for one in self.classes)
+        return [(one, comparison) for one, comparison in found if comparison.verdict == "cheaper"]
+
+    def why(self, program: AnyProgram) -> str:
+        """Say which schedules of the frontier beat a program and why, or that none does."""
+        better = self.beaten_by(program)
+        if not better:
+            return "no schedule of the frontier is cheaper"
+        names = self.model.vocabulary.display_names()
+        parts = []
+        for one, comparison in better:
+            first = next(iter(one.schedules))
+            others = f" (and {one.count - 1} of the same cost)" if one.count > 1 else ""
+            reasons = explain_comparison(comparison, "this schedule", "the given one", names)
+            parts.append(f"{loop_nest(first.program.statement)}\n{others.strip() or '(the only one of its cost)'}\n{reasons}")
+        return "\n\n".join(parts)
+
+
+def _check_program(statement: Stmt, assignment: Assignment) -> None:
+    """Refuse programs that cannot compute the expression: unknown operands or indices, no write to the result."""
+    written = {assign.target.tensor for assign in assignments(statement)}
+    if assignment.target.tensor not in written:
+        raise ExpressionError(f"the program does not write the result {assignment.target.tensor}")
+    operands = {access.tensor for access in accesses(assignment.value)}
+    indices = {name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}
+    for access in reads(statement):
+        if access.tensor not in operands | written:
+            raise ExpressionError(f"the program reads {access.tensor}, which is neither an operand nor a workspace that it writes")
+    strange = sorted((used_indices(statement) | set(loops(statement))) - indices)
+    if strange:
+        known = ", ".join(sorted(indices))
+        raise ExpressionError(f"the program has the index {strange[0]}, which the expression does not have; its indices are {known}")
+    unread = sorted(operands - {access.tensor for access in reads(statement)})
+    if unread:
+        raise ExpressionError(f"the program does not read {unread[0]}")

@@ -1,0 +1,190 @@
+"""The schedule space of an expression, stage by stage, and its frontier; no data needed (``sparsetune.explore``).
+
+    >>> found = st.explore("A(i,j) = B(i,k) * C(k,j)", formats={"A": "csr", "B": "csr", "C": "csr"})
+    >>> print(found.frontier[0].loop_nest)
+
+Presets are the pipelines of papers. "pigeon" is that of Ahrens et al., "An asymptotic cost model for autoscheduling sparse
+tensor programs": all schedules of least nesting depth, filtered by asymptotic time; "pigeon-taco" is the same for what the
+TACO compiler can express. Without a preset deeper loop nests stay, and what workspaces store counts besides time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from ..compiler.concrete.check import check_assignment, formats_of
+from ..compiler.concrete.nodes import Program
+from ..compiler.errors import ExpressionError, TuningError
+from ..compiler.format import Format, LevelKind
+from ..compiler.notation.nodes import Assignment, accesses
+from ..compiler.notation.parser import parse
+from ..compiler.space.space import PIGEON, Rules, ScheduleSpace
+from .asymptotic.algebra import Algebra
+from .asymptotic.model import CostClass, CostModel
+from .asymptotic.taco import taco_schedules
+from .exploration import Exploration, FrontierSchedule, FrontierSchedules
+
+PRESETS = (None, "pigeon", "pigeon-taco")
+
+Ranges = Mapping[str, tuple[float, float]]
+
+
+def explore(
+    expression: str,
+    formats: Mapping[str, Format | str | None] | None = None,
+    ranges: Ranges | None = None,
+    preset: str | None = None,
+    workspace_state: str = "exact",
+    sunk_costs: bool | Sequence[str] = True,
+    assumptions: bool | Sequence[str] = True,
+    semiring: tuple[str, str] | None = None,
+) -> Exploration:
+    """Explore the schedule space of an expression without any data.
+
+    Args:
+        expression: index notation.
+        formats: per tensor, the result included; what is not named is dense. None with a preset of Ahrens et al.: their
+            formats, (dense, compressed, ...) for matrices and tensors, dense for vectors.
+        ranges: (least, largest) extent of indices; the stages so far do not depend on them.
+        preset: None, "pigeon" or "pigeon-taco".
+        workspace_state: how the cost model describes workspaces: "exact", or "paper" (which forgets how a workspace's
+            pattern depends on the loops outside its where).
+        sunk_costs: True: "inputs" and "dimensions". A sequence names these and others, such as ``"{(i,k) | B(i,k)}"``.
+        assumptions: True: "nonempty". A sequence names it and others, such as ``"B(i,k) implies C(i,k)"``.
+        semiring: (add, multiply) other than ("+", "*").
+
+    Raises:
+        ExpressionError: the expression, a sunk cost or an assumption cannot be read, or ranges names an unknown index.
+        FormatError: a format is unknown or does not fit.
+        TuningError: the preset or the workspace state model is unknown.
+    """
+    if preset not in PRESETS:
+        known = ", ".join(repr(name) for name in PRESETS)
+        raise TuningError(f"unknown preset {preset!r}; presets are {known}")
+    assignment = parse(expression)
+    check_assignment(assignment)
+    known_formats = formats_of(assignment, _paper_formats(assignment) if preset and formats is None else formats or {})
+    _check_ranges(ranges, assignment)
+    algebra = Algebra(*semiring) if semiring else Algebra()
+    model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=preset is None)
+    pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
+    stages: list[dict[str, Any]] = []
+    space, classes = pipeline(assignment, known_formats, model, _Clock(stages))
+    return Exploration(expression, preset, stages, FrontierSchedules(classes, model, known_formats), classes, space, model)
+
+
+class _Clock:
+    """Notes what every stage keeps and how long it took."""
+
+    def __init__(self, stages: list[dict[str, Any]]) -> None:
+        self._stages = stages
+        self._last = time.perf_counter()
+
+    def note(self, stage: str, kept: int) -> None:
+        now = time.perf_counter()
+        self._stages.append({"stage": stage, "kept": kept, "seconds": now - self._last})
+        self._last = time.perf_counter()
+
+
+def _own_stages(
+    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
+) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
+    space = ScheduleSpace(assignment, formats)
+    clock.note("generated", space.count)
+    frontier = model.frontier(space)
+    clock.note("undominated", frontier.count)
+    return space, frontier.classes
+
+
+def _pigeon_stages(
+    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
+) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
+    space = _shallow(assignment, formats, clock)
+    frontier = model.frontier(space)
+    clock.note("undominated", frontier.count)
+    return space, frontier.classes
+
+
+def _taco_stages(
+    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
+) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
+    space = _shallow(assignment, formats, clock)
+    schedules = list(taco_schedules(space))
+    clock.note("taco", len(schedules))
+    classes = model.listed_frontier(schedules)
+    clock.note("undominated", sum(one.count for one in classes))
+    return space, classes
+
+
+def _shallow(assignment: Assignment, formats: Mapping[str, Format], clock: _Clock) -> ScheduleSpace:
+    """Count the paper's space, then return its part of least nesting depth."""
+    clock.note("generated", ScheduleSpace(assignment, formats, Rules(paper_operators=True)).count)
+    space = ScheduleSpace(assignment, formats, PIGEON)
+    clock.note("min_depth", space.count)
+    return space
+
+
+def _paper_formats(assignment: Assignment) -> dict[str, Format]:
+    """Return (dense, compressed, ...) for every matrix and tensor, and dense for vectors."""
+    orders = {access.tensor: len(access.subscripts) for access in (assignment.target, *accesses(assignment.value))}
+    return {
+        name: Format((LevelKind.DENSE,) * min(order, 1) + (LevelKind.COMPRESSED,) * (order - 1)) for name, order in orders.items()
+    }
+
+
+def _check_ranges(ranges: Ranges | None, assignment: Assignment) -> None:
+    known = {name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}
+    for name, bounds in (ranges or {}).items():
+        if name not in known:
+            raise ExpressionError(f"range given for {name}, which the expression does not have; its indices are {', '.join(sorted(known))}")
+        least, largest = bounds
+        if not 0 <= least <= largest:
+            raise ExpressionError(f"the range of {name} is {least} to {largest}; give the least extent first, not below 0")
+
+
+def explain(
+    expression: str,
+    formats: Mapping[str, Format | str | None] | None = None,
+    ranges: Ranges | None = None,
+    preset: str | None = None,
+    schedule: str | Program | None = None,
+    limit: int | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Return what ``tune-kernel explain --json`` prints.
+
+    Args:
+        expression, formats, ranges, preset: as for ``explore``.
+        schedule: a program, as concrete index notation with or without protocols, to be judged too.
+        limit: list at most so many schedules of the frontier, one of every cost first; None: all.
+        options: further arguments of ``explore``.
+
+    Returns:
+        ``expression``, ``stages``, ``frontier`` (each ``loop_nest``, ``time``, ``memory``, ``task_set``), and, if a schedule
+        is given, ``schedule`` (``loop_nest``: with the cost of every line; ``verdict``: who beats it and why).
+    """
+    found = explore(expression, formats, ranges, preset, **options)
+    shown = found.frontier if limit is None else _spread(found, limit)
+    answer: dict[str, Any] = {
+        "expression": expression,
+        "stages": found.stages,
+        "frontier": [
+            {"loop_nest": one.loop_nest, "time": one.time, "memory": one.memory, "task_set": one.task_set} for one in shown
+        ],
+    }
+    if schedule is not None:
+        answer["schedule"] = {"loop_nest": found.annotated(schedule), "verdict": found.why(schedule)}
+    return answer
+
+
+def _spread(found: Exploration, limit: int) -> list[FrontierSchedule]:
+    """Return some schedules of the frontier: the first of every cost, then the others in order."""
+    firsts, place = [], 0
+    for one in found.classes:
+        firsts.append(place)
+        place += one.count
+    others = (number for number in range(place) if number not in set(firsts))
+    return [found.frontier[number] for number in islice((*firsts, *islice(others, limit)), limit)]
