@@ -1,0 +1,48 @@
+"""Quotients where not everything is stored (DESIGN 4.5: IEEE meaning over the full index space).
+
+What is not stored is zero. 0 / x is skipped, so a quotient has the pattern of its numerator; but 0 / 0 is NaN, so it is also an
+entry wherever the denominator is not stored. That a stored denominator may itself be zero below a numerator that is not stored
+is looked at only where this costs nothing: in dense results whose every component is one quotient.
+"""
+
+from __future__ import annotations
+
+from ..concrete.nodes import Assign
+from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg, accesses, indices
+from .context import Context
+from .scope import Scope
+
+
+def skips(context: Context, scope: Scope, statement: Assign, denominator: Expr) -> bool:
+    """Return whether a quotient in an assignment may be skipped wherever its numerator is not stored, from here on inwards."""
+    if not accesses(denominator):
+        return denominator != Literal(0)
+    return not _is_complete(context, statement) and _stored(context, scope, denominator)
+
+
+def _is_complete(context: Context, statement: Assign) -> bool:
+    """Whether an assignment visits each component of a dense result once, so that visiting all of them costs nothing more."""
+    dense = context.assembly is None and context.shares is None and statement.target.tensor == context.result.tensor
+    return dense and set(indices(statement.value)) <= set(statement.target.indices)
+
+
+def _stored(context: Context, scope: Scope, value: Expr) -> bool:
+    """Whether a value is stored at all coordinates that are not known yet."""
+    match value:
+        case Access():
+            return value not in scope.absent and _is_resolved(context, scope, value)
+        case Add(operands):
+            return any(_stored(context, scope, operand) for operand in operands)
+        case Mul(operands):
+            return all(_stored(context, scope, operand) for operand in operands)
+        case Neg(operand) | Div(operand, _):
+            return _stored(context, scope, operand)
+        case _:
+            return True
+
+
+def _is_resolved(context: Context, scope: Scope, access: Access) -> bool:
+    if access.tensor in context.workspaces and access.tensor not in context.stored:
+        return True
+    levels = context.storage(access).levels[scope.place(access).depth :]
+    return not any(level.steps for level in levels)
