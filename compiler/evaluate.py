@@ -15,7 +15,7 @@ from .errors import DataError, ExpressionError, ShapeError
 from .format import Format, dense_format, parse_format
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
-from .pipeline import CompiledExpression, checked_extents, compile_kernel, constant_extents
+from .pipeline import CompiledExpression, checked_dtype, checked_extents, checked_semiring, compile_kernel, constant_extents
 from .schedule.schedule import Schedule
 from .storage.construct import tensor
 from .storage.tensor import Tensor
@@ -92,13 +92,13 @@ def evaluate(
     names = _operand_names(expression)
     ready = {name: _ready(name, data) for name, data in _checked(expression, names, operands).items()}
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
-    kind = None if dtype is None else np.dtype(dtype)
+    kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
     decided = _schedule(schedule, choose, request, ready, target, threads)
-    kept = decided, kind, target, convert, semiring
+    kept = decided, kind, target, convert, pair
     compiled = request.kernels.get(kept)
     if compiled is None:
-        compiled = compile_kernel(expression, request.formats, request.constants, decided, kind, target, semiring=semiring, convert=convert)
+        compiled = compile_kernel(expression, request.formats, request.constants, decided, kind, target, semiring=pair, convert=convert)
         request.kernels[kept] = compiled
     return compiled.bind_operands(ready, threads, None, given).once()
 

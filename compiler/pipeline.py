@@ -257,9 +257,19 @@ def compile_kernel(
     pair = checked_semiring(semiring)
     check_semiring(assignment.value, pair[0], assignment)
     known = formats_of(assignment, formats or {})
-    kind = None if dtype is None else np.dtype(_supported(dtype, None))
+    kind = checked_dtype(dtype)
     constants = checked_extents(assignment, extents or {})
     return CompiledExpression(assignment, known, constants, Schedule(schedule or ()), kind, pair, convert)
+
+
+def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
+    """Return the dtype to compute with; DataError where kernels have no such type."""
+    if dtype is None:
+        return None
+    try:
+        return np.dtype(_supported(np.dtype(dtype), None))
+    except TypeError:
+        raise DataError(f"dtype {dtype!r} is none that NumPy knows; kernels take {', '.join(TYPES)}") from None
 
 
 def checked_semiring(semiring: tuple[str, str] | None) -> tuple[str, str]:
@@ -282,6 +292,8 @@ def checked_semiring(semiring: tuple[str, str] | None) -> tuple[str, str]:
 
 def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[str, int]:
     """Return the extents as integers; ExpressionError for an index that the expression does not have."""
+    if not isinstance(extents, Mapping):
+        raise ExpressionError(f"extents are given by index, such as {{'k': 32}}, not as {type(extents).__name__}")
     known = {name for node in (assignment.target, *walk(assignment.value)) for name in getattr(node, "indices", ())}
     for name, extent in extents.items():
         if name not in known:
