@@ -24,7 +24,7 @@ SPARSE_ADD = ("Z(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "Z": "csr"})
 SDDMM = ("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", {"B": "csr", "Z": "csr"})
 MTTKRP = ("M(i,r) = B(i,j,k) * C(j,r) * D(k,r)", {"B": "csf"})
 TTV = ("T(i,j) = B(i,j,k) * c(k)", {"B": "csf", "T": "dcsr"})
-SQUARE = ("y(i) = A(i,j) * A(j,i)", {})
+SQUARE = ("y(i) = A(i,j) * A(j,i)", {"A": "csr"})
 DENSE = ("Z(i,j) = B(i,k) * C(k,j)", {})
 BROADCAST = ("y(i) = b(i) + A(i,j) * x(j)", {"A": "csr"})
 SCALED = ("Z(i,j) = A(i,j) * 2", {"A": "csr", "Z": "csc"})
@@ -183,7 +183,7 @@ CASES = [
     Case(Rule.POS_VISITS_ALL, ADD, "pos(j, p, A); coord(p, c)", "pos(j, p, A)", 1, "A(i,j) + B(i,j) is not zero elsewhere"),
     Case(
         Rule.POS_VISITS_ALL,
-        ("Z(i,j) = (A(i,j) + B(i,j)) * C(i,j)", {"C": "csr"}),
+        ("Z(i,j) = (A(i,j) + B(i,j)) * C(i,j)", {"A": "csr", "C": "csr"}),
         "pos(j, p, C)",
         "pos(j, p, A)",
         1,
