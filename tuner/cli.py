@@ -108,7 +108,9 @@ def _usage_message(error: click.UsageError) -> str:
 
 
 def _how_to_go_on(interruption: BaseException) -> str:
-    return "".join(f"; {note}" for note in getattr(interruption, "__notes__", ()))
+    """Return what a command noted on the interruption, which click has wrapped."""
+    notes = getattr(interruption.__cause__ or interruption, "__notes__", ())
+    return "".join(f"; {note}" for note in notes)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:

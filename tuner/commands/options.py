@@ -23,7 +23,7 @@ class Pair(click.ParamType):
             return value
         name, separator, rest = str(value).partition("=")
         if not separator or not name.strip() or not rest.strip():
-            self.fail(f"{value!r} is not of the form {self.name}, such as {self._example}", param, ctx)
+            self.fail(f"{value!r} is not of the form {self.name.upper()}, such as {self._example}", param, ctx)
         return name.strip(), rest.strip()
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:

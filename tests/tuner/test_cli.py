@@ -1,0 +1,442 @@
+"""The command line: keys of the JSON objects, exit statuses, one line for every mistake, interruption and resumption."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.tuner.cli import COMMANDS, run
+from sparsetune.tuner.database import open_database
+
+needs_compiler = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
+PROGRAM = [sys.executable, "-c", "from sparsetune.tuner.cli import main; main()"]
+SPMV = "y(i) = A(i,j) * x(j)"
+RANDOM = "A=random:uniform:300x200:nnz=2000"
+
+
+@pytest.fixture(autouse=True)
+def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SPARSETUNE_DATABASE", str(tmp_path / "s.sqlite"))
+    return tmp_path / "s.sqlite"
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]):
+    """Run a command line; return status, standard output and standard error."""
+
+    def run_it(*arguments: str) -> tuple[int, str, str]:
+        status = run(arguments)
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return run_it
+
+
+def call_json(call, *arguments: str) -> dict:
+    status, out, _ = call(*arguments, "--json")
+    assert status == 0
+    return json.loads(out)
+
+
+# Help
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "db export", "db import", "db stats", "db check", "data list", "data get"])
+def test_help_begins_with_examples(call, command: str) -> None:
+    status, out, err = call(*command.split(), "--help")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("Usage: tune-kernel")
+    assert lines[2] == "Examples:"
+    assert lines[3].strip().startswith("tune-kernel")
+
+
+def test_examples_parse() -> None:
+    """Every option that an example uses exists."""
+    import shlex
+    from importlib import import_module
+
+    for name in COMMANDS:
+        command = import_module(f"sparsetune.tuner.commands.{name}").command
+        for line, _ in command.examples:
+            words = shlex.split(line)[2:]
+            used, options = command, {"--help"}
+            if hasattr(command, "commands"):
+                used = command.commands[words[0]]
+            options |= {option for parameter in used.params for option in parameter.opts}
+            assert {word for word in words if word.startswith("-") and word != "-"} <= options, line
+
+
+# Results
+
+
+@needs_compiler
+def test_tune_prints_the_keys_of_the_contract(call, own_database: Path) -> None:
+    found = call_json(call, "tune", SPMV, "-i", RANDOM, "--trials", "3", "--threads", "1")
+    assert list(found) == [
+        "expression", "machine", "target", "threads", "stages", "trials", "failed_trials", "default_time", "best_time", "speedup",
+        "best_schedule", "database",
+    ]  # fmt: skip
+    assert (found["expression"], found["target"], found["threads"]) == (SPMV, "cpu", 1)
+    assert found["trials"] == 3
+    assert found["speedup"] == pytest.approx(found["default_time"] / found["best_time"])
+    assert str(own_database) in found["database"]
+    assert all(set(stage) == {"stage", "kept", "seconds"} for stage in found["stages"])
+
+
+@needs_compiler
+def test_tune_then_lookup_then_run(call, tmp_path: Path) -> None:
+    call_json(call, "tune", SPMV, "-i", RANDOM, "--trials", "2", "--threads", "1")
+    exact = call_json(call, "lookup", SPMV, "-i", RANDOM, "--threads", "1")
+    assert list(exact) == ["origin", "schedule", "time", "distance"]
+    assert (exact["origin"], exact["distance"]) == ("exact", 0.0)
+    similar = call_json(call, "lookup", SPMV, "-i", "A=random:uniform:310x200:nnz=2100", "--threads", "1")
+    assert similar["origin"] == "similar"
+    found = call_json(call, "run", SPMV, "-i", RANDOM, "--threads", "1", "-o", str(tmp_path / "y.npy"))
+    assert list(found) == ["seconds", "schedule", "origin", "result"]
+    assert list(found["result"]) == ["shape", "nnz", "format", "checksum"]
+    assert found["origin"] == "exact"
+    assert found["result"]["checksum"] == pytest.approx(np.load(tmp_path / "y.npy").sum())
+
+
+@needs_compiler
+def test_run_agrees_with_numpy(call, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", matrix := np.arange(12.0).reshape(3, 4))
+    np.save(tmp_path / "x.npy", vector := np.array([1.0, -1, 2, 0.5]))
+    given = ("-i", f"A={tmp_path}/a.npy", "-i", f"x={tmp_path}/x.npy")
+    for schedule in ("auto", "default", "parallelize(i, cpu_thread, no_races)"):
+        found = call_json(call, "run", SPMV, *given, "--format", "A=csr", "--schedule", schedule)
+        assert found["result"]["checksum"] == pytest.approx((matrix @ vector).sum())
+        assert found["result"]["shape"] == [3]
+
+
+@needs_compiler
+def test_run_writes_sparse_results(call, tmp_path: Path) -> None:
+    for ending in ("mtx", "tns", "npz"):
+        output = tmp_path / f"c.{ending}"
+        found = call_json(call, "run", "C(i,j) = A(i,j) + A(i,j)", "-i", RANDOM, "--output-format", "csr", "-o", str(output))
+        assert output.exists()
+        again = call_json(call, "run", "s = C(i,j)", "-i", f"C={output}")
+        assert again["result"]["checksum"] == pytest.approx(found["result"]["checksum"])
+    assert found["result"]["format"] == "dense, compressed"
+
+
+@needs_compiler
+def test_random_operands_are_the_same_every_time(call) -> None:
+    first, second, other = (
+        call_json(call, "run", SPMV, "--dim", "i=5", "--dim", "j=4", "--seed", seed)["result"]["checksum"] for seed in ("1", "1", "2")
+    )
+    assert first == second != other
+
+
+def test_code(call) -> None:
+    status, out, _ = call("code", SPMV, "--format", "A=csr")
+    assert status == 0
+    assert "for (" in out
+    assert "A2_pos" in out
+    parallel = call("code", SPMV, "--format", "A=csr", "--schedule", "parallelize(i, cpu_thread, no_races)")[1]
+    assert "#pragma omp" in parallel
+
+
+def test_explain(call) -> None:
+    found = call_json(call, "explain", SPMV, "--format", "A=csr")
+    assert list(found) == ["expression", "stages", "frontier"]
+    assert found["frontier"]
+    assert all(set(item) == {"loop_nest", "time", "memory", "task_set"} for item in found["frontier"])
+
+
+def test_data(call) -> None:
+    names = [item["name"] for item in call_json(call, "data", "list")["items"]]
+    assert "HB/494_bus" in names
+    (item,) = call_json(call, "data", "info", "random:uniform:20x30:nnz=50")["items"]
+    assert item["shape"] == [20, 30]
+
+
+def test_db(call, tmp_path: Path) -> None:
+    found = call_json(call, "db", "stats")
+    assert list(found) == ["records", "kernels", "machines", "path", "ok"]
+    assert found["ok"]
+    assert call_json(call, "db", "check")["ok"]
+
+
+@needs_compiler
+def test_db_export_and_import(call, tmp_path: Path) -> None:
+    call_json(call, "tune", SPMV, "-i", RANDOM, "--trials", "2", "--threads", "1")
+    before = call_json(call, "db", "stats")["records"]
+    assert before >= 2
+    assert call("db", "export", str(tmp_path / "r.jsonl"))[0] == 0
+    other = str(tmp_path / "other.sqlite")
+    assert call("db", "import", str(tmp_path / "r.jsonl"), "--db", other)[0] == 0
+    assert call_json(call, "db", "stats", "--db", other)["records"] == before
+    assert call("db", "export", str(tmp_path / "t4.json"), "--as", "t4")[0] == 0
+    assert json.loads((tmp_path / "t4.json").read_text())["schema_version"] == "1.0.0"
+    assert (tmp_path / "t4.metadata.json").exists()
+    assert call("db", "export", str(tmp_path / "caches"), "--as", "kernel-tuner")[0] == 0
+    (cache,) = (tmp_path / "caches").iterdir()
+    assert json.loads(cache.read_text())["kernel_name"] == "T0(i0) = T1(i0,i1) * T2(i1)"
+    status, out, _ = call("db", "export", "-")
+    assert status == 0
+    assert all(json.loads(line)["schema"] == 1 for line in out.splitlines())
+
+
+def test_doctor(call) -> None:
+    status, out, _ = call("doctor", "--json")
+    found = json.loads(out)
+    assert list(found) == ["ok", "checks"]
+    assert status == (0 if found["ok"] else 3)
+    assert {"C compiler", "threads", "database"} <= {check["name"] for check in found["checks"]}
+
+
+SUITE = """
+[suite]
+trials = 2
+search = "quick"
+threads = {threads}
+[[kernel]]
+name = "spmv"
+expression = "y(i) = A(i,j) * x(j)"
+operand = "A"
+order = 2
+[[kernel]]
+name = "spmm"
+expression = "Y(i,k) = A(i,j) * X(j,k)"
+operand = "A"
+order = 2
+dims = {{ k = [4, 8] }}
+[[input]]
+name = "small"
+source = "random:uniform:200x100:nnz=800"
+order = 2
+"""
+
+
+def suite_file(tmp_path: Path, threads: str = "[1]", more: str = "") -> str:
+    (tmp_path / "mine.toml").write_text(SUITE.format(threads=threads) + more)
+    return str(tmp_path / "mine.toml")
+
+
+@needs_compiler
+def test_suite(call, tmp_path: Path) -> None:
+    found = call_json(call, "suite", suite_file(tmp_path))
+    assert list(found) == ["suite", "items", "failed"]
+    assert (found["suite"], found["failed"]) == ("mine", 0)
+    assert [item["kernel"] for item in found["items"]] == ["spmv", "spmm k=4", "spmm k=8"]
+    keys = {"kernel", "input", "status", "default_time", "best_time", "speedup", "best_schedule"}
+    assert all(set(item) == keys and item["status"] == "ok" for item in found["items"])
+    records = call_json(call, "db", "stats")["records"]
+    again = call_json(call, "suite", suite_file(tmp_path), "--resume")
+    assert again["items"] == found["items"]
+    assert call_json(call, "db", "stats")["records"] == records
+
+
+@needs_compiler
+def test_suite_goes_on_after_an_item_that_fails(call, tmp_path: Path) -> None:
+    more = '[[input]]\nname = "gone"\nsource = "gone.mtx"\norder = 2\n'
+    status, out, _ = call("suite", suite_file(tmp_path, more=more), "--json")
+    found = json.loads(out)
+    assert status == 1
+    assert found["failed"] == 3
+    assert all("gone.mtx" in item["status"] for item in found["items"] if item["input"] == "gone")
+    assert all(item["status"] == "ok" for item in found["items"] if item["input"] == "small")
+
+
+@needs_compiler
+def test_bench(call, tmp_path: Path) -> None:
+    found = call_json(call, "bench", suite_file(tmp_path), "--against", "scipy")
+    assert [item["threads"] for item in found["items"]] == [1, 1, 1]
+    for item in found["items"]:
+        assert list(item) == ["kernel", "input", "threads", "times", "best_peer", "ratio"]
+        assert {"sparsetune", "sparsetune default", "scipy"} <= set(item["times"])
+        assert item["best_peer"] == "scipy"
+        assert item["ratio"] > 0
+
+
+@needs_compiler
+def test_nightly(call, tmp_path: Path) -> None:
+    suite, baseline, page = suite_file(tmp_path), tmp_path / "base.json", tmp_path / "night.html"
+    first = call_json(call, "nightly", suite, "--baseline", str(baseline))
+    assert list(first) == ["regressions", "improvements", "items", "ok"]
+    assert first["ok"]
+    assert {item["verdict"] for item in first["items"]} == {"new"}
+    content = json.loads(baseline.read_text())
+    for entry in content["entries"]:
+        entry["seconds"], entry["ratios"] = 1.0, [1e-9 * ratio for ratio in entry["ratios"]]
+    baseline.write_text(json.dumps(content))
+    status, out, _ = call("nightly", suite, "--baseline", str(baseline), "--report", str(page), "--json")
+    assert status == 1
+    assert len(json.loads(out)["regressions"]) == 3
+    assert "<svg" in page.read_text()
+
+
+@needs_compiler
+def test_report(call, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.html"
+    assert call("report", "-o", str(empty))[0] == 0
+    assert "No campaign" in empty.read_text()
+    call_json(call, "tune", SPMV, "-i", RANDOM, "--trials", "2", "--threads", "1")
+    page = tmp_path / "page.html"
+    assert call("report", "-o", str(page))[0] == 0
+    text = page.read_text()
+    assert "T0(i0) = T1(i0,i1) * T2(i1)" in text
+    assert text.count("<svg") == text.count("</svg>") >= 2
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["frobnicate"], "no such command 'frobnicate'"),
+        (["tune"], "missing argument 'EXPR'"),
+        (["tune", SPMV, "--frob"], "no such option"),
+        (["tune", "y(i) = A(i,j"], "column"),
+        (["tune", "y(i) ="], "column"),
+        (["tune", SPMV, "-i", "A"], "not of the form NAME=FILE"),
+        (["tune", SPMV, "-i", RANDOM, "-i", RANDOM], "'A' is given twice"),
+        (["tune", SPMV, "-i", "B=random:uniform:3x3:nnz=2"], "no operand 'B'"),
+        (["tune", SPMV, "-i", "A=nowhere.mtx"], "nowhere.mtx"),
+        (["tune", SPMV, "-i", "A=random:frob:3x3:nnz=2"], "no kind 'frob'"),
+        (["tune", SPMV, "-i", "A=random:uniform:3x3x3:nnz=2"], "2 subscripts"),
+        (["tune", SPMV, "--dim", "i=3"], "add --dim j=N"),
+        (["tune", SPMV, "--dim", "i=3", "--dim", "j=0"], "an extent is a whole number"),
+        (["tune", SPMV, "-i", RANDOM, "--dim", "j=7"], "index j has extent 200 by mode 1 of A, but 7"),
+        (["tune", SPMV, "-i", RANDOM, "--dim", "q=7"], "no index 'q'"),
+        (["tune", SPMV, "-i", RANDOM, "--format", "A=frob"], "unknown format 'frob'"),
+        (["tune", SPMV, "-i", RANDOM, "--format", "Q=csr"], "no tensor 'Q'"),
+        (["tune", SPMV, "-i", RANDOM, "--output-format", "frob"], "frob"),
+        (["tune", SPMV, "-i", RANDOM, "--trials", "0"], "--trials"),
+        (["tune", SPMV, "-i", RANDOM, "--time-budget", "-3"], "not a positive number of seconds"),
+        (["tune", SPMV, "-i", RANDOM, "--threads", "0"], "--threads"),
+        (["tune", SPMV, "-i", RANDOM, "--target", "tpu"], "--target"),
+        (["tune", SPMV, "-i", RANDOM, "--db", "mysql://host/x"], "mysql:// is no kind of database"),
+        (["lookup", SPMV, "-i", RANDOM, "--db", __file__], "is not a database"),
+        (["run", SPMV, "-i", RANDOM, "--schedule", "frob(i)"], "directive 1"),
+        (["run", SPMV, "-i", RANDOM, "--schedule", "split(q, a, b, 4)"], "directive 1"),
+        (["run", SPMV, "-i", RANDOM, "-o", "y.txt"], "written as .mtx"),
+        (["run", SPMV, "-i", RANDOM, "-o", "/no/such/folder/y.npy"], "there is no folder"),
+        (["code", SPMV, "--schedule", "reorder(i, q)"], "directive 1"),
+        (["explain", SPMV, "--range", "i=5:1"], "from its lower to its higher"),
+        (["suite", "quik"], "did you mean 'quick'?"),
+        (["suite", "search"], "unknown suite 'search'"),
+        (["bench", "quick", "--against", "frob"], "unknown peer 'frob'"),
+        (["nightly", "quick"], "--baseline"),
+        (["db", "import", "/nowhere.jsonl"], "does not exist"),
+        (["db", "stats", "--db", "/nowhere/x.sqlite"], "there is no database"),
+        (["data", "info", "frob"], "no file and no name of the catalogue"),
+        (["report"], "--output"),
+    ],
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
+)
+def test_mistakes_end_in_one_line(call, arguments: list[str], message: str) -> None:
+    status, out, err = call(*arguments)
+    assert status == 2
+    assert out == ""
+    first = err.splitlines()[0]
+    assert first.startswith("tune-kernel: error: ")
+    assert message in first
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('[suite]\ntrails = 3\n', "unknown key 'trails' (did you mean 'trials'?)"),
+        ('[suite]\ntrials = "many"\n', "trials is 'many'; a whole number from 1 on is expected"),
+        ('[suite]\nsearch = "quik"\n', "unknown search settings 'quik' (did you mean 'quick'?)"),
+        ("[suite\n", "is not TOML"),
+        ("[suite]\n", "at least one [[kernel]]"),
+        ('[suite]\n[[kernel]]\nname = "a"\n', "the key 'expression' is missing"),
+        (
+            '[suite]\n[[kernel]]\nname = "a"\nexpression = "y = x"\noperand = "x"\norder = 1\ninputs = ["b"]\n'
+            '[[input]]\nname="c"\nsource="d"\norder=1\n',
+            "unknown input 'b'",
+        ),
+    ],
+)  # fmt: skip
+def test_mistakes_in_suites_name_file_and_key(call, tmp_path: Path, change: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(change)
+    status, _, err = call("suite", str(path))
+    assert status == 2
+    assert message in err.splitlines()[0]
+
+
+def test_newer_database(call, own_database: Path) -> None:
+    open_database(own_database).close()
+    with sqlite3.connect(own_database) as raw:
+        raw.execute("UPDATE st_meta SET value = '99'")
+    for arguments in (["db", "stats"], ["lookup", SPMV, "-i", RANDOM], ["tune", SPMV, "-i", RANDOM]):
+        status, _, err = call(*arguments)
+        assert status == 2
+        assert "version 99" in err.splitlines()[-1]
+
+
+def test_truncated_and_lying_files(call, tmp_path: Path) -> None:
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    for name, text in {"short": "3 3 2\n1 1 1.0\n", "range": "3 3 1\n4 1 1.0\n", "head": "3 3\n"}.items():
+        (tmp_path / f"{name}.mtx").write_text(head + text)
+        status, _, err = call("run", SPMV, "-i", f"A={tmp_path}/{name}.mtx")
+        assert status == 2
+        assert f"{name}.mtx" in err.splitlines()[0]
+
+
+def test_no_compiler_names_the_package(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": str(tmp_path), "SPARSETUNE_CC": ""}
+    for arguments in (["tune", SPMV, "-i", RANDOM], ["suite", "quick"], ["run", SPMV, "-i", RANDOM], ["doctor"]):
+        shown = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, env=environment, check=False)
+        assert shown.returncode == 3
+        assert "apt install gcc" in (shown.stdout + shown.stderr).splitlines()[0]
+
+
+@needs_compiler
+def test_closed_pipe_is_no_error() -> None:
+    line = f'"{PROGRAM[0]}" -c "{PROGRAM[2]}" data list | head -1'
+    shown = subprocess.run(line, shell=True, capture_output=True, text=True, check=True)
+    assert shown.stderr == ""
+
+
+# Interruption
+
+
+@needs_compiler
+def test_interruption_keeps_trials_and_the_same_command_goes_on(own_database: Path) -> None:
+    arguments = ["tune", SPMV, "-i", "A=random:uniform:20000x20000:nnz=1e6", "--trials", "500", "--threads", "1"]
+    tuning = subprocess.Popen([*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    count = 0
+    while count < 3:
+        assert time.monotonic() < deadline
+        assert tuning.poll() is None
+        time.sleep(0.05)
+        if own_database.exists():
+            with open_database(own_database, read_only=True) as store:
+                count = store.stats()["records"]
+    start = time.monotonic()
+    tuning.send_signal(signal.SIGINT)
+    out, err = tuning.communicate(timeout=30)
+    assert time.monotonic() - start < 2
+    assert tuning.returncode == 130
+    assert out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith("tune-kernel: error: interrupted")
+    assert "run the same command again to go on" in last
+    assert "Traceback" not in err
+    with open_database(own_database) as store:
+        kept = store.stats()["records"]
+        assert kept >= count
+        assert store.check() == []
+    arguments[arguments.index("500")] = str(kept + 1)
+    shown = subprocess.run([*PROGRAM, *arguments, "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(shown.stdout)["trials"] == kept + 1
+    with open_database(own_database) as store:
+        assert sum(record.role != "final" for record in store.measurements()) == kept + 1
