@@ -143,8 +143,8 @@ def _expression(expr: Expr, above: int) -> str:
     match expr:
         case Var(name):
             return name
-        case Const(value):
-            return str(value)
+        case Const(value, kind):
+            return str(float(value) if kind.is_float else value)
         case ArrayRef(array):
             return array
         case Load(array, index, kind):
