@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -28,7 +29,6 @@ import numpy as np
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
-from ..compiler.storage.tensor import Tensor
 from .database import Database, default_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .features import distance
@@ -47,6 +47,7 @@ NEIGHBOURS = 5
 """Known inputs that are asked, the nearest ones."""
 
 _REMEMBERED = 1024
+_SERVER_SECONDS = 30.0  # for which what a server said is taken to hold
 
 
 @dataclass(frozen=True)
@@ -182,12 +183,27 @@ def _measured_gain(store: Database, decision: Decision, schedule: str) -> float 
 
 
 def _without_evidence(problem: Problem) -> Match:
-    schedule = model_choice(problem)
+    schedule = _model_choice(problem)
     return Match(Schedule(), "default") if schedule is None else Match(schedule, "model")
 
 
+def _model_choice(problem: Problem) -> Schedule | None:
+    """Return the model's choice; it takes milliseconds, so inputs of the same kernel and about the same sizes share one."""
+    key = (problem.workload.key, tuple((name, round(value)) for name, value in problem.input.features))
+    if key not in _modelled:
+        schedule = model_choice(problem)
+        _modelled[key] = None if schedule is None else problem.to_canonical(schedule)
+        while len(_modelled) > _REMEMBERED:
+            _modelled.popitem(last=False)
+    text = _modelled[key]
+    return None if text is None else usable(problem, text)
+
+
 class _Key:
-    """What a lookup depends on, cheap to compare: shapes of dense arrays, identity of everything else."""
+    """What a lookup depends on, cheap to compare: shapes of dense arrays; identity, shape and nonzeros of everything else.
+
+    An array of another library whose pattern was changed in place keeps its schedule: it may no longer be the best, but it is right.
+    """
 
     __slots__ = ("parts", "watched")
 
@@ -200,11 +216,12 @@ class _Key:
             elif isinstance(operand, (int, float, np.generic)):
                 parts.append((name, type(operand)))
             else:
-                parts.append((name, id(operand)))
+                parts.append((name, id(operand), getattr(operand, "shape", None), getattr(operand, "nnz", None)))
                 self.watched.append(operand)
         self.parts = tuple(parts)
 
 
+_modelled: OrderedDict[tuple[Any, ...], str | None] = OrderedDict()
 _memory: OrderedDict[tuple[Any, ...], tuple[Match, list[weakref.ref[Any]]]] = OrderedDict()
 
 
@@ -220,15 +237,16 @@ def _remembered(key: _Key) -> Match | None:
 
 
 def _remember(key: _Key, match: Match) -> None:
-    """Keep a match as long as its operands live; arrays of other libraries may change in place, so those are not kept."""
-    if key.parts[1][-1] is None and sqlite_path(key.parts[1][3]) is None:
-        return  # a server's records may change at any time
-    if all(type(operand) is Tensor for operand in key.watched):
+    """Keep a match as long as its operands live."""
+    try:
         _memory[key.parts] = (match, [weakref.ref(operand) for operand in key.watched])
-        while len(_memory) > _REMEMBERED:
-            _memory.popitem(last=False)
+    except TypeError:  # an operand, such as a list, that cannot be watched
+        return
+    while len(_memory) > _REMEMBERED:
+        _memory.popitem(last=False)
 
 
 def _stamp(url: str) -> object:
-    path = sqlite_path(url) if isinstance(url, str) else None
-    return None if path is None else file_stamp(os.path.expanduser(path))
+    """Return what changes when a file's records do; for a server, what changes now and then."""
+    path = sqlite_path(url)
+    return time.monotonic() // _SERVER_SECONDS if path is None else file_stamp(os.path.expanduser(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def measured(of: Problem, schedule: str, seconds: float) -> Measurement:
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(module, "model_choice", lambda problem: None)
+    monkeypatch.setattr(module, "_modelled", OrderedDict())
     return tmp_path / "s.sqlite"
 
 
@@ -198,6 +200,27 @@ def test_errors_come_through(database: Path, tmp_path: Path) -> None:
     (tmp_path / "no.sqlite").write_text("not a database" * 100)
     with pytest.raises(DatabaseError, match="is not a database"):
         lookup(EXPRESSION, operands(), database=tmp_path / "no.sqlite")
+
+
+def test_model_is_asked_once_for_inputs_of_about_the_same_size(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(module, "model_choice", lambda problem: asked.append(1))
+    for seed in range(3):
+        assert look(database, seed=seed).origin == "default"
+    assert len(asked) == 1
+    look(database, rows=1000)
+    assert len(asked) == 2
+
+
+def test_arrays_of_other_libraries_are_remembered_while_they_keep_their_shape(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = operands()["A"].to_scipy()
+    given = {"A": matrix, "x": np.ones(80)}
+    lookup(EXPRESSION, given, threads=2, database=database)
+    monkeypatch.setattr(module, "make_problem", None)
+    assert lookup(EXPRESSION, given, threads=2, database=database).origin == "default"
+    matrix.resize((50, 80))
+    with pytest.raises(TypeError):
+        lookup(EXPRESSION, given, threads=2, database=database)
 
 
 def test_choose_leaves_unknown_extents_to_the_caller(database: Path) -> None:
