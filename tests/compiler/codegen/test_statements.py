@@ -43,6 +43,7 @@ from sparsetune.compiler.loops.nodes import (
     Vector,
     While,
 )
+from sparsetune.compiler.loops.placement import place_large_arrays
 
 I, K, N = Var("i", I64), Var("k", I64), Var("n", I64)  # noqa: E741 the field's name for a row
 
@@ -298,6 +299,18 @@ def test_no_memory_ends_with_status_1_and_leaves_nothing(statements: list[Stmt],
         with pytest.raises(MemoryError):
             run_compiled(kernel, arrays, threads=4, compiler=compiler)
     assert used_memory() - before < 200_000  # 16 MB were allocated and freed
+
+
+def test_large_local_arrays_do_not_overflow_the_stack() -> None:
+    body = Block((
+        Allocate("w", F64, whole(4_000_000), "registers"),
+        Store("w", whole(3_999_999), Const(2.0, F64)),
+        Store("a", I, Load("w", whole(3_999_999), F64)),
+    ))  # fmt: skip
+    kernel = place_large_arrays(function([For(I, whole(0), whole(9), body, Parallel())], {"a": ("f64", True)}))
+    array = np.zeros(9)
+    run_both(kernel, [array], threads=4)
+    assert array.tolist() == [2.0] * 9
 
 
 def test_map_insert_must_be_checkable() -> None:
