@@ -116,6 +116,31 @@ def load_settings(name: str) -> Settings:
     return settings
 
 
+@dataclass(frozen=True)
+class MachineSettings:
+    """What pruning may assume of a machine.
+
+    Attributes:
+        workspace_share: of the last-level cache, that the workspaces of all threads together may take.
+    """
+
+    workspace_share: float
+
+
+def load_machine(processor: str) -> MachineSettings:
+    """Return the settings of ``configs/machines.toml`` for a processor.
+
+    Raises:
+        DataError: the file is not well-formed.
+    """
+    path = FOLDER / "machines.toml"
+    content = _parse(path)
+    table = Table({**content.get("default", {}), **content.get(processor, {})}, str(path))
+    found = MachineSettings(workspace_share=table.number("workspace_share"))
+    table.done()
+    return found
+
+
 def _kernel(table: Table) -> SuiteKernel:
     dims = table.table("dims", {})
     found = SuiteKernel(

@@ -15,12 +15,10 @@ from typing import Any, Generic, TypeVar
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.candidates import Candidate
 from ..compiler.schedule.schedule import Schedule
+from .config import load_machine
 from .model import problem_candidates, rank
 from .problem import Problem
 from .search.space import Parameter, Space, Template
-
-WORKSPACE_SHARE = 0.5
-"""Of the last-level cache, that the workspaces of all threads together may take."""
 
 Item = TypeVar("Item")
 
@@ -45,9 +43,10 @@ def run_stages(items: list[Item], stages: Sequence[Stage[Item]]) -> tuple[list[I
 
 def surviving_space(problem: Problem) -> tuple[Space, list[dict[str, Any]]]:
     """Return the space that is left to search, best first by the static model, and what each stage of pruning kept."""
+    room = _room(problem)
     stages: list[Stage[Candidate]] = [
         Stage("generated", lambda _: list(problem_candidates(problem))),
-        Stage("memory", lambda items: [item for item in items if _is_given(item) or _workspace_bytes(item, problem) <= _room(problem)]),
+        Stage("memory", lambda items: [item for item in items if _is_given(item) or _workspace_bytes(item, problem) <= room]),
         Stage("loop depth", lambda items: _undominated(items, problem)),
         Stage("ranked", lambda items: [ranked.candidate for ranked in rank(problem, items)]),
     ]
@@ -80,7 +79,8 @@ def _workspace_bytes(item: Candidate, problem: Problem) -> int:
 def _room(problem: Problem) -> float:
     """Return the bytes that workspaces may take; for a problem that is small itself, no less than its own size."""
     size = sum(operand.nbytes for operand in problem.operands.values())
-    return max(WORKSPACE_SHARE * this_machine().last_level_cache, float(size))
+    machine = this_machine()
+    return max(load_machine(machine.model).workspace_share * machine.last_level_cache, float(size))
 
 
 def _beats(left: Sequence[float], right: Sequence[float]) -> bool:

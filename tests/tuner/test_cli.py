@@ -440,3 +440,11 @@ def test_interruption_keeps_trials_and_the_same_command_goes_on(own_database: Pa
     assert json.loads(shown.stdout)["trials"] == kept + 1
     with open_database(own_database) as store:
         assert sum(record.role != "final" for record in store.measurements()) == kept + 1
+
+
+@needs_compiler
+def test_dry_run_measures_nothing(call, own_database: Path) -> None:
+    status, out, _ = call("tune", SPMV, "-i", RANDOM, "--dry-run")
+    assert status == 0
+    assert "(default)" in out
+    assert not own_database.exists()

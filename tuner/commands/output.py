@@ -104,7 +104,8 @@ def _bar() -> Bar:
     from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total} trials"))
-    return Bar(*columns, TimeElapsedColumn(), TextColumn("{task.fields[state]}"), console=Console(stderr=True), transient=True)
+    state, console = TextColumn("{task.fields[state]}"), Console(stderr=True)
+    return Bar(*columns, TimeElapsedColumn(), state, console=console, transient=True, refresh_per_second=4)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,12 @@ import click
 from ..database import open_database
 from ..measure.runner import Worker
 from ..operands import problem_of
+from ..problem import Problem
+from ..prune import surviving_space
 from ..session import TuningResult, make_budget, tune_problem
 from . import options
 from .help import ExampleCommand
-from .output import print_json, require_compiler, show_seconds, shown_progress, warn_if_busy
+from .output import print_json, print_table, require_compiler, show_seconds, shown_progress, warn_if_busy
 
 
 @click.command(
@@ -26,7 +28,8 @@ from .output import print_json, require_compiler, show_seconds, shown_progress, 
 )
 @options.together(
     options.expression, options.inputs, options.dims, options.formats, options.output_format, options.target, options.threads,
-    options.trials, options.time_budget, options.seed, options.database, options.as_json,
+    options.trials, options.time_budget, options.seed, options.database,
+    click.option("--dry-run", is_flag=True, help="Show the space that would be searched; measure nothing."), options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Find the fastest schedule of EXPR on these inputs, and remember it.
@@ -36,8 +39,11 @@ def command(**given: Any) -> None:
     require_compiler()
     problem = problem_of(given)
     budget = make_budget(given["trials"], given["time_budget"])
+    if given["dry_run"]:
+        _show_space(problem)
+        return
+    warn_if_busy()
     with open_database(given["database"]) as store, Worker(problem.threads) as worker, shown_progress("tune") as report:
-        warn_if_busy()
         try:
             result = tune_problem(problem, store, worker, budget, seed=given["seed"], report=report)
         except KeyboardInterrupt as interruption:
@@ -65,6 +71,14 @@ def as_json(result: TuningResult) -> dict[str, Any]:
         "best_schedule": str(result.best),
         "database": result.database,
     }
+
+
+def _show_space(problem: Problem) -> None:
+    space, stages = surviving_space(problem)
+    print_table([[str(stage["stage"]), str(stage["kept"]), show_seconds(stage["seconds"])] for stage in stages], ("stage", "kept", "time"))
+    print(f"\n{space.size} schedules of {len(space.templates)} templates, the most promising first:")
+    for template in space.templates:
+        print(f"{template.size:>6}  {template.text or '(default)'}")
 
 
 def _show(result: TuningResult) -> None:
