@@ -8,7 +8,7 @@ nested where statements whose order does not matter, so cuts of several workspac
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..notation.nodes import Access
 from .grammar import Alternative, subsets
@@ -53,6 +53,14 @@ class Scope:
     fresh: bool = False
     depth: int | None = None
     given: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Scopes are the keys of every table of the space: their hash is computed once.
+        object.__setattr__(self, "_hash", hash((self.statements, self.loops, self.fresh, self.depth, self.given)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class Nestings:
@@ -79,7 +87,10 @@ class Nestings:
         self.both_operators = both_operators
         self.workspace_modes = workspace_modes
         self.protocols = protocols
+        self._needs: dict[tuple[int, ...], frozenset[str]] = {}
         self._alternatives: dict[Scope, tuple[Alternative[Scope], ...]] = {}
+        self._stored: dict[int, tuple[Access, ...]] = {}
+        self._places: dict[tuple[int, str], list[tuple[int, int, tuple[str, ...]]]] = {}
         self._modes: dict[tuple[Scope, str], tuple[tuple[int, int, int], ...]] = {}
 
     def top(self, grouping: Grouping, depth: int | None = None) -> Scope:
@@ -87,7 +98,10 @@ class Nestings:
         return Scope(grouping.statements, self.ordered(self.needs(grouping.statements)), depth=depth)
 
     def needs(self, statements: tuple[int, ...]) -> frozenset[str]:
-        return frozenset().union(*(self.table[number].needs for number in statements))
+        known = self._needs.get(statements)
+        if known is None:
+            known = self._needs[statements] = frozenset().union(*(self.table[number].needs for number in statements))
+        return known
 
     def ordered(self, names: frozenset[str]) -> tuple[str, ...]:
         return tuple(name for name in self.table.loops if name in names)
@@ -136,20 +150,38 @@ class Nestings:
         return known
 
     def _chosen_modes(self, scope: Scope, name: str) -> Iterator[tuple[int, int, int]]:
-        given = dict(scope.given)
-        return (
-            (number, place, mode)
-            for number in scope.statements
-            for place, indices in enumerate(self.read_indices(number, given))
-            for mode, names in enumerate(indices)
-            if name in names and not any(other in scope.loops for other in names if other != name)
-        )
+        for number in scope.statements:
+            for place, mode, names in self._stored_modes(number, name):
+                if len(names) == 1 or not any(other in scope.loops for other in names if other != name):
+                    yield number, place, mode
+            for workspace, indices in scope.given:
+                if name in indices and workspace in self.table[number].workspaces:
+                    place = len(self.stored(number)) + self.table[number].workspaces.index(workspace)
+                    yield number, place, indices.index(name)
+
+    def stored(self, number: int) -> tuple[Access, ...]:
+        """Return the sparse operands that a statement reads, in written order."""
+        known = self._stored.get(number)
+        if known is None:
+            known = self._stored[number] = tuple(access for access in self.table[number].operands if access.tensor in self.sparse)
+        return known
+
+    def _stored_modes(self, number: int, name: str) -> list[tuple[int, int, tuple[str, ...]]]:
+        """Return (read, mode, indices of the mode) of the sparse operands' modes in which an index occurs."""
+        known = self._places.get((number, name))
+        if known is None:
+            modes = (
+                (place, mode, subscript.indices)
+                for place, access in enumerate(self.stored(number))
+                for mode, subscript in enumerate(access.subscripts)
+            )
+            known = self._places[number, name] = [entry for entry in modes if name in entry[2]]
+        return known
 
     def read_indices(self, number: int, given: Mapping[int, tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:
         """Yield, for each sparse operand of a statement and then each workspace, the indices of each of its modes."""
-        statement = self.table[number]
-        yield from (_modes(access) for access in statement.operands if access.tensor in self.sparse)
-        yield from (tuple((name,) for name in given.get(other, ())) for other in statement.workspaces)
+        yield from (tuple(subscript.indices for subscript in access.subscripts) for access in self.stored(number))
+        yield from (tuple((name,) for name in given.get(other, ())) for other in self.table[number].workspaces)
 
     def _consumers(self, statements: tuple[int, ...]) -> dict[int, int]:
         """Return which of some statements reads the workspace of which other."""
@@ -190,7 +222,3 @@ class Nestings:
         read = sorted({other for number in statements for other in self.table[number].workspaces}.difference(statements))
         loops = tuple(name for name in scope.loops if name in needed)
         return Scope(statements, loops, True, scope.depth, tuple((other, given[other]) for other in read))
-
-
-def _modes(access: Access) -> tuple[tuple[str, ...], ...]:
-    return tuple(subscript.indices for subscript in access.subscripts)

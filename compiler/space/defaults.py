@@ -1,0 +1,50 @@
+"""Protocols for a program that names none: what its formats and loops suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..concrete.nodes import Assign, Stmt, transform
+from ..format import Format, LevelKind
+from ..notation.nodes import Access, Expr, accesses
+from ..notation.nodes import transform as transform_expr
+
+_LOCATED = (LevelKind.DENSE, LevelKind.HASHED)
+
+
+def with_default_protocols(statement: Stmt, formats: Mapping[str, Format]) -> Stmt:
+    """Return a statement in which every read has protocols; those that it names stay.
+
+    A stored operand is located in dense and hashed levels and stepped through in others. A workspace is located where a
+    stored operand of the same assignment is stepped through, and stepped through where nothing else drives the loop.
+    """
+
+    def rule(node: Stmt) -> Stmt | None:
+        if not isinstance(node, Assign):
+            return None
+        stored = [access for access in accesses(node.value) if access.tensor in formats]
+        driven = {name for access in stored for name in _stepped(_with_stored(access, formats[access.tensor]))}
+        return Assign(node.target, node.operator, transform_expr(node.value, lambda value: _chosen(value, formats, driven)))
+
+    return transform(statement, rule)
+
+
+def _chosen(value: Expr, formats: Mapping[str, Format], driven: set[str]) -> Expr | None:
+    if not isinstance(value, Access) or value.protocols:
+        return None
+    if value.tensor in formats:
+        return _with_stored(value, formats[value.tensor])
+    return replace(value, protocols=tuple("locate" if set(subscript.indices) <= driven else "step" for subscript in value.subscripts))
+
+
+def _with_stored(access: Access, form: Format) -> Access:
+    if access.protocols:
+        return access
+    kinds = [form.levels[form.level_of(mode)] for mode in range(len(form))]
+    return replace(access, protocols=tuple("locate" if kind in _LOCATED else "step" for kind in kinds))
+
+
+def _stepped(access: Access) -> set[str]:
+    paired = zip(access.subscripts, access.protocols, strict=True)
+    return {name for subscript, protocol in paired if protocol == "step" for name in subscript.indices}

@@ -1,0 +1,124 @@
+"""The lowest costs in a space: every step keeps only what no other way to the same place beats.
+
+Costs and workspace states are monotone in the guards of the cases, so whatever a beaten start or part of a schedule leads
+to, the one that beats it leads to something at least as good: no undominated cost of the space is lost. Loops of a scope
+are opened set by set, and starts with the same open loops are compared; scopes that a cut leaves are solved on their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...compiler.space.nestings import Cut, Loop, Run, Scope
+from .steps import Case, Opened, Outcome, Situation, States, Steps
+
+
+class CheapestSearch:
+    """Finds the undominated outcomes of scopes."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self._known: dict[Situation, tuple[Outcome, ...]] = {}
+
+    def outcomes(self, situation: Situation) -> tuple[Outcome, ...]:
+        """Return the outcomes of a scope that no other beats."""
+        known = self._known.get(situation)
+        if known is None:
+            found = self._searched(situation) if situation.cases else [Outcome(0, ())]
+            known = self._known[situation] = self.undominated(found)
+        return known
+
+    def undominated(self, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+        kept: list[Outcome] = []
+        for outcome in dict.fromkeys(outcomes):
+            if not any(self._beats(other, outcome) for other in kept):
+                kept = [other for other in kept if not self._beats(outcome, other)]
+                kept.append(outcome)
+        return tuple(kept)
+
+    def _beats(self, one: Outcome, other: Outcome) -> bool:
+        return self.steps.tasks.within(one.tasks, other.tasks) and all(map(self.steps.predicates.implies, one.states, other.states))
+
+    def _searched(self, situation: Situation) -> list[Outcome]:
+        """Open loops until the scope is cut or run; ``starts`` are the ways that are not beaten so far."""
+        results: list[Outcome] = []
+        starts = [((), Opened(0, situation, tuple((place,) for place in range(len(situation.cases)))))]
+        while starts:
+            following: dict[Scope, list[tuple[tuple[str, ...], Opened]]] = {}
+            for names, start in starts:
+                results += [self.steps.around(situation, names, start, outcome) for outcome in self._ended(start.inner)]
+                for name, opened in self._opened(start.inner):
+                    self._enter(following.setdefault(opened.inner.scope, []), (*names, name), self._joined(start, opened))
+            starts = [start for group in following.values() for start in group]
+        return results
+
+    def _ended(self, situation: Situation) -> Iterator[Outcome]:
+        """Yield the outcomes of executing or cutting a scope at once."""
+        for option in self.steps.nestings.alternatives(situation.scope):
+            match option.label:
+                case Run(statement):
+                    yield self.steps.run(situation, statement)
+                case Cut():
+                    yield from self._cut(situation, option.parts)
+                case _:
+                    pass
+
+    def _opened(self, situation: Situation) -> Iterator[tuple[str, Opened]]:
+        """Yield every loop with every choice of protocols."""
+        for option in self.steps.nestings.alternatives(situation.scope):
+            if isinstance(option.label, Loop):
+                for choices in range(1 << option.bits):
+                    yield option.label.index, self.steps.opened(situation, option.label.index, option.parts[0], choices)
+
+    def _joined(self, start: Opened, opened: Opened) -> Opened:
+        leads = tuple(tuple(sorted({lead for place in places for lead in opened.leads[place]})) for places in start.leads)
+        return Opened(self.steps.tasks.reduced(start.tasks | opened.tasks), opened.inner, leads)
+
+    def _enter(self, group: list[tuple[tuple[str, ...], Opened]], names: tuple[str, ...], start: Opened) -> None:
+        """Add a start to those with the same loops open, unless one of them beats it; drop those that it beats."""
+        if any(self._leads_better(other, start) for _, other in group):
+            return
+        group[:] = [(known, other) for known, other in group if not self._leads_better(start, other)]
+        group.append((names, start))
+
+    def _leads_better(self, one: Opened, other: Opened) -> bool:
+        """Whether a start costs no more, and every case it leads to is covered by one that the other leads to."""
+        if not self.steps.tasks.within(one.tasks, other.tasks):
+            return False
+        for own, theirs in zip(one.leads, other.leads, strict=True):
+            covers = [other.inner.cases[place] for place in theirs]
+            if not all(any(self._narrower(one.inner.cases[place], cover) for cover in covers) for place in own):
+                return False
+        return True
+
+    def _narrower(self, case: Case, cover: Case) -> bool:
+        implies = self.steps.predicates.implies
+        return (
+            case.variation == cover.variation
+            and implies(case.guard, cover.guard)
+            and all(implies(state, wider) for (_, state), (_, wider) in zip(case.states, cover.states, strict=True))
+        )
+
+    def _cut(self, situation: Situation, parts: tuple[Scope, ...]) -> Iterator[Outcome]:
+        reached: list[tuple[int, tuple[Case, ...], States]] = [(0, situation.cases, ())]
+        for part in parts:
+            following: list[tuple[int, tuple[Case, ...], States]] = []
+            for tasks, cases, _ in reached:
+                inner, places = self.steps.part(cases, part, situation.bound)
+                for outcome in self.outcomes(inner):
+                    total = self.steps.tasks.reduced(tasks | outcome.tasks | self.steps.stored(part, outcome, situation.bound))
+                    self._reach(following, (total, *self.steps.after(cases, part, places, outcome, situation)))
+            reached = following
+        yield from (Outcome(tasks, states) for tasks, _, states in reached)
+
+    def _reach(self, reached: list[tuple[int, tuple[Case, ...], States]], new: tuple[int, tuple[Case, ...], States]) -> None:
+        if not any(self._goes_better(other, new) for other in reached):
+            reached[:] = [other for other in reached if not self._goes_better(new, other)]
+            reached.append(new)
+
+    def _goes_better(self, one: tuple[int, tuple[Case, ...], States], other: tuple[int, tuple[Case, ...], States]) -> bool:
+        return (
+            self.steps.tasks.within(one[0], other[0])
+            and all(map(self._narrower, one[1], other[1]))
+            and all(map(self.steps.predicates.implies, one[2], other[2]))
+        )

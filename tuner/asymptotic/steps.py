@@ -1,0 +1,188 @@
+"""Single steps of the abstract interpretation of a whole space: opening a loop, executing a statement, cutting a scope.
+
+Scopes of the schedule space (``compiler.space.nestings``) are interpreted as ``interpret`` does for one program. What a
+scope costs depends only on the open loops and on the cases in which it runs, whatever loop orders and protocols lead there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...compiler.space.groupings import workspace_number
+from ...compiler.space.nestings import Nestings, Scope
+from .algebra import Algebra
+from .interpret import entry_clauses
+from .predicates import Predicates
+from .tasks import TaskTable
+from .variations import Read, Variations
+
+States = tuple[int, ...]
+"""The predicates of the workspace that a scope fills, one for each case in which the scope runs; none for the result."""
+
+
+class Outcome(NamedTuple):
+    """A task set, and what the scope leaves behind."""
+
+    tasks: int
+    states: States
+
+
+class Case(NamedTuple):
+    """A case in which a scope runs: what is left of its statements, a guard, and (workspace, state) of what they read."""
+
+    variation: int
+    guard: int
+    states: tuple[tuple[int, int], ...] = ()
+
+
+class Situation(NamedTuple):
+    """A scope, the loops that are open around it, and the cases in which it runs."""
+
+    scope: Scope
+    bound: frozenset[str]
+    cases: tuple[Case, ...]
+
+
+class Opened(NamedTuple):
+    """One or more loops with chosen protocols: their cost, what comes inside, and which inner cases each case leads to."""
+
+    tasks: int
+    inner: Situation
+    leads: tuple[tuple[int, ...], ...]
+
+
+class Steps:
+    """The steps for one space and one cost model.
+
+    Args:
+        nestings: the loop nests.
+        tasks, predicates: tables of the expression.
+        algebra: operators and fill values.
+        exact: the workspace state model.
+        memory: whether what workspaces store is part of the cost.
+    """
+
+    def __init__(
+        self, nestings: Nestings, tasks: TaskTable, predicates: Predicates, algebra: Algebra, exact: bool = True, memory: bool = False
+    ) -> None:
+        self.nestings = nestings
+        self.table = nestings.table
+        self.tasks = tasks
+        self.predicates = predicates
+        self.exact = exact
+        self.memory = memory
+        self.variations = Variations(nestings, algebra)
+        self._entries: dict[tuple[Read, frozenset[str]], int] = {}
+
+    def start(self, top: Scope) -> Situation:
+        """Return the situation of a whole program."""
+        return Situation(top, frozenset(), (Case(self.variations.whole(top.statements), self.predicates.true),))
+
+    def run(self, situation: Situation, statement: int) -> Outcome:
+        """Execute a statement in all cases."""
+        tasks = 0
+        for case in situation.cases:
+            tasks |= self.tasks.tasks(situation.bound, case.guard)
+        states = () if self.table[statement].root else tuple(case.guard for case in situation.cases)
+        return Outcome(self.tasks.reduced(tasks), states)
+
+    def opened(self, situation: Situation, name: str, scope: Scope, choices: int) -> Opened:
+        """Interpret a loop around a scope; ``choices`` has a bit for every mode that is located instead of stepped."""
+        bound = situation.bound | {name}
+        modes = self.nestings.protocol_modes(situation.scope, name)
+        stepping = frozenset((number, place) for bit, (number, place, _) in enumerate(modes) if not choices >> bit & 1)
+        tasks = 0
+        inner: dict[Case, int] = {}
+        leads = []
+        for case in situation.cases:
+            stepped = self.variations.reads_of(case.variation) & stepping
+            entries = {read: self._entry(read, bound, case, situation.scope) for read in stepped}
+            guards = [self.predicates.conjunction(case.guard, entry) for entry in entries.values()] or [case.guard]
+            for guard in guards:
+                tasks |= self.tasks.tasks(bound, guard)
+            subcases = self._subcases(case, situation.scope, stepped, entries)
+            leads.append(tuple(inner.setdefault(sub, len(inner)) for sub in subcases))
+        return Opened(self.tasks.reduced(tasks), Situation(scope, bound, tuple(inner)), tuple(leads))
+
+    def _subcases(self, case: Case, scope: Scope, stepped: frozenset[Read], entries: dict[Read, int]) -> Iterator[Case]:
+        guards: dict[int, int] = {}
+        for variation, present in self.variations.rests(case.variation, scope.statements, stepped):
+            guard = case.guard
+            for read in present:
+                guard = self.predicates.conjunction(guard, entries[read])
+            guards[variation] = self.predicates.disjunction(guards.get(variation, self.predicates.false), guard)
+        for variation, guard in guards.items():
+            if guard != self.predicates.false:
+                yield Case(variation, guard, self._visible(case.states, variation))
+
+    def _visible(self, states: tuple[tuple[int, int], ...], variation: int) -> tuple[tuple[int, int], ...]:
+        if not states:
+            return states
+        read = self.variations.workspaces(variation)
+        return tuple(entry for entry in states if entry[0] in read)
+
+    def _entry(self, read: Read, bound: frozenset[str], case: Case, scope: Scope) -> int:
+        """Return the predicate that a read has an entry at the open loops' coordinates."""
+        access = self.variations.reads(read[0])[read[1]]
+        number = workspace_number(access)
+        if number is not None:
+            state = next(state for workspace, state in case.states if workspace == number)
+            return self.predicates.exists(state, frozenset(dict(scope.given)[number]) - bound)
+        key = (read, bound.intersection(access.indices))
+        known = self._entries.get(key)
+        if known is None:
+            known = self._entries[key] = self.predicates.of_clauses(entry_clauses(access, bound))
+        return known
+
+    def around(self, situation: Situation, names: tuple[str, ...], opened: Opened, inner: Outcome) -> Outcome:
+        """Return the outcome of a scope from that of what is inside loops over ``names``."""
+        tasks = self.tasks.reduced(opened.tasks | inner.tasks)
+        last = self.table[situation.scope.statements[-1]]
+        if last.root:
+            return Outcome(tasks, ())
+        hidden = frozenset(names) - last.carries
+        states = []
+        for places in opened.leads:
+            state = self.predicates.false
+            for place in places:
+                state = self.predicates.disjunction(state, inner.states[place])
+            states.append(self.predicates.exists(state, hidden))
+        return Outcome(tasks, tuple(states))
+
+    def part(self, cases: tuple[Case, ...], part: Scope, bound: frozenset[str]) -> tuple[Situation, tuple[int | None, ...]]:
+        """Return the situation of one part of a cut, and which of its cases each case is; None where the part does nothing."""
+        inner: dict[Case, int] = {}
+        places: list[int | None] = []
+        for case in cases:
+            variation = self.variations.part(case.variation, part.statements)
+            sub = Case(variation, case.guard, self._visible(case.states, variation))
+            places.append(inner.setdefault(sub, len(inner)) if variation else None)
+        return Situation(part, bound, tuple(inner)), tuple(places)
+
+    def stored(self, part: Scope, outcome: Outcome, bound: frozenset[str]) -> int:
+        """Return what the workspace that a part fills stores at one time, at most; nothing for scalars and the result."""
+        number = part.statements[-1]
+        indices = self.table[number].carries.intersection(part.loops)
+        if not self.memory or self.table[number].root or not indices:
+            return 0
+        tasks = 0
+        for state in outcome.states:
+            tasks |= self.tasks.tasks(indices, self.predicates.exists(state, bound), "memory")
+        return tasks
+
+    def after(
+        self, cases: tuple[Case, ...], part: Scope, places: tuple[int | None, ...], outcome: Outcome, situation: Situation
+    ) -> tuple[tuple[Case, ...], States]:
+        """Return the cases with the state of the workspace that a part filled, or, after the last part, the states alone."""
+        number = part.statements[-1]
+        if self.table[number].root:
+            return cases, ()
+        states = tuple(self.predicates.false if place is None else outcome.states[place] for place in places)
+        if number == situation.scope.statements[-1]:
+            return cases, states
+        if not self.exact:
+            states = tuple(self.predicates.exists(state, situation.bound) for state in states)
+        return tuple(
+            Case(case.variation, case.guard, (*case.states, (number, state))) for case, state in zip(cases, states, strict=True)
+        ), ()
