@@ -38,8 +38,8 @@ class Executable:
 
 def kernel_source(spec: KernelSpec) -> str:
     """Return the C source of a kernel for this machine's vectors."""
-    heading = f"{spec.expression}\n{spec.schedule}" if spec.schedule else spec.expression
-    return emit_c(spec.function, this_machine().vector_bytes, heading)
+    width = this_machine().vector_bytes
+    return emit_c(spec.function, width, f"{spec.expression}\n{spec.schedule}\n{width}-byte vectors")
 
 
 def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:

@@ -56,7 +56,7 @@ class _KernelPrinter:
 
     def source(self, heading: str) -> str:
         body = self._body()
-        head = [f"/* {line} */" for line in heading.splitlines() if line.strip()]
+        head = [f"/* {line.replace('*/', '* /')} */" for line in heading.splitlines() if line.strip()]
         head.append('#include "st_runtime.h"')
         head += [f'#include "{header}"' for header in sorted(self.expressions.headers - {"st_runtime.h"})]
         lines = [*head, "", *vector_definitions(self.expressions.vectors, self.expressions.lane_functions)]
