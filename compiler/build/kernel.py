@@ -159,7 +159,7 @@ class BoundKernel:
         self._function = kernel.executable.call
         self._assembled = kernel.assembled
         self._result, self._flat = self._make_result(out)
-        ffi, function = interface(), kernel.spec.function
+        ffi = interface()
         arrays, sizes = self.arguments()
         self._sizes = ffi.new("int64_t[]", sizes + [0] * len(self._assembled))
         self._kept = [ffi.NULL if array is None else ffi.from_buffer(array) for array in arrays]
