@@ -46,7 +46,7 @@ def run_checks(database: str | None) -> list[Check]:
     checks += [
         _folder("kernel cache", cache_folder, "SPARSETUNE_CACHE"),
         _folder("data folder", _data_folder, "SPARSETUNE_DATA"),
-        _folder("studies", lambda: studies_folder(database), "SPARSETUNE_DATABASE"),
+        _folder("studies", lambda: studies_folder(database) or Path(tempfile.gettempdir()), "SPARSETUNE_DATABASE"),
         _database(database),
     ]
     return sorted(checks, key=lambda check: check.ok or not check.required)

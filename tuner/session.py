@@ -14,7 +14,7 @@ from ..compiler.errors import TuningError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from .database import Database, open_database, studies_folder
-from .environment import code_version
+from .environment import code_version, require_target
 from .lookup import known_inputs, usable
 from .measure.finals import Verdict, play
 from .measure.runner import Runner, Worker
@@ -137,6 +137,7 @@ def tune_problem(
     report: Report = lambda progress: None,
 ) -> TuningResult:
     """Tune one problem with an open database and a worker; both stay open. See ``tune``."""
+    require_target(problem.target)
     settings = settings or Settings()
     deadline = math.inf if budget.seconds is None else time.monotonic() + (1 - _FINAL_SHARE) * budget.seconds
     campaign = Campaign(problem, store, seed, worker.settings)
@@ -189,8 +190,8 @@ def _search(
     for schedule in _known_schedules(campaign):
         if not spent():
             trials.run(schedule, runner)
-    journal = studies_folder(campaign.store.url) / f"{campaign.key}.journal"
-    strategy = choose_strategy(space, budget.trials, seed, journal, campaign.key)
+    folder = studies_folder(campaign.store.url)
+    strategy = choose_strategy(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)
     for trial in trials:
         strategy.know(trial.canonical, trial.seconds)
     while not spent():

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -396,6 +397,17 @@ def test_no_compiler_names_the_package(tmp_path: Path) -> None:
         shown = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, env=environment, check=False)
         assert shown.returncode == 3
         assert "apt install gcc" in (shown.stdout + shown.stderr).splitlines()[0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("command", ["tune", "run"])
+def test_missing_gpu_is_status_3(call, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparsetune.tuner import environment
+
+    monkeypatch.setattr(environment, "shutil", SimpleNamespace(which=lambda name: None))
+    status, _, err = call(command, SPMV, "-i", RANDOM, "--target", "cuda")
+    assert status == 3
+    assert "NVIDIA GPU" in err.splitlines()[-1]
 
 
 @needs_compiler

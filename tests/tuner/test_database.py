@@ -196,6 +196,7 @@ def test_urls() -> None:
     assert sqlite_path("sqlite:////abs/olute.db") == "/abs/olute.db"
     assert sqlite_path("postgresql://host/name") is None
     assert studies_folder("/somewhere/s.sqlite") == Path("/somewhere/studies")
+    assert studies_folder(":memory:") is None
 
 
 def test_folder_in_place_of_file(tmp_path: Path) -> None:

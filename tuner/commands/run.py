@@ -13,6 +13,7 @@ from ...compiler.errors import DataError
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.tensor import Tensor
 from ..database import default_url
+from ..environment import require_target
 from ..kernels import Candidate, compile_problem, is_legal
 from ..lookup import lookup_in
 from ..operands import problem_of
@@ -46,6 +47,7 @@ def command(**given: Any) -> None:
     if output is not None:
         _check_output(output)
     require_compiler()
+    require_target(given["target"])
     problem = problem_of(given)
     candidate, origin = _candidate(problem, given["schedule"], given["database"])
     bound = candidate.bind(problem.operands, problem.threads)

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from ...compiler.errors import DatabaseError
-from .sqlite import SqliteConnection
+from .sqlite import IN_MEMORY, SqliteConnection
 from .store import Database
 
 __all__ = ["Database", "default_url", "open_database", "sqlite_path", "studies_folder"]
@@ -59,10 +59,12 @@ def open_database(url: str | os.PathLike[str] | None = None, read_only: bool = F
     return Database(ServerConnection(text), create=not read_only)
 
 
-def studies_folder(url: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder of Optuna's journals: beside a database file, or in the user data folder for a server."""
+def studies_folder(url: str | os.PathLike[str] | None = None) -> Path | None:
+    """Return the folder of Optuna's journals: beside a database file, in the user data folder for a server, none in memory."""
     path = sqlite_path(default_url() if url is None else os.fspath(url))
-    if path is None or path == ":memory:":
+    if path == IN_MEMORY:
+        return None
+    if path is None:
         return _data_folder() / "studies"
     return Path(os.path.abspath(os.path.expanduser(path))).parent / "studies"
 
