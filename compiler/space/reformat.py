@@ -39,16 +39,31 @@ def reformatted(program: Program, formats: Mapping[str, Format]) -> Program:
 
 
 def required_conversions(statement: Stmt, formats: Mapping[str, Format]) -> dict[Access, Format]:
-    """Return the sparse operands that cannot be read as they are stored, without protocols, and a format that suits each."""
-    found: dict[Access, Format] = {}
+    """Return the sparse operands that cannot be read as they are stored, without protocols, and a format that suits each.
+
+    Reads that are written alike are served by one conversion: in the loop order of the first, and stepped through in a
+    mode that one of them steps through.
+    """
+    uses: dict[Access, list[tuple[tuple[str, ...], Access]]] = {}
     for loops, assign in _enclosed(statement, ()):
         for access in accesses(assign.value):
-            form = formats.get(access.tensor)
-            if form is not None and not form.is_dense:
-                wanted = concordant_format(access, form, loops)
-                if wanted != form:
-                    found.setdefault(Access(access.tensor, access.subscripts), wanted)
+            if access.tensor in formats and not formats[access.tensor].is_dense:
+                uses.setdefault(Access(access.tensor, access.subscripts), []).append((loops, access))
+    found: dict[Access, Format] = {}
+    for plain, reads_alike in uses.items():
+        form = formats[plain.tensor]
+        wanted = {concordant_format(access, form, loops) for loops, access in reads_alike}
+        served = wanted.pop() if len(wanted) == 1 else _serving_all(reads_alike, form)
+        if served != form:
+            found[plain] = served
     return found
+
+
+def _serving_all(reads_alike: Sequence[tuple[tuple[str, ...], Access]], form: Format) -> Format:
+    loops, first = reads_alike[0]
+    chosen = zip(*(access.protocols for _, access in reads_alike), strict=True)
+    merged = replace(first, protocols=tuple("step" if "step" in protocols else "locate" for protocols in chosen))
+    return concordant_format(merged, form, loops)
 
 
 def concordant_format(access: Access, form: Format, loops: Sequence[str]) -> Format:
