@@ -51,15 +51,19 @@ def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
 
 def _aligned(allocate: Callable[..., NDArray[Any]], count: int, kind: np.dtype[Any]) -> NDArray[Any]:
     size = count * kind.itemsize
-    hint = f"an array of {count} {kind} ({size / 2**30:.1f} GiB) does not fit into memory; choose a format with fewer dense levels"
     if size > _physical_memory():
-        raise DataError(hint)
+        raise DataError(_too_large(count, kind))
     try:
         raw = allocate(size + ALIGNMENT, np.uint8)
     except MemoryError:
-        raise DataError(hint) from None
+        raise DataError(_too_large(count, kind)) from None
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size].view(kind)
+
+
+def _too_large(count: int, kind: np.dtype[Any]) -> str:
+    size = f"{count * kind.itemsize / 2**30:.1f} GiB"
+    return f"an array of {count} {kind} ({size}) does not fit into memory; choose a format with fewer dense levels"
 
 
 def aligned_copy(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
