@@ -15,10 +15,11 @@ from ..loops.placement import place_large_arrays
 from ..loops.rewrite import walk
 from ..loops.simplify import simplify
 from ..loops.vectorize import vectorize
+from .analysis import check_map_insertions, heap_allocations, may_fail
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
 from .names import NameTable
-from .statements import Region, StatementPrinter, check_map_insertions, heap_allocations, may_fail
+from .statements import Region, StatementPrinter
 
 KERNEL = "st_kernel"
 CODEGEN_VERSION = 1

@@ -30,7 +30,6 @@ from ..loops.nodes import (
     Grow,
     If,
     Load,
-    Node,
     Parallel,
     Prefetch,
     Publish,
@@ -44,7 +43,7 @@ from ..loops.nodes import (
     Vector,
     While,
 )
-from ..loops.rewrite import walk
+from .analysis import heap_allocations, may_fail, own_declarations, scalar_reductions
 from .expressions import ExpressionPrinter, c_type
 
 _COMPOUND = frozenset(("+", "-", "*", "/"))
@@ -146,7 +145,7 @@ class StatementPrinter:
 
     def _nested(self, statement: Stmt) -> None:
         """Print a statement of a block; a block in a block gets braces only where its names are taken already."""
-        if isinstance(statement, Block) and not _own_declarations(statement).isdisjoint(self.region.declared[-1]):
+        if isinstance(statement, Block) and not own_declarations(statement).isdisjoint(self.region.declared[-1]):
             self.line("{")
             self.scope(statement)
             self.line("}")
@@ -207,7 +206,7 @@ class StatementPrinter:
         if isinstance(loop.tag, Parallel) and not self.region.parallel:
             self._parallel(loop)
             return
-        simd = _reductions(loop) if isinstance(loop.tag, Vector) and not may_fail(loop.body) else None
+        simd = scalar_reductions(loop) if isinstance(loop.tag, Vector) and not may_fail(loop.body) else None
         if simd is not None:
             self.line(f"#pragma omp simd{self._reduction_clauses(simd)}")
         elif isinstance(loop.tag, Unroll) and loop.tag.factor > 1:
@@ -376,75 +375,3 @@ class StatementPrinter:
         place, end = self.names.own("st_place"), self.names.own("st_end_of_fill")
         value = self.expressions.text(fill.value)
         self.line(f"for (int64_t {place} = {low}, {end} = {high}; {place} < {end}; {place}++) {name}[{place}] = {value};")
-
-
-def may_fail(statement: Stmt) -> bool:
-    """Return whether a statement may find no memory."""
-    return any(_fails(node) for node in walk(statement))
-
-
-def check_map_insertions(body: Stmt) -> None:
-    """Refuse insertions into maps from where a lack of memory could not be noticed.
-
-    Raises:
-        ValueError: one stands inside another expression.
-    """
-    insertions = sum(isinstance(node, Call) and node.function == "map_insert" for node in walk(body))
-    values = [node.value for node in walk(body) if isinstance(node, Declare | SetVar)]
-    if insertions != sum(isinstance(value, Call) and value.function == "map_insert" for value in values):
-        raise ValueError("map_insert may find no memory: it stands only as the whole value of a Declare or SetVar")
-
-
-def _fails(node: Node) -> bool:
-    match node:
-        case Allocate(storage=storage):
-            return storage == "heap"
-        case Call(function=function):
-            return function == "map_insert"
-    return isinstance(node, Grow)
-
-
-def heap_allocations(statements: tuple[Stmt, ...], inside_parallel: bool = False) -> dict[str, Allocate]:
-    """Return the heap arrays that belong to a region, by name: those not in a parallel region of their own."""
-    found: dict[str, Allocate] = {}
-
-    def visit(node: Node) -> None:
-        if isinstance(node, For) and isinstance(node.tag, Parallel) and not inside_parallel:
-            visit(node.low)
-            visit(node.high)
-            return
-        if isinstance(node, Allocate) and node.storage == "heap":
-            known = found.setdefault(node.array, node)
-            if known.type != node.type:
-                raise ValueError(f"array {node.array} is allocated as {known.type.name} and as {node.type.name}")
-        for child in node.children:
-            visit(child)
-
-    for statement in statements:
-        visit(statement)
-    return found
-
-
-def _own_declarations(block: Block) -> set[str]:
-    names: set[str] = set()
-    for statement in block.statements:
-        if isinstance(statement, Declare):
-            names.add(statement.variable.name)
-        elif isinstance(statement, Allocate) and statement.storage == "registers":
-            names.add(statement.array)
-        elif isinstance(statement, Block):
-            names |= _own_declarations(statement)
-    return names
-
-
-def _reductions(loop: For) -> dict[str, set[str]] | None:
-    """Return the scalars that a vector loop reduces into, by operator; None if one is reduced by min, max, and, or."""
-    inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare)}
-    inside |= {node.variable.name for node in walk(loop) if isinstance(node, For)}
-    found: dict[str, set[str]] = {}
-    for node in walk(loop.body):
-        if isinstance(node, SetVar) and node.variable.name not in inside:
-            if node.op not in ("+", "-", "*"):
-                return None
-            found.setdefault("+" if node.op == "-" else node.op, set()).add(node.variable.name)
-    return found
