@@ -49,20 +49,19 @@ def wrapped_compiler(folder: Path, body: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("expression", "make", "output_format"),
+    ("expression", "operands", "output_format", "threads"),
     [
-        ("y(i) = A(i,j) * x(j)", lambda: {"A": MATRIX, "x": np.ones(1500)}, None),
-        ("y(j) = A(i,j) * x(i)", lambda: {"A": MATRIX, "x": np.ones(2000)}, None),
-        ("S(i,j) = A(i,j) * U(i,k) * V(j,k)", lambda: {"A": MATRIX, "U": np.ones((2000, 8)), "V": np.ones((1500, 8))}, "csr"),
-        ("C(i,j) = A(i,k) * B(k,j)", lambda: {"A": MATRIX, "B": MATRIX.T.tocsr()}, "csr"),
-        ("C(i,j) = A(i,j) + B(i,j)", lambda: {"A": MATRIX, "B": MATRIX * 2}, "csr"),
-        ("s = A(i,j) * A(i,j)", lambda: {"A": MATRIX}, None),
-        ("y(i) += A(i,j) * x(j)", lambda: {"A": MATRIX, "x": np.ones(1500), "y": np.ones(2000)}, None),
+        ("y(i) = A(i,j) * x(j)", {"A": MATRIX, "x": np.ones(1500)}, None, 1),
+        ("y(j) = A(i,j) * x(i)", {"A": MATRIX, "x": np.ones(2000)}, None, 2),
+        ("S(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": MATRIX, "U": np.ones((2000, 8)), "V": np.ones((1500, 8))}, "csr", 2),
+        ("C(i,j) = A(i,k) * B(k,j)", {"A": MATRIX, "B": MATRIX.T.tocsr()}, "csr", 2),
+        ("C(i,j) = A(i,j) + B(i,j)", {"A": MATRIX, "B": MATRIX * 2}, "csr", 1),
+        ("s = A(i,j) * A(i,j)", {"A": MATRIX}, None, 2),
+        ("y(i) += A(i,j) * x(j)", {"A": MATRIX, "x": np.ones(1500), "y": np.ones(2000)}, None, 1),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-@pytest.mark.parametrize("threads", [1, 2])
-def test_kernels_are_tuned_and_right(database: Path, expression: str, make, output_format: str | None, threads: int) -> None:
-    operands = make()
+def test_kernels_are_tuned_and_right(database: Path, expression: str, operands, output_format: str | None, threads: int) -> None:
     result = st.tune(expression, operands, output_format=output_format, trials=4, threads=threads, database=str(database))
     assert result.measured[0].schedule == ""
     assert {str(trial.status) for trial in result.measured} <= {"ok", "illegal"}

@@ -11,7 +11,7 @@ from ..database import open_database
 from ..peers import choose_peers
 from . import options
 from .help import ExampleCommand
-from .output import note, print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
+from .output import interruptible, note, print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
 from .suite import budget_of, suite_of
 
 
@@ -36,9 +36,10 @@ def command(**given: Any) -> int:
     require_compiler()
     peers = choose_peers(given["peers"])
     suite = suite_of(given)
-    warn_if_busy()
-    with open_database(given["database"]) as store, shown_suite_progress(suite.name) as report:
-        items = list(bench_suite(suite, store, budget_of(suite), given["seed"], peers, report))
+    with open_database(given["database"]) as store, interruptible(store):
+        warn_if_busy()
+        with shown_suite_progress(suite.name) as report:
+            items = list(bench_suite(suite, store, budget_of(suite), given["seed"], peers, report))
     for item in items:
         for peer in item.wrong:
             note(f"{item.kernel} on {item.input}: the result of {peer} differs from ours, so it is not timed")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..database import default_url
+from ..database import default_url, open_database
 from ..lookup import lookup_in
 from ..nightly import Change, Entry, compare_entries, measure_suite, read_baseline, write_baseline
 from ..problem import Problem
@@ -49,6 +49,7 @@ def command(**given: Any) -> int:
     suite, path, page = suite_of(given), given["baseline"], given["page"]
     first_time = not path.exists()
     baseline = {} if first_time else read_baseline(path)
+    open_database(given["database"]).close()  # a database that cannot be read is told before anything is measured
     warn_if_busy()
     entries = list(measure_suite(suite, _choose(baseline, given["database"]), lambda item: note(f"{item.label} on {item.input.name}")))
     if first_time or given["update"]:

@@ -17,6 +17,7 @@ from ..session import Progress, Report
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
+    from ..database import Database
     from ..suite import Item
 
     SuiteReport = Callable[[Item, int, int], Report]
@@ -57,6 +58,16 @@ def note(message: str) -> None:
 def require_compiler() -> None:
     """Refuse to go on without a C compiler. Raises ``BuildError``, which names the package to install."""
     find_compiler()
+
+
+@contextmanager
+def interruptible(store: Database) -> Iterator[None]:
+    """Say how to go on when a campaign is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        interruption.add_note(f"every finished trial is kept in {store.url}: run the same command again to go on")
+        raise
 
 
 def warn_if_busy() -> None:

@@ -13,7 +13,7 @@ from ..settings import Budget
 from ..suite import Outcome, tune_suite
 from . import options
 from .help import ExampleCommand
-from .output import print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
+from .output import interruptible, print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
 
 
 @click.command(
@@ -34,13 +34,10 @@ def command(**given: Any) -> int:
     """
     require_compiler()
     suite = suite_of(given)
-    warn_if_busy()
-    with open_database(given["database"]) as store, shown_suite_progress(suite.name) as report:
-        try:
+    with open_database(given["database"]) as store, interruptible(store):
+        warn_if_busy()
+        with shown_suite_progress(suite.name) as report:
             outcomes = list(tune_suite(suite, store, budget_of(suite), given["seed"], report))
-        except KeyboardInterrupt as interruption:
-            interruption.add_note(f"every finished trial is kept in {store.url}: run the same command again to go on")
-            raise
     failed = sum(outcome.result is None for outcome in outcomes)
     if given["as_json"]:
         print_json({"suite": suite.name, "items": [item_json(outcome) for outcome in outcomes], "failed": failed})

@@ -14,7 +14,7 @@ from ..prune import surviving_space
 from ..session import TuningResult, make_budget, tune_problem
 from . import options
 from .help import ExampleCommand
-from .output import print_json, print_table, require_compiler, show_seconds, shown_progress, warn_if_busy
+from .output import interruptible, print_json, print_table, require_compiler, show_seconds, shown_progress, warn_if_busy
 
 
 @click.command(
@@ -42,13 +42,10 @@ def command(**given: Any) -> None:
     if given["dry_run"]:
         _show_space(problem)
         return
-    warn_if_busy()
-    with open_database(given["database"]) as store, Worker(problem.threads) as worker, shown_progress("tune") as report:
-        try:
+    with open_database(given["database"]) as store, interruptible(store):
+        warn_if_busy()
+        with Worker(problem.threads) as worker, shown_progress("tune") as report:
             result = tune_problem(problem, store, worker, budget, seed=given["seed"], report=report)
-        except KeyboardInterrupt as interruption:
-            interruption.add_note(f"every finished trial is kept in {store.url}: run the same command again to go on")
-            raise
     if given["as_json"]:
         print_json(as_json(result))
     else:
