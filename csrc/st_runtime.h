@@ -83,6 +83,13 @@ ST_MIN_MAX(float, f32)
 ST_MIN_MAX(double, f64)
 ST_MIN_MAX(int32_t, i32)
 ST_MIN_MAX(int64_t, i64)
+ST_MIN_MAX(int8_t, i8)
+ST_MIN_MAX(int16_t, i16)
+ST_MIN_MAX(uint8_t, u8)
+ST_MIN_MAX(uint16_t, u16)
+ST_MIN_MAX(uint32_t, u32)
+ST_MIN_MAX(uint64_t, u64)
+ST_MIN_MAX(bool, bool)
 #undef ST_MIN_MAX
 
 /* Searches in sorted coordinates crd[low .. high). */

@@ -14,6 +14,7 @@ from ..errors import DataError, ExpressionError, ShapeError
 from ..format import LevelKind, dense_format
 from ..lowering.kernel_spec import KernelSpec, OperandSpec
 from ..storage.construct import tensor
+from ..storage.convert import convert
 from ..storage.tensor import LevelArrays, Tensor
 
 
@@ -121,7 +122,8 @@ def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: A
         return tensor(found.to_numpy(), spec.format, dtype=dtype, fill_value=fill_value)
     if found.fill_value != fill_value:
         found = Tensor(found.shape, found.format, found.levels, found.values.astype(dtype), fill_value)
-    return found.convert(spec.format).astype(dtype)
+    as_expected = found.format == spec.given  # then what dense levels pad is an entry like any other, whatever the loop order
+    return convert(found, spec.format, drop_padding=not as_expected).astype(dtype)
 
 
 def _check_order(spec: OperandSpec, order: int) -> None:

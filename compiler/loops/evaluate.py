@@ -139,6 +139,8 @@ class Evaluator:
 
     def _integer_operation(self, op: str, kind: Type, checked: bool) -> Callable[[Any, Any], Any]:
         compute = _INTEGER[op]
+        if kind.name == "bool":
+            return lambda a, b: bool(compute(a, b))
         if not checked or kind.lanes > 1:
             return compute
         return lambda a, b: in_range(compute(a, b), kind)

@@ -51,7 +51,7 @@ class ResultSpec:
     requested: Format
     indices: tuple[str, ...]
     dtype: str
-    fill_value: float
+    fill_value: int | float | bool
     shares: str | None
     initial: str
     widths: tuple[int, ...]

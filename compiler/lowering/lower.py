@@ -74,7 +74,7 @@ def lower(
     made = requested if shares is not None else assembled
     spec = ResultSpec(
         result.tensor, made.format, requested.format, tuple(subscript.index for subscript in result.subscripts), requested.dtype,
-        _fill_value(context), keys[shares] if shares is not None else None, "any", made.widths,
+        context.semiring.zero(context.value_type).value, keys[shares] if shares is not None else None, "any", made.widths,
     )  # fmt: skip
     indices = tuple(dict.fromkeys(name for access in (original.target, *accesses(original.value)) for name in access.indices))
     constants = {name: extent for name, extent in constants.items() if name in indices}
@@ -96,10 +96,6 @@ def _exact_bounds(program: Program) -> dict[str, int]:
     return {
         relation.parent: relation.amount for relation in program.relations if isinstance(relation, Bound) and relation.kind == "max_exact"
     }
-
-
-def _fill_value(context: Context) -> float:
-    return float(context.semiring.zero(context.value_type).value)
 
 
 # Operands

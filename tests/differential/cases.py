@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -9,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sparsetune.compiler.format import Format, dense_format
-from sparsetune.compiler.storage import Tensor
+from sparsetune.compiler.storage import Tensor, aligned
 from sparsetune.compiler.storage.construct import tensor
 
 from .expressions import INDICES, Expressions, Leaf, Style, Tree, denominators, has_sum, leaves, show, show_leaf
@@ -48,15 +50,12 @@ class Operand:
             whole[place] = value
         return whole
 
-    def present(self, *, padding: bool) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return where something is stored; without ``padding`` only what the entries themselves are, unless they are the fill value."""
+    @cached_property
+    def present(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Where something is stored, the padding of dense levels included."""
         mask = np.zeros(self.shape, bool)
-        if padding:
-            for place in stored(self.coordinates, self.form, self.shape):
-                mask[place] = True
-            return mask
-        for place, value in zip(self.coordinates, self.values, strict=True):
-            mask[place] = value != self.fill
+        for place in stored(self.coordinates, self.form, self.shape):
+            mask[place] = True
         return mask
 
 
@@ -69,6 +68,7 @@ class Case:
         operands: by name; that of the result's name holds its initial value where the operator is ``+=``.
         constants: extents handed to the compiler.
         given: extents that only the caller knows.
+        index_limit: largest number that is stored with 32 bits while the case runs.
     """
 
     seed: int
@@ -83,6 +83,17 @@ class Case:
     given: dict[str, int]
     semiring: tuple[str, str]
     dtype: np.dtype[Any]
+    index_limit: int
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Lower the limit above which indices take 64 bits, for as long as the case is packed, compiled or run."""
+        before = aligned.INDEX_LIMIT
+        aligned.INDEX_LIMIT = self.index_limit
+        try:
+            yield
+        finally:
+            aligned.INDEX_LIMIT = before
 
     @property
     def formats(self) -> dict[str, Format]:
@@ -96,8 +107,9 @@ class Case:
     def __str__(self) -> str:
         kinds = ", ".join(f"{name}: '{form}'" for name, form in self.formats.items())
         plus = "" if self.semiring == ("+", "*") else f" {self.semiring}"
+        wide = f" index limit {self.index_limit}" if self.index_limit < 2**31 - 1 else ""
         types = {name: operand.values.dtype.name for name, operand in self.operands.items()}
-        return f"seed {self.seed}: {self.text} | {kinds} | {self.extents} constants {self.constants} | {types}{plus}"
+        return f"seed {self.seed}: {self.text} | {kinds} | {self.extents} constants {self.constants} | {types}{plus}{wide}"
 
 
 def random_case(seed: int) -> Case:
@@ -105,37 +117,52 @@ def random_case(seed: int) -> Case:
     rng = Random(seed)
     semiring = rng.choice(SEMIRINGS) if rng.random() < 0.1 else ("+", "*")
     kinds = _dtypes(rng, semiring)
-    style = _style(kinds, semiring)
-    pool = INDICES[: rng.choices((1, 2, 3, 4, 5), (8, 27, 33, 22, 10))[0]]
-    drawn = Expressions(rng, style, pool)
-    tree = drawn.tree(rng.choices((1, 2, 3, 4), (18, 34, 28, 20))[0])
+    large = rng.random() < 0.01
+    pool = INDICES[: rng.choices((1, 2, 3, 4, 5, 6), (8, 27, 33, 20, 9, 3) if not large else (1, 2, 0, 0, 0, 0))[0]]
+    tree = Expressions(rng, _style(kinds, semiring), pool).tree(rng.choices((1, 2, 3, 4), (18, 34, 28, 20))[0])
     target = Leaf("A", tuple(rng.sample(pool, rng.randint(0, min(4, len(pool))))))
     accumulates = rng.random() < 0.1
     text = f"{show_leaf(target)} {'+=' if accumulates else '='} {show(tree, rng)}"
-    extents = _extents(rng, tree, target)
+    extents = _extents(rng, tree, target, large)
     form = random_format(rng, len(target.indices)) if rng.random() < 0.75 else dense_format(len(target.indices))
     if accumulates:
         form = _possible(form, tuple(extents[index] for index in target.indices))
     orders = {leaf.tensor: leaf for leaf in leaves(tree)}
-    below = {leaf.tensor for leaf in denominators(tree)}
-    infinite = bool(below) and rng.random() < 0.4 and not has_sum(tree, below_product=True)
-    dtypes = {name: np.dtype(rng.choice(kinds)) for name in orders}
     if accumulates:
-        orders[target.tensor], dtypes[target.tensor] = target, np.dtype(rng.choice(kinds))
+        orders[target.tensor] = target
+    dtypes = {name: np.dtype(rng.choice(kinds)) for name in orders}
     dtype = np.result_type(*dtypes.values())
+    manner = _manner(rng, tree, dtype, semiring)
     fill = fill_of(semiring, dtype)
     operands = {
-        name: _operand(
-            rng, leaf, extents, form if name == target.tensor else None, dtypes[name], fill,
-            positive=semiring == ("max", "*"), divisor=name in below and not infinite, exact=infinite,
-        )
+        name: _operand(rng, leaf, extents, form if name == target.tensor else None, dtypes[name], fill, manner)
         for name, leaf in orders.items()
     }
-    read = {index for leaf in leaves(tree) for index in leaf.indices} | (set(target.indices) if accumulates else set())
-    named = [index for index in dict.fromkeys((*target.indices, *(index for leaf in leaves(tree) for index in leaf.indices)))]
+    named = tuple(dict.fromkeys((*target.indices, *(index for leaf in leaves(tree) for index in leaf.indices))))
     constants = {index: extents[index] for index in named if rng.random() < 0.3} if rng.random() < 0.3 else {}
+    read = {index for leaf in orders.values() for index in leaf.indices}
     given = {index: extents[index] for index in target.indices if index not in read}
-    return Case(seed, text, target, tree, accumulates, extents, operands, form, constants, given, semiring, dtype)
+    limit = rng.randint(2, 6) if rng.random() < 0.1 else 2**31 - 1
+    return Case(seed, text, target, tree, accumulates, extents, operands, form, constants, given, semiring, dtype, limit)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How the values of a case are drawn: see ``random_values``; ``divisors`` are to be dense and positive."""
+
+    divisors: frozenset[str]
+    positive: bool
+    exact: bool
+    special: bool
+
+
+def _manner(rng: Random, tree: Tree, dtype: np.dtype[Any], semiring: tuple[str, str]) -> Manner:
+    """Choose whether values may be infinite: not where sums are multiplied, since the definition leaves open what comes first."""
+    finite = dtype.kind != "f" or semiring != ("+", "*") or has_sum(tree, below_product=True)
+    below = frozenset(leaf.tensor for leaf in denominators(tree))
+    infinite = not finite and rng.random() < 0.4
+    special = infinite and rng.random() < 0.15
+    return Manner(frozenset() if infinite else below, semiring == ("max", "*"), infinite and bool(special or below), special)
 
 
 def fill_of(semiring: tuple[str, str], dtype: np.dtype[Any]) -> Any:
@@ -154,7 +181,11 @@ def _dtypes(rng: Random, semiring: tuple[str, str]) -> tuple[str, ...]:
     """Return the dtypes that operands are drawn from."""
     if semiring == ("or", "and"):
         return ("bool",)
-    if semiring != ("+", "*") or rng.random() < 0.65:
+    if set(semiring) == {"min", "max"}:
+        return (rng.choice(("float64", "float32", "int64", "int32", "uint8", "bool")),)
+    if semiring != ("+", "*"):  # sums with the largest integer, the fill value, would wrap around
+        return (rng.choice(("float64", "float64", "float32")),)
+    if rng.random() < 0.65:
         return ("float64",)
     one = rng.choice(DTYPES)
     return (one,) if rng.random() < 0.6 else (one, "float64" if rng.random() < 0.4 else rng.choice(("float32", "int32", "int64")))
@@ -166,7 +197,7 @@ def _style(kinds: tuple[str, ...], semiring: tuple[str, str]) -> Style:
     return Style("bool" not in kinds and ring, floats and ring, floats, "bool" not in kinds)
 
 
-def _extents(rng: Random, tree: Tree, target: Leaf) -> dict[str, int]:
+def _extents(rng: Random, tree: Tree, target: Leaf, large: bool) -> dict[str, int]:
     """Return extents; indices that stand in one mode of one tensor in two accesses have the same."""
     leader = {index: index for leaf in (target, *leaves(tree)) for index in leaf.indices}
 
@@ -179,7 +210,7 @@ def _extents(rng: Random, tree: Tree, target: Leaf) -> dict[str, int]:
     for leaf in leaves(tree):
         for left, right in zip(first.setdefault(leaf.tensor, leaf).indices, leaf.indices, strict=True):
             leader[find(left)] = find(right)
-    drawn = {index: random_extent(rng, len(leader)) for index in leader}
+    drawn = {index: random_extent(rng, len(leader), large=large) for index in leader}
     return {index: drawn[find(index)] for index in leader}
 
 
@@ -190,16 +221,16 @@ def _possible(form: Format, shape: tuple[int, ...]) -> Format:
 
 
 def _operand(
-    rng: Random, leaf: Leaf, extents: dict[str, int], form: Format | None, dtype: np.dtype[Any], fill: Any, *,
-    positive: bool, divisor: bool, exact: bool,
-) -> Operand:  # fmt: skip
-    """Draw an operand; a divisor is dense and positive, so that quotients stay finite."""
+    rng: Random, leaf: Leaf, extents: dict[str, int], form: Format | None, dtype: np.dtype[Any], fill: Any, manner: Manner
+) -> Operand:
+    """Draw an operand; ``form`` is None where its format is free."""
     shape = tuple(extents[index] for index in leaf.indices)
+    divisor = leaf.tensor in manner.divisors
     if divisor:
         chosen = Format(("dense",) * len(shape), form.order if form is not None else None)
         places = list(np.ndindex(shape))
     else:
         chosen = _possible(random_format(rng, len(shape)), shape) if form is None else form
         places = storable(random_coordinates(rng, shape), chosen) if shape else [()]
-    values = random_values(rng, len(places), dtype, positive=positive or divisor, exact=exact)
+    values = random_values(rng, len(places), dtype, positive=manner.positive or divisor, exact=manner.exact, special=manner.special)
     return Operand(shape, chosen, tuple(places), values, dtype.type(fill))

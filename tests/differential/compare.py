@@ -16,7 +16,6 @@ from .formats import one_coordinate_levels, storable, stored
 from .interpreted import interpreted
 from .oracle import Expected, expected
 
-
 INTERPRETED_EVERY = 8
 """One case in so many is run through the interpreter of the loop IR too."""
 
@@ -31,21 +30,16 @@ def bound(case: Case, made: CompiledExpression) -> BoundKernel:
     return made.bind_operands({name: operand.given for name, operand in case.operands.items()}, 1, None, case.given)
 
 
-def converted(made: CompiledExpression) -> frozenset[str]:
-    """Return the names of the operands that the kernel reads in another format."""
-    names = {text.partition("(")[0] for text, _ in made.concretized.program.conversions}
-    return frozenset(made.concretized.sources[name] for name in names)
-
-
 def fault(case: Case, made: CompiledExpression) -> str | None:
     """Run a case whose kernel has been built; return what is wrong with the result, or None."""
     before = {name: _arrays(operand.given) for name, operand in case.operands.items()}
-    wanted = expected(case, converted(made))
+    wanted = expected(case)
+    impossible = unstorable(case, wanted)
     try:
         result = bound(case, made).once()
     except FormatError:
-        return None if unstorable(case, wanted.most) else "refused, although the format holds the result"
-    if unstorable(case, wanted.least):
+        return None if impossible else "refused, although the format holds the result"
+    if impossible:
         return "not refused, although the format cannot hold the result"
     if any(_changed(before[name], _arrays(operand.given)) for name, operand in case.operands.items()):
         return "an operand was changed"
@@ -56,12 +50,12 @@ def fault(case: Case, made: CompiledExpression) -> str | None:
     return found
 
 
-def unstorable(case: Case, present: np.ndarray[Any, np.dtype[np.bool_]]) -> bool:
+def unstorable(case: Case, wanted: Expected) -> bool:
     """Whether singleton levels of the result's format would need several coordinates below one parent, or a coordinate where none is."""
     form = case.result_format
     if any(case.shape[form.order[level]] == 0 for level in one_coordinate_levels(form)) and stored([], form, case.shape):
         return True
-    entries = [tuple(map(int, place)) for place in np.argwhere(present)]
+    entries = [tuple(map(int, place)) for place in np.argwhere(wanted.present)]
     return len(storable(entries, form)) < len(entries)
 
 
@@ -82,11 +76,9 @@ def judge(case: Case, wanted: Expected, result: Any) -> str | None:
         except AssertionError as error:
             return f"level arrays: {error}"
         found = set(entries)
-        least, most = (set(map(tuple, np.argwhere(mask).tolist())) for mask in (wanted.least, wanted.most))
-        form = case.result_format
-        least, most = stored(least, form, case.shape), stored(most, form, case.shape)
-        if not least <= found <= most:
-            return f"pattern: missing {sorted(least - found)[:5]}, too many {sorted(found - most)[:5]}, of {len(most)}"
+        right = stored(map(tuple, np.argwhere(wanted.present).tolist()), case.result_format, case.shape)
+        if found != right:
+            return f"pattern: missing {sorted(right - found)[:5]}, too many {sorted(found - right)[:5]}, of {len(right)}"
         dense = result.to_numpy()
     return _off(np.asarray(dense), wanted)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
-INDICES = ("i", "j", "k", "l", "m")
+INDICES = ("i", "j", "k", "l", "m", "n")
 SUM, PRODUCT, ATOM = 1, 2, 3
 
 
@@ -187,7 +187,7 @@ class Expressions:
         if known and rng.random() < 0.2:
             tensor = rng.choice(known)
             return Leaf(tensor, self._chosen(self.orders[tensor]))
-        order = min(rng.choices((0, 1, 2, 3, 4), (6, 22, 46, 20, 6))[0], len(self.pool) + 1)
+        order = min(rng.choices((0, 1, 2, 3, 4, 5, 6), (60, 220, 460, 190, 50, 10, 10))[0], len(self.pool) + 1)
         tensor = "BCDEFGHPQRS"[len(self.orders)]
         self.orders[tensor] = order
         return Leaf(tensor, self._chosen(order))

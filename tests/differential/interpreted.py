@@ -24,7 +24,7 @@ def interpreted(bound: BoundKernel) -> tuple[Any, Counts]:
             (array.part, array.level): outcome.published[names[(array.part,) if array.level is None else (array.part, array.level)]]
             for array in kernel.assembled
         }
-        extents = {index: extent for index, extent in bound._extents.items()}
+        extents = dict(bound._extents)
         return requested_form(spec.result, assembled_result(spec.result, extents, found, kernel.fill)), outcome.counts
     if bound._is_scalar:
         assert bound._flat is not None

@@ -51,14 +51,12 @@ class Expected:
     Attributes:
         values: what every component must hold.
         error: how far a component may be off.
-        most, least: where something must be stored at most and at least; they differ where a conversion may leave out what only
-            padding stored.
+        present: where something must be stored.
     """
 
     values: Array
     error: Array
-    most: NDArray[np.bool_]
-    least: NDArray[np.bool_]
+    present: NDArray[np.bool_]
 
 
 Masked: TypeAlias = tuple[Array, Array]
@@ -71,14 +69,10 @@ class Evaluation:
 
     Attributes:
         case: the case.
-        converted: operands whose padding may be lost.
-        padding: whether that padding counts as stored.
         absolute: take absolute values throughout, to see how large rounding errors can be.
     """
 
     case: Case
-    converted: frozenset[str] = frozenset()
-    padding: bool = True
     absolute: bool = False
 
     @cached_property
@@ -154,14 +148,13 @@ class Evaluation:
                 value, there = self._tree(left, space, complete)
                 below, also = self._tree(right, space, complete)
                 whole = np.divide(np.where(there, value, 0), np.where(also, below, 0))
-                return whole, np.full(whole.shape, True) if complete else there | ~also
+                return whole, np.full(whole.shape, True) if complete else np.asarray(there | ~also)
 
     def _leaf(self, leaf: Leaf, space: tuple[str, ...]) -> Masked:
         operand = self.case.operands[leaf.tensor]
         values = operand.dense.astype(self.case.dtype)
         values = np.abs(values) if self.absolute else values
-        present = operand.present(padding=self.padding or leaf.tensor not in self.converted)
-        return _aligned(values, leaf.indices, space), _aligned(present, leaf.indices, space)
+        return _aligned(values, leaf.indices, space), _aligned(operand.present, leaf.indices, space)
 
 
 def _aligned(array: Array, indices: tuple[str, ...], space: tuple[str, ...]) -> Array:
@@ -178,19 +171,13 @@ def _aligned(array: Array, indices: tuple[str, ...], space: tuple[str, ...]) -> 
     return moved.reshape([next(sizes) if index in own else 1 for index in space])
 
 
-def expected(case: Case, converted: frozenset[str]) -> Expected:
-    """Return what a case must give.
-
-    Args:
-        case: the case.
-        converted: tensors that are converted on the way, and so may lose padding.
-    """
+def expected(case: Case) -> Expected:
+    """Return what a case must give."""
     with np.errstate(all="ignore"):
-        values, most = Evaluation(case).whole()
-        least = Evaluation(case, converted, padding=False).whole()[1] if converted else most
+        values, present = Evaluation(case).whole()
         error = np.zeros(case.shape)
         if case.dtype.kind == "f":
             bound = Evaluation(case, absolute=True)
             total = bound.whole()[0]
             error = 4 * np.finfo(case.dtype).eps * bound.length() * np.where(np.isfinite(total), total, 0)
-    return Expected(values, error, most, least)
+    return Expected(values, error, present)

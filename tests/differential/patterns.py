@@ -13,9 +13,14 @@ from .formats import Coordinates
 PATTERNS = ("scattered", "scattered", "scattered", "dense", "empty", "full", "rows", "one", "diagonal")
 
 
-def random_extent(rng: Random, indices: int) -> int:
-    """Return an extent: 0 and 1 now and then, small enough that all coordinates of all indices can be visited."""
-    most = {1: 12, 2: 9, 3: 7, 4: 5}.get(indices, 4)
+def random_extent(rng: Random, indices: int, *, large: bool = False) -> int:
+    """Return an extent: 0 and 1 now and then, small enough that all coordinates of all indices can be visited.
+
+    Large ones, for one or two indices, make assembled arrays grow.
+    """
+    if large:
+        return rng.randint(1000, 3000) if indices == 1 else rng.randint(40, 70)
+    most = {1: 12, 2: 9, 3: 7, 4: 5, 5: 4}.get(indices, 3)
     return rng.choices((0, 1, rng.randint(2, most)), (2, 9, 89))[0]
 
 
@@ -44,7 +49,7 @@ def random_coordinates(rng: Random, shape: tuple[int, ...]) -> list[Coordinates]
 
 
 def random_values(
-    rng: Random, count: int, dtype: np.dtype[Any], *, positive: bool = False, exact: bool = False
+    rng: Random, count: int, dtype: np.dtype[Any], *, positive: bool = False, exact: bool = False, special: bool = False
 ) -> np.ndarray[Any, Any]:
     """Return stored values: small numbers that cancel often, some of them explicit zeros.
 
@@ -54,6 +59,7 @@ def random_values(
         dtype: of the values.
         positive: draw no zeros and no negative numbers.
         exact: draw whole numbers only, so that no product or sum is rounded.
+        special: put NaN, infinities and negative zeros among them.
     """
     if dtype.kind == "b":
         return np.array([positive or rng.random() < 0.85 for _ in range(count)], dtype)
@@ -62,4 +68,6 @@ def random_values(
     draw = [rng.choice(small) if whole else rng.gauss(0, 1) for _ in range(count)]
     if positive:
         return np.array([abs(value) + 0.5 if dtype.kind == "f" else abs(value) for value in draw], dtype)
+    if special and dtype.kind == "f":
+        draw = [rng.choice((np.nan, np.inf, -np.inf, -0.0)) if rng.random() < 0.15 else value for value in draw]
     return np.array([0 if rng.random() < 0.1 else value for value in draw], dtype)

@@ -19,7 +19,6 @@ from .batch import PLAIN_FLAGS, build_together
 from .cases import Case, random_case
 from .compare import compiled, fault
 
-
 Ready: TypeAlias = tuple[Case, CompiledExpression, Kernel]
 
 
@@ -40,7 +39,8 @@ def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS) -> list[
     for seed in seeds:
         case = random_case(seed)
         try:
-            made, kernel = compiled(case)
+            with case.limited():
+                made, kernel = compiled(case)
             _ = kernel.source
         except Exception:
             failures.append(Failure(seed, str(case), f"does not compile: {_last_lines(traceback.format_exc())}"))
@@ -50,7 +50,8 @@ def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS) -> list[
         built = _built(ready, Path(folder), "kernels", flags, failures)
         for case, made, _ in built:
             try:
-                message = fault(case, made)
+                with case.limited():
+                    message = fault(case, made)
             except Exception:
                 message = f"does not run: {_last_lines(traceback.format_exc())}"
             if message is not None:
@@ -67,9 +68,8 @@ def _built(ready: list[Ready], folder: Path, name: str, flags: Sequence[str], fa
             failures.append(Failure(ready[0][0].seed, str(ready[0][0]), f"C does not compile: {error}"))
             return []
         middle = len(ready) // 2
-        return [
-            case for part, end in ((ready[:middle], "a"), (ready[middle:], "b")) for case in _built(part, folder, name + end, flags, failures)
-        ]
+        halves = ((ready[:middle], f"{name}a"), (ready[middle:], f"{name}b"))
+        return [case for half, new in halves for case in _built(half, folder, new, flags, failures)]
     return ready
 
 
