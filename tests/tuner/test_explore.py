@@ -1,0 +1,140 @@
+"""explore and explain: stages, frontier, verdicts on a user's program, errors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from space_samples import KERNELS
+from sparsetune.compiler.concrete.nodes import Program, reads
+from sparsetune.compiler.errors import ExpressionError, FormatError, SparsetuneError, TuningError
+from sparsetune.compiler.space.protocolized import parse_protocolized
+from sparsetune.tuner.explore import explain, explore
+
+CSR = {"A": "csr", "B": "csr", "C": "csr"}
+PRODUCT = "A(i,j) = B(i,k) * C(k,j)"
+INNER = "forall(i,j,k) A(i,j) += B(i:step,k:step) * C(k:step,j:step)"
+GUSTAVSON = "forall(i,k,j) A(i,j) += B(i,k) * C(k,j)"
+
+
+def stages(found) -> list[tuple[str, int]]:
+    assert all(set(stage) == {"stage", "kept", "seconds"} and stage["seconds"] >= 0 for stage in found.stages)
+    return [(stage["stage"], stage["kept"]) for stage in found.stages]
+
+
+def test_stages_of_presets():
+    assert stages(explore(KERNELS["SpMV2"], preset="pigeon"))[1:] == [("min_depth", 144), ("undominated", 28)]
+    assert stages(explore(KERNELS["SpMV2"], preset="pigeon-taco"))[1:] == [("min_depth", 144), ("taco", 24), ("undominated", 24)]
+    own = stages(explore(KERNELS["SpMV2"], {"B": "csr", "C": "csr"}))
+    assert [name for name, _ in own] == ["generated", "undominated"]
+    given = explore(KERNELS["SpGEMM2"], dict.fromkeys("ABCD", "csr"), preset="pigeon", workspace_state="paper")
+    assert stages(given)[-2:] == [("min_depth", 20736), ("undominated", 292)]
+
+
+def test_frontier_schedules_say_what_they_cost():
+    found = explore(PRODUCT, CSR)
+    assert len(found.frontier) == 12
+    first = found.frontier[0]
+    assert "A(i:append,j:insert) += B(i:step,k:step) * C(k:locate,j:step)" in first.loop_nest
+    assert first.task_set == "{(i,k) | B(i,k)} + {(i,j,k) | B(i,k) and C(k,j)}"
+    assert first.time == "nnz(B) + |{(i,j,k) | B(i,k) and C(k,j)}|"
+    assert first.memory == "0"
+    assert found.frontier[-1].loop_nest != first.loop_nest
+    assert len(found.frontier[2:5]) == 3
+    assert len({one.annotated for one in found.frontier}) == 12
+    with pytest.raises(IndexError):
+        found.frontier[12]
+
+
+def test_memory_is_what_workspaces_store():
+    found = explore(KERNELS["SpGEMM2"], dict.fromkeys("ABCD", "csr"))
+    memories = {one.memory for one in found.frontier}
+    assert "0" in memories
+    assert any(memory.startswith("|{(i) | ") for memory in memories)
+
+
+def test_frontier_schedules_become_plain_programs():
+    for one in explore(PRODUCT, CSR).frontier:
+        assert isinstance(one.program, Program)
+        assert not any(access.protocols for access in reads(one.program.statement))
+        assert "schedule of time" in repr(one)
+
+
+def test_who_beats_a_program_and_why():
+    found = explore(PRODUCT, CSR)
+    text = found.why(INNER)
+    assert "this schedule is cheaper than the given one" in text
+    assert "by the homomorphism i -> i, j -> j, k -> k" in text
+    assert "within nothing of this schedule" in text
+    assert "(and 11 of the same cost)" in text
+    ((one, comparison),) = found.beaten_by(INNER)
+    assert one.count == 12
+    assert comparison.verdict == "cheaper"
+    assert found.why(GUSTAVSON) == "no schedule of the frontier is cheaper"
+    assert found.why(found.frontier[3]) == "no schedule of the frontier is cheaper"
+
+
+def test_programs_are_compared_in_any_form():
+    found = explore(PRODUCT, CSR)
+    statement = parse_protocolized(INNER)
+    assert found.compare(INNER, GUSTAVSON).verdict == "costlier"
+    assert found.compare(statement, Program(statement)).verdict == "equivalent"
+    assert found.compare_text(GUSTAVSON, INNER).startswith("the first is cheaper than the second\n")
+    assert found.annotated(GUSTAVSON).count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("forall(i) C(i,i) = B(i,i)", "does not write the result A"),
+        ("forall(i,j,k) A(i,j) += B(i,k) * Z(k,j)", "reads Z"),
+        ("forall(i,j,q) A(i,j) += B(i,q) * C(q,j)", "has the index q"),
+        ("forall(i,j,k) A(i,j) += B(i,k)", "does not read C"),
+        ("forall(i,j,k) A(i,j) +=", "expected"),
+    ],
+)
+def test_programs_that_do_not_fit(text, message):
+    with pytest.raises(ExpressionError, match=message):
+        explore(PRODUCT, CSR).why(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"preset": "sparseauto"}, TuningError, "presets are None, 'pigeon', 'pigeon-taco'"),
+        ({"preset": "spttn"}, TuningError, "unknown preset 'spttn'"),
+        ({"workspace_state": "exactly"}, TuningError, "models are exact, paper"),
+        ({"ranges": {"q": (1, 2)}}, ExpressionError, "range given for q"),
+        ({"ranges": {"i": (5, 2)}}, ExpressionError, "the range of i"),
+        ({"semiring": ("+", "xor")}, ExpressionError, "unknown operator 'xor'"),
+        ({"formats": {"Z": "csr"}}, FormatError, "format given for Z"),
+    ],
+)
+def test_requests_that_are_wrong(options, error, message):
+    with pytest.raises(error, match=message) as caught:
+        explore(**{"expression": PRODUCT, "formats": CSR} | options)
+    assert isinstance(caught.value, SparsetuneError)
+
+
+def test_expressions_that_are_wrong():
+    with pytest.raises(ExpressionError, match="column"):
+        explore("A(i,j) = B(i,k *")
+
+
+def test_explain_is_json():
+    answer = explain(KERNELS["SpMV2"], {"B": "csr", "C": "csr"}, schedule="forall(i,j,k) a(i) += B(i,j) * C(j,k) * d(k)", limit=2)
+    assert set(answer) == {"expression", "stages", "frontier", "schedule"}
+    assert [set(one) for one in answer["frontier"]] == [{"loop_nest", "time", "memory", "task_set"}] * 2
+    assert "cheaper" in answer["schedule"]["verdict"]
+    assert json.loads(json.dumps(answer)) == answer
+    assert len(explain(PRODUCT, CSR)["frontier"]) == 12
+
+
+def test_explain_shows_every_cost_first():
+    answer = explain(KERNELS["SpGEMM2"], preset="pigeon", workspace_state="paper", limit=4)
+    assert len({one["task_set"] for one in answer["frontier"]}) == 4
+
+
+def test_other_semirings():
+    found = explore("d(i) = B(i,j) * c(j)", {"B": "csr"}, semiring=("min", "+"))
+    assert stages(found)[-1] == ("undominated", 4)
