@@ -25,6 +25,7 @@ from ..compiler.schedule.candidates import Candidate, candidates
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
+from .kernels import is_legal
 from .problem import Problem
 
 LEAST_GAIN = 1.2
@@ -50,9 +51,10 @@ def model_choice(problem: Problem) -> Schedule | None:
     """Return the schedule that the static model expects to be clearly faster than the default; None where it expects none."""
     ranked = rank(problem, problem_candidates(problem))
     default = next((found.cost for found in ranked if not found.candidate.template), None)
-    if not ranked or default is None or ranked[0].cost * LEAST_GAIN > default:
+    if default is None:
         return None
-    return ranked[0].schedule
+    better = (found.schedule for found in ranked if found.cost * LEAST_GAIN <= default)
+    return next((schedule for schedule in better if is_legal(problem, schedule)), None)
 
 
 def problem_candidates(problem: Problem) -> tuple[Candidate, ...]:

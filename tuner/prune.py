@@ -16,6 +16,7 @@ from ..compiler.native.machine import this_machine
 from ..compiler.schedule.candidates import Candidate
 from ..compiler.schedule.schedule import Schedule
 from .config import load_machine
+from .kernels import is_legal
 from .model import problem_candidates, rank
 from .problem import Problem
 from .search.space import Parameter, Space, Template
@@ -48,6 +49,7 @@ def surviving_space(problem: Problem) -> tuple[Space, list[dict[str, Any]]]:
         Stage("generated", lambda _: list(problem_candidates(problem))),
         Stage("memory", lambda items: [item for item in items if _is_given(item) or _workspace_bytes(item, problem) <= room]),
         Stage("loop depth", lambda items: _undominated(items, problem)),
+        Stage("legal", lambda items: [item for item in items if is_legal(problem, item.schedule())]),
         Stage("ranked", lambda items: [ranked.candidate for ranked in rank(problem, items)]),
     ]
     kept, report = run_stages([], stages)

@@ -9,12 +9,12 @@ from typing import Any
 import click
 import numpy as np
 
-from ...compiler.errors import DataError
+from ...compiler.errors import BuildError, DataError
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.tensor import Tensor
 from ..database import default_url
 from ..environment import require_target
-from ..kernels import Candidate, compile_problem, is_legal
+from ..kernels import Candidate, compile_problem
 from ..lookup import lookup_in
 from ..operands import problem_of
 from ..problem import Problem
@@ -74,9 +74,12 @@ def _candidate(problem: Problem, wish: str, database: str | None) -> tuple[Candi
     if wish != "auto":
         return _loaded(compile_problem(problem, Schedule(wish))), "given"
     match = lookup_in(database or default_url(), problem)
-    if is_legal(problem, match.schedule):
+    try:
         return _loaded(compile_problem(problem, match.schedule)), match.origin
-    note(f"the schedule that was found ({match.origin}) does not apply here; the default one is used")
+    except BuildError as error:
+        if not match.schedule.directives:
+            raise
+        note(f"the schedule that was found ({match.origin}) does not compile, so the default one is used: {str(error).splitlines()[0]}")
     return _loaded(compile_problem(problem, Schedule())), "default"
 
 
