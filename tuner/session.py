@@ -6,8 +6,9 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.errors import TuningError
@@ -15,6 +16,7 @@ from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from .database import Database, open_database, studies_folder
 from .environment import code_version, require_target
+from .features import distance
 from .lookup import known_inputs, usable
 from .measure.finals import Verdict, play
 from .measure.runner import Runner, Worker
@@ -25,12 +27,13 @@ from .records import Decision, Status
 from .search.space import Space
 from .search.strategy import choose_strategy
 from .settings import Budget, Settings
+from .shipped import shipped_decisions
 from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
 
 if TYPE_CHECKING:
     import pandas
 
-_KNOWN_FIRST = 3  # schedules that won on similar inputs, tried before the search
+_KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search
 _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
 
 
@@ -204,9 +207,19 @@ def _search(
 
 
 def _known_schedules(campaign: Campaign) -> list[str]:
-    """Return the schedules, in canonical names, that won on the nearest known inputs and are legal here."""
-    texts = dict.fromkeys(decision.schedule for _, decision in known_inputs(campaign.problem, campaign.store))
-    return [text for text in list(texts)[:_KNOWN_FIRST] if usable(campaign.problem, text) is not None]
+    """Return schedules, in canonical names, that won on the nearest inputs of the kernel and are legal here.
+
+    Those of this machine come first, then those of others in the database and of the file that ships.
+    """
+    problem, workload = campaign.problem, campaign.problem.workload
+    here = [decision for _, decision in known_inputs(problem, campaign.store)]
+    same = {"kernel": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target}
+    shipped = (found for found in shipped_decisions() if same.items() <= asdict(found.workload).items())
+    elsewhere = [*campaign.store.decisions(**same), *shipped]
+    elsewhere.sort(key=lambda decision: (decision.workload.threads != workload.threads, distance(problem.input, decision.input)))
+    texts = dict.fromkeys(decision.schedule for decision in (*here, *elsewhere))
+    legal = (text for text in texts if text and usable(problem, text) is not None)
+    return list(islice(legal, _KNOWN_FIRST))
 
 
 def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) -> Verdict:

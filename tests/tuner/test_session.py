@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sparsetune.compiler.errors import TuningError
 from sparsetune.tuner.database import open_database
+from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.records import Status
 from sparsetune.tuner.session import make_budget
@@ -100,6 +102,22 @@ def test_what_won_on_a_similar_input_is_tried_after_the_default(database: Path) 
     campaign(database)
     result = campaign(database, spmv(rows=40))
     assert [trial.schedule for trial in result.measured[:2]] == ["", "unroll(j, 2)"]
+
+
+def test_what_won_on_another_machine_is_tried_too(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparsetune.tuner import shipped
+
+    campaign(tmp_path / "theirs.sqlite")
+    with open_database(tmp_path / "theirs.sqlite") as store, (tmp_path / "schedules.jsonl").open("w") as stream:
+        theirs = (replace(found, workload=replace(found.workload, machine="theirs")) for found in store.decisions())
+        write_json_lines(theirs, stream)
+    monkeypatch.setattr(shipped, "FILE", tmp_path / "schedules.jsonl")
+    shipped.shipped_decisions.cache_clear()
+    try:
+        result = campaign(database, trials=2)
+    finally:
+        shipped.shipped_decisions.cache_clear()
+    assert [trial.schedule for trial in result.measured] == ["", "unroll(j, 2)"]
 
 
 def test_other_names_share_what_was_learned(database: Path) -> None:

@@ -74,8 +74,9 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
 @click.argument("output", metavar="FILE")
 @click.option("--as", "kind", type=click.Choice(["jsonl", "t4", "kernel-tuner"]), default="jsonl", show_default=True,
               help="JSON Lines of our own; T4 results with a metadata file; Kernel Tuner caches in a folder.")  # fmt: skip
+@click.option("--decisions", is_flag=True, help="Of JSON Lines: only what campaigns decided, without their trials.")
 @options.together(options.database, options.as_json)
-def export(output: str, kind: str, **given: Any) -> None:
+def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
     """Write the records to FILE, a folder for Kernel Tuner caches, or - for standard output."""
     with open_existing(given["database"]) as database:
         try:
@@ -85,7 +86,7 @@ def export(output: str, kind: str, **given: Any) -> None:
                 _export_t4(database, output)
             else:
                 with _opened(output) as stream:
-                    write_json_lines(database.records(), stream)
+                    write_json_lines(database.decisions() if decisions else database.records(), stream)
         except OSError as error:
             raise DatabaseError(f"cannot write {output}: {error.strerror or error}") from None
         if output != "-":
