@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, ArrayRef, Call, Cast, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
+from ..loops.nodes import BOOL, I64, Cast, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
@@ -365,5 +365,5 @@ def _advance(cursor: Cursor, current: Var, here: Value, *, galloping: bool) -> S
     if not galloping:
         return SetVar(cursor.position, _next(cursor, here))
     past = cursor.segment if cursor.segment is not None else add(cursor.position, ONE)
-    search = Call("gallop", (ArrayRef(cursor.level.crd, cursor.level.crd_type), cursor.position, cursor.high, current), I64)
+    search = cursor.level.search(cursor.position, cursor.high, current, "gallop")
     return SetVar(cursor.position, Select(here, past, search, I64))

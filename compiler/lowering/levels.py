@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..format import LevelKind
 from ..loops.nodes import BOOL, I64, ArrayRef, Binary, Call, Expr, Load, Type
-from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder
+from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder, subtract
 from .scope import Place
 
 
@@ -91,6 +91,16 @@ class KeyLevel(Level):
         key = load_index(self.crd, position, self.crd_type)
         reduced = quotient(key, self.stride)
         return reduced if self.leading else remainder(reduced, self.extent)
+
+    def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound") -> Expr:
+        """Search for the least key with the coordinate, the greatest for "upper_bound"; ``low`` is a position of the list."""
+        key = multiply(coordinate, self.stride)
+        if not self.leading:
+            span = multiply(self.stride, self.extent)
+            key = add(multiply(quotient(load_index(self.crd, low, self.crd_type), span), span), key)
+        if function == "upper_bound":
+            key = add(key, subtract(self.stride, ONE))
+        return super().search(low, high, key, function)
 
 
 @dataclass(frozen=True)
