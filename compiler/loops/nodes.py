@@ -7,6 +7,7 @@ of the generated code. Everything is immutable; ``children`` and ``rebuild`` let
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
 from typing import Literal as OneOf
 
 
@@ -47,14 +48,19 @@ class Type:
 I32, I64, F32, F64, BOOL, MAP = (Type(name) for name in ("i32", "i64", "f32", "f64", "bool", "map"))
 
 
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(entry.name for entry in fields(kind))
+
+
 class Node:
     """Base of expressions and statements; children are the fields that are nodes or tuples of nodes."""
 
-    @property
+    @cached_property
     def children(self) -> tuple[Node, ...]:
         found: list[Node] = []
-        for entry in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            value = getattr(self, entry.name)
+        for name in _field_names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Node):
                 found.append(value)
             elif isinstance(value, tuple):
@@ -65,12 +71,12 @@ class Node:
         """Return the same node over other children, given in the order of ``children``."""
         rest = list(children)
         changes: dict[str, object] = {}
-        for entry in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            value = getattr(self, entry.name)
+        for name in _field_names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Node):
-                changes[entry.name] = rest.pop(0)
+                changes[name] = rest.pop(0)
             elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
-                changes[entry.name] = tuple(rest.pop(0) if isinstance(item, Node) else item for item in value)
+                changes[name] = tuple(rest.pop(0) if isinstance(item, Node) else item for item in value)
         assert not rest
         return replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass
 

@@ -13,10 +13,12 @@ N = TypeVar("N", bound=Node)
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and everything below it."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
+    """Yield a node and everything below it, parents first, in written order."""
+    pending = [node]
+    while pending:
+        found = pending.pop()
+        yield found
+        pending.extend(reversed(found.children))
 
 
 def transform(node: N, change: Callable[[Node], Node]) -> N:

@@ -123,7 +123,7 @@ class Evaluation:
         if not axes:
             return value, there
         filled = np.where(there, value, self.zero).astype(self.case.dtype)
-        return self.operators[0].reduce(filled, axis=axes, dtype=self.case.dtype, initial=self.zero), there.any(axis=axes)
+        return self.operators[0].reduce(filled, axis=axes, dtype=self.case.dtype, initial=self.zero), np.asarray(there.any(axis=axes))
 
     def _tree(self, tree: Tree, space: tuple[str, ...], complete: bool) -> Masked:
         """Return an expression over an index space, without any summation."""
@@ -148,7 +148,7 @@ class Evaluation:
                 value, there = self._tree(left, space, complete)
                 below, also = self._tree(right, space, complete)
                 whole = np.divide(np.where(there, value, 0), np.where(also, below, 0))
-                return whole, np.full(whole.shape, True) if complete else np.asarray(there | ~also)
+                return whole, np.asarray(np.broadcast_to(complete, whole.shape) | there | ~also)
 
     def _leaf(self, leaf: Leaf, space: tuple[str, ...]) -> Masked:
         operand = self.case.operands[leaf.tensor]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from random import Random
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from .formats import Coordinates
+
+MANY = 2500
+"""Above so many coordinates a tensor stores a scattered few of them."""
 
 PATTERNS = ("scattered", "scattered", "scattered", "dense", "empty", "full", "rows", "one", "diagonal")
 
@@ -26,6 +30,9 @@ def random_extent(rng: Random, indices: int, *, large: bool = False) -> int:
 
 def random_coordinates(rng: Random, shape: tuple[int, ...]) -> list[Coordinates]:
     """Return distinct coordinates of some pattern, in random order."""
+    size = math.prod(shape)
+    if size > MANY:
+        return [tuple(map(int, np.unravel_index(place, shape))) for place in rng.sample(range(size), rng.randint(0, MANY))]
     everything = list(product(*(range(extent) for extent in shape)))
     rng.shuffle(everything)
     match rng.choice(PATTERNS):

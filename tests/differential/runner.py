@@ -80,9 +80,20 @@ def _last_lines(text: str) -> str:
     return f"{lines[-1]} [{where}]"
 
 
-def run_isolated(seeds: Sequence[int], workers: int = 2, chunk: int = 100, flags: Sequence[str] = PLAIN_FLAGS) -> list[Failure]:
-    """Run cases in worker processes; a chunk whose worker dies is run again in halves, until the case is found."""
+def run_isolated(
+    seeds: Sequence[int], workers: int = 2, chunk: int = 100, flags: Sequence[str] = PLAIN_FLAGS, shown: bool = False
+) -> list[Failure]:
+    """Run cases in worker processes; a chunk whose worker dies is run again in halves, until the case is found.
+
+    Args:
+        seeds: of the cases.
+        workers: how many processes.
+        chunk: how many cases share a C file.
+        flags: of the C compiler.
+        shown: print progress and failures as they come.
+    """
     failures: list[Failure] = []
+    done = 0
     pending = [list(seeds[place : place + chunk]) for place in range(0, len(seeds), chunk)]
     while pending:
         again: list[list[int]] = []
@@ -91,9 +102,14 @@ def run_isolated(seeds: Sequence[int], workers: int = 2, chunk: int = 100, flags
             for future in as_completed(running):
                 part = running[future]
                 try:
-                    failures += future.result()
+                    found = future.result()
                 except BrokenProcessPool:
                     again.append(part)
+                    continue
+                failures += found
+                done += len(part)
+                if shown and (found or done % 1000 == 0):
+                    print(f"{done} of {len(seeds)} done, {len(failures)} failed", *found, sep="\n", flush=True)
         pending = _isolate(again, failures, flags)
     return failures
 

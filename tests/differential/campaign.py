@@ -1,0 +1,71 @@
+"""Long runs of random cases: ``python -m tests.differential.campaign --cases 50000 --seed 1`` from the repository root.
+
+``--sanitize`` compiles the kernels with the address and undefined-behaviour sanitizers, in a process that has them loaded.
+``--write`` puts command and outcome into results/differential.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+OUTCOME = TESTS.parent / "results" / "differential.md"
+LOADED = "SPARSETUNE_SANITIZERS_LOADED"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=50_000, help="how many")
+    parser.add_argument("--seed", type=int, default=1, help="of the campaign; every case has a seed of its own")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--sanitize", action="store_true", help="compile with -fsanitize=address,undefined")
+    parser.add_argument("--write", action="store_true", help="note the outcome in results/differential.md")
+    given = parser.parse_args()
+    if given.sanitize and LOADED not in os.environ:
+        return _again_with_sanitizers()
+    sys.path.insert(0, str(TESTS))
+    from differential.batch import PLAIN_FLAGS, SANITIZERS
+    from differential.runner import run_isolated
+
+    first = given.seed * 1_000_000
+    start = time.monotonic()
+    flags = SANITIZERS if given.sanitize else PLAIN_FLAGS
+    failures = run_isolated(range(first, first + given.cases), given.workers, flags=flags, shown=True)
+    seconds = time.monotonic() - start
+    for failure in failures:
+        print(failure)
+    outcome = f"{given.cases - len(failures)} of {given.cases} cases passed in {seconds / 60:.0f} min"
+    print(outcome)
+    if given.write:
+        _write(" ".join(sys.orig_argv[1:]), outcome, [str(failure) for failure in failures])
+    return 1 if failures else 0
+
+
+def _again_with_sanitizers() -> int:
+    """Run this command in a process that has the sanitizers' libraries loaded, as instrumented kernels need."""
+    libraries = []
+    for name in ("libasan.so", "libubsan.so"):
+        found = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+        libraries.append(found.stdout.strip())
+    environment = {**os.environ, "LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0", LOADED: "1"}
+    return subprocess.run([sys.executable, *sys.orig_argv[1:]], env=environment, check=False).returncode
+
+
+def _write(command: str, outcome: str, failures: list[str]) -> None:
+    """Replace what the file says of the same command, keep the rest."""
+    heading = f"## `python {command}`"
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
+    part = "\n\n".join([heading, f"{outcome} ({machine}).", *failures])
+    before = OUTCOME.read_text() if OUTCOME.exists() else "# Random expressions against the dense oracle\n"
+    parts = [kept for kept in before.strip().split("\n\n## ") if not f"## {kept}".startswith(heading)]
+    OUTCOME.write_text("\n\n## ".join(parts) + "\n\n" + part + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
