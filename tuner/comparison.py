@@ -68,12 +68,14 @@ def _play(calls: Mapping[str, Callable[[], Any]], settings: Settings) -> dict[st
 
 
 def _dense(result: Any) -> Any:
-    """Return a result as values that can be compared: an ndarray, or SciPy's sparse array."""
+    """Return a result as values that can be compared: a SciPy sparse array of a matrix, else an ndarray."""
     if isinstance(result, Tensor):
-        return result.to_scipy()
-    if hasattr(result, "todense") and not hasattr(result, "tocsr"):
-        return result.todense()
-    return result if hasattr(result, "tocsr") else np.array(result)
+        return result.to_scipy() if result.order == 2 else result.to_numpy()
+    if type(result).__module__.startswith("scipy.sparse"):
+        return result
+    if hasattr(result, "to_scipy_sparse") and len(result.shape) == 2:
+        return result.to_scipy_sparse()
+    return np.array(result.todense() if hasattr(result, "todense") else result)
 
 
 def _agree(found: Any, expected: Any) -> bool:
