@@ -1,0 +1,112 @@
+"""Programs of one expression compiled and run in turn, for the figures on what the asymptotic frontier is worth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...compiler.concrete.nodes import Assign, Program, nest
+from ...compiler.format import Format
+from ...compiler.notation.nodes import accesses
+from ...compiler.pipeline import CompiledExpression, compile_program
+from ...compiler.space.defaults import with_default_protocols
+from ...compiler.space.reformat import lowerable
+from ...compiler.storage import Tensor
+from ...datasets.generate import generate
+from ..exploration import Exploration
+from ..explore import explore
+
+KERNELS = {
+    "SpMV": "a(i) = B(i,j) * c(j)",
+    "SpMV2": "a(i) = B(i,j) * C(j,k) * d(k)",
+    "SpGEMM": "A(i,j) = B(i,k) * C(k,j)",
+    "SpGEMM2": "A(i,j) = B(i,k) * C(k,l) * D(l,j)",
+    "SpGEMMH": "A(i,j) = B(i,k) * C(k,j) * D(k,j)",
+    "SpMTTKRP": "A(i,j) = B(i,k,l) * C(k,j) * D(l,j)",
+}
+"""The kernels of Ahrens et al., Figure 7; all matrices and tensors sparse, vectors dense."""
+
+Operands = dict[str, Any]
+
+
+def explored(kernel: str, preset: str = "pigeon") -> Exploration:
+    """Return the exploration of a kernel in the paper's formats, under the default cost model."""
+    return explore(KERNELS[kernel], preset=preset)
+
+
+def alphabetical(found: Exploration) -> Program:
+    """Return the paper's default: loops in alphabetical order, no workspace but what a result out of order is gathered in."""
+    assignment, formats = found.space.assignment, found.space.formats
+    loops = tuple(sorted({name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}))
+    statement = nest(loops, Assign(assignment.target, "+=", assignment.value))
+    operands = {name: form for name, form in formats.items() if name != assignment.target.tensor}
+    return lowerable(Program(with_default_protocols(statement, operands)), formats)
+
+
+def compiled(found: Exploration, programs: Iterable[Program]) -> list[CompiledExpression]:
+    """Compile programs; nothing is built before the first run."""
+    return [compile_program(found.expression, program, found.space.formats) for program in programs]
+
+
+def spread(programs: Sequence[Program], most: int) -> list[Program]:
+    """Return at most so many different programs, at equal distances in the given order."""
+    distinct = list(dict.fromkeys(programs))
+    if len(distinct) <= most:
+        return distinct
+    return [distinct[place * len(distinct) // most] for place in range(most)]
+
+
+def inputs(formats: Mapping[str, Format], result: str, dimension: int, pattern: str) -> Operands:
+    """Return operands whose extents all are ``dimension``.
+
+    Args:
+        formats: of all tensors; dense operands are random vectors.
+        result: the tensor that is left out.
+        dimension: every extent.
+        pattern: kind and options of ``datasets.generate``, with ``{size}`` and ``{seed}``, such as
+            "uniform:{size}:density=0.01:seed={seed}".
+    """
+    made: Operands = {}
+    for seed, name in enumerate(sorted(set(formats) - {result})):
+        form = formats[name]
+        if form.is_dense:
+            made[name] = np.random.default_rng(seed).random((dimension,) * len(form))
+        else:
+            text = pattern.format(size="x".join([str(dimension)] * len(form)), seed=seed)
+            made[name] = generate(f"random:{text}", form)
+    return made
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The least time of one program, in seconds."""
+
+    number: int
+    seconds: float
+
+
+def runs_of(programs: Sequence[CompiledExpression], operands: Operands) -> list[Callable[[], Any]]:
+    """Bind programs to operands; conversions of operands happen here, not in the runs."""
+    return [program.bind_operands(operands, threads=1) for program in programs]
+
+
+def least_times(runs: Sequence[Callable[[], Any]], seconds: float, rounds: int = 25) -> list[float]:
+    """Return the least time of each function, in seconds; they run in turn until the time is over, at least twice each."""
+    least = [float("inf")] * len(runs)
+    started, done = time.perf_counter(), 0
+    while done < 2 or (done < rounds and time.perf_counter() - started < seconds):
+        for number, run in enumerate(runs):
+            before = time.perf_counter()
+            run()
+            least[number] = min(least[number], time.perf_counter() - before)
+        done += 1
+    return least
+
+
+def stored_entries(operands: Operands) -> int:
+    """Return how many entries the sparse operands store together."""
+    return sum(len(operand.values) for operand in operands.values() if isinstance(operand, Tensor))
