@@ -29,6 +29,7 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, al
     size: Value = integer(split.factor) if split.constant_inner else ceiling_quotient(length, integer(split.factor))
     count = ceiling_quotient(length, size) if split.constant_inner else integer(split.factor)
     divides = split.constant_inner and _divides(context, scope, split, root, parent)
+    first, past = _own_range(scope, split.outer, count)
     before: list[Step] = []
     if not split.constant_inner:
         size = named(context, f"{split.outer}_tile", size, before)
@@ -38,7 +39,13 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, al
         low = named(context, f"{root}_low", add(parent.low, multiply(variable, size)), inside)
         inner = with_aliases(context, scope.inside(forall.index), aliases, variable).base(split.inner, low)
         body = _tile_body(context, inner, forall, split, root, low, add(low, size), parent, divides, inside)
-    return [*before, For(variable, ZERO, count, Steps(tuple(body)), loop_mode(forall.tag))] if body else []
+    return [*before, For(variable, first, past, Steps(tuple(body)), loop_mode(forall.tag))] if body else []
+
+
+def _own_range(scope: Scope, outer: str, count: Value) -> tuple[Value, Value]:
+    """Return which tiles a loop runs through: all of them, or those that a split of the tile index itself leaves."""
+    own = scope.windows.get(outer)
+    return (ZERO, count) if own is None else (own.low, minimum(own.high, count))
 
 
 def _divides(context: Context, scope: Scope, split: Split, root: str, parent: Window) -> bool:
