@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...compiler.concrete.nodes import Assign, Program, nest
 from ...compiler.format import Format
-from ...compiler.notation.nodes import accesses
+from ...compiler.notation.nodes import Access, Expr, accesses, transform
 from ...compiler.pipeline import CompiledExpression, compile_program
 from ...compiler.space.defaults import with_default_protocols
 from ...compiler.space.reformat import lowerable
-from ...compiler.storage import Tensor
 from ...datasets.generate import generate
 from ..exploration import Exploration
 from ..explore import explore
@@ -39,10 +38,20 @@ def explored(kernel: str, preset: str = "pigeon") -> Exploration:
 
 
 def alphabetical(found: Exploration) -> Program:
-    """Return the paper's default: loops in alphabetical order, no workspace but what a result out of order is gathered in."""
+    """Return the paper's default: loops in alphabetical order, no workspace but what gathers a result that is out of order.
+
+    Operands in the order of the loops are read as they are stored, others are converted and stepped through.
+    """
     assignment, formats = found.space.assignment, found.space.formats
     loops = tuple(sorted({name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}))
-    statement = nest(loops, Assign(assignment.target, "+=", assignment.value))
+
+    def converted(node: Expr) -> Expr | None:
+        if not isinstance(node, Access) or formats[node.tensor].is_dense:
+            return None
+        places = [loops.index(node.subscripts[mode].index) for mode in formats[node.tensor].order]
+        return replace(node, protocols=("step",) * len(places)) if places != sorted(places) else None
+
+    statement = nest(loops, Assign(assignment.target, "+=", transform(assignment.value, converted)))
     operands = {name: form for name, form in formats.items() if name != assignment.target.tensor}
     return lowerable(Program(with_default_protocols(statement, operands)), formats)
 
@@ -81,14 +90,6 @@ def inputs(formats: Mapping[str, Format], result: str, dimension: int, pattern: 
     return made
 
 
-@dataclass(frozen=True)
-class Entry:
-    """The least time of one program, in seconds."""
-
-    number: int
-    seconds: float
-
-
 def runs_of(programs: Sequence[CompiledExpression], operands: Operands) -> list[Callable[[], Any]]:
     """Bind programs to operands; conversions of operands happen here, not in the runs."""
     return [program.bind_operands(operands, threads=1) for program in programs]
@@ -105,8 +106,3 @@ def least_times(runs: Sequence[Callable[[], Any]], seconds: float, rounds: int =
             least[number] = min(least[number], time.perf_counter() - before)
         done += 1
     return least
-
-
-def stored_entries(operands: Operands) -> int:
-    """Return how many entries the sparse operands store together."""
-    return sum(len(operand.values) for operand in operands.values() if isinstance(operand, Tensor))

@@ -15,13 +15,19 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from ...compiler.pipeline import CompiledExpression
+from ..exploration import Exploration
+from ..plots import STYLE
 from ..reports.markdown import table
-from .contest import KERNELS, alphabetical, compiled, explored, inputs, least_times, runs_of, spread
+from .contest import KERNELS, Operands, alphabetical, compiled, explored, inputs, least_times, runs_of, spread
 
 COMMAND = "python -m sparsetune.tuner.asymptotic.payoff"
-DENSITY, ENOUGH, GROWTH, LARGEST = 0.01, 0.1, 1.5, 40000
-MOST = 12
-"""Programs of one frontier that are built."""
+DENSITY, ENOUGH, GROWTH = 0.01, 0.1, 1.5
+MOST_ENTRIES = 4e6
+"""No operand of the growing inputs stores more; only SpMV, where nothing is to be gained, comes there."""
+MOST, SECONDS = 6, 0.8
+"""Programs of one frontier that are built, two of every cost at least; seconds for every point."""
+RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,6 @@ class Point:
     density: float
     default: float
     best: float
-    best_program: int
     programs: int
 
     @property
@@ -43,26 +48,106 @@ class Point:
 
 
 def measured(kernel: str) -> list[Point]:
-    """Return the points of one kernel: three dimensions at density 0.01, then other densities at the middle dimension."""
+    """Return the points of one kernel: dimensions at density 0.01, then other densities at half the largest dimension."""
     found = explored(kernel)
-    chosen = [program for one in found.classes for program in spread(_programs(found, one), max(2, MOST // len(found.classes)))]
-    field = compiled(found, [alphabetical(found), *spread(chosen, 2 * MOST)])
-    result = found.space.assignment.target.tensor
+    share = max(2, MOST // len(found.classes))
+    chosen = [program for one in found.classes for program in spread([schedule.program for schedule in one.schedules], share)]
+    field = compiled(found, [alphabetical(found), *dict.fromkeys(chosen)])
+    largest = _grown(found, field[0])
 
     def point(sweep: str, dimension: int, density: float) -> Point:
-        operands = inputs(found.space.formats, result, dimension, f"uniform:{{size}}:density={density}:seed={{seed}}")
-        times = least_times(runs_of(field, operands), 1.0)
+        times = least_times(runs_of(field, _uniform(found, dimension, density)), SECONDS)
         best = min(range(1, len(field)), key=times.__getitem__)
-        return Point(kernel, sweep, dimension, density, times[0], times[best], best, len(field) - 1)
+        return Point(kernel, sweep, dimension, density, times[0], times[best], len(field) - 1)
 
-    top = _grown(found, field[:1], result)
-    points = [point("dimension", max(16, round(top * part)), DENSITY) for part in (0.25, 0.5, 1.0)]
-    return points + [point("density", max(16, round(top * 0.5)), density) for density in (0.0025, 0.005, 0.02)]
-
-
-def _programs(found, one):  # noqa
-    return []
+    points = [point("dimension", max(16, round(largest * part)), DENSITY) for part in (0.25, 0.5, 1.0)]
+    return points + [point("density", max(16, largest // 2), density) for density in (0.0025, 0.005, 0.01, 0.02)]
 
 
-def _grown(found, default, result: str) -> int:
-    return 0
+def _uniform(found: Exploration, dimension: int, density: float) -> Operands:
+    pattern = f"uniform:{{size}}:density={density}:seed={{seed}}"
+    return inputs(found.space.formats, found.space.assignment.target.tensor, dimension, pattern)
+
+
+def _grown(found: Exploration, default: CompiledExpression) -> int:
+    """Return the least tried dimension at which the default takes long enough."""
+    dimension, order = 32, max(map(len, found.space.formats.values()))
+    largest = int((MOST_ENTRIES / DENSITY) ** (1 / order))
+    while dimension < largest:
+        (seconds,) = least_times(runs_of([default], _uniform(found, dimension, DENSITY)), 0.0)
+        if seconds >= ENOUGH:
+            break
+        dimension = round(dimension * (2.0 if seconds < ENOUGH / 20 else GROWTH))
+    return min(dimension, largest)
+
+
+def page(points: Sequence[Point]) -> str:
+    """Return the table as Markdown."""
+    header = ("kernel", "sweep", "dimension", "density", "default, ms", "best of frontier, ms", "speedup", "programs")
+    rows = [
+        (one.kernel, one.sweep, str(one.dimension), f"{one.density:g}", f"{1e3 * one.default:.3g}", f"{1e3 * one.best:.3g}",
+         f"{one.speedup:.3g}", str(one.programs))
+        for one in points
+    ]  # fmt: skip
+    return f"""# What the asymptotic frontier is worth
+
+After Figure 7 of Ahrens et al., "An asymptotic cost model for autoscheduling sparse tensor programs". Inputs are square and
+uniformly sparse; the largest dimension is the first tried at which the default takes {ENOUGH} s, or at which an operand stores
+{MOST_ENTRIES:g} entries. The default nests its loops in alphabetical order and has no workspace (a scalar accumulates a reduction
+into a sparse result); operands stored in another order are converted before. It is compiled as that program, not by `reorder`,
+since the default of this compiler has workspaces already. Both sides are timed without conversions, on one thread; times are the
+least of runs in turn on a shared machine, so read the speedups, not the times. The frontier is that of the paper's space (least
+depth) under the exact model; of large frontiers a selection was built, some of every cost at equal distances (column programs):
+the whole frontier could only do better. The best of several least times is taken, which favours the frontier slightly.
+
+    {COMMAND}
+
+{table(header, rows)}
+
+Plot: `payoff.svg` (speedup over dimension, density {DENSITY}). Raw: `payoff.csv`.
+"""
+
+
+def plot(points: Sequence[Point]) -> str:
+    """Return speedup over dimension, both logarithmic, one line a kernel, as SVG."""
+    shown = [one for one in points if one.sweep == "dimension"]
+    xs, ys = [math.log10(one.dimension) for one in shown], [math.log10(one.speedup) for one in shown]
+    (left, right), (low, high) = (min(xs), max(xs)), (min(0.0, *ys), max(1.0, *ys))
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return 60 + 520 * (x - left) / max(1e-9, right - left), 20 + 300 * (1 - (y - low) / (high - low))
+
+    parts = ['<svg xmlns="http://www.w3.org/2000/svg" width="700" height="370">', f"<style>{STYLE}</style>"]
+    for power in range(math.ceil(low), math.floor(high) + 1):
+        _, y = place(left, power)
+        parts.append(f'<line class="grid" x1="60" y1="{y:.0f}" x2="580" y2="{y:.0f}"/><text x="8" y="{y + 4:.0f}">{10.0**power:g}x</text>')
+    for number, kernel in enumerate(dict.fromkeys(one.kernel for one in shown)):
+        line = [place(math.log10(one.dimension), math.log10(one.speedup)) for one in shown if one.kernel == kernel]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
+        parts.append(f'<polyline class="line line{number}" points="{path}"/>')
+        parts.append(f'<text class="text{number}" x="590" y="{40 + 18 * number}">{kernel}</text>')
+    ticks = range(math.ceil(left), math.floor(right) + 1)
+    parts += [f'<text x="{place(power, low)[0]:.0f}" y="340">{10**power}</text>' for power in ticks]
+    return "\n".join([*parts, '<text x="300" y="360">dimension</text>', "</svg>", ""])
+
+
+def main(kernels: Sequence[str]) -> None:
+    """Measure kernels (all if none are named) and write the results, after every kernel what there is."""
+    points: list[Point] = []
+    for kernel in kernels or KERNELS:
+        points.extend(measured(kernel))
+        _written(points)
+
+
+def _written(points: Sequence[Point]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / "payoff.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([field.name for field in fields(Point)])
+        writer.writerows(astuple(one) for one in points)
+    (RESULTS / "payoff.md").write_text(page(points))
+    (RESULTS / "payoff.svg").write_text(plot(points))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

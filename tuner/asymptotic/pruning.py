@@ -1,0 +1,133 @@
+"""Whether pruning is safe: whole small spaces are measured, to see whether the fastest schedule is on the frontier.
+
+    python -m sparsetune.tuner.asymptotic.pruning
+
+Schedules that become the same program, since formats say what protocols said, are measured once.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from ...compiler.concrete.nodes import Program
+from ...compiler.space.reformat import lowerable
+from ..exploration import Exploration
+from ..reports.markdown import table
+from .contest import compiled, explored, inputs, least_times, runs_of
+from .taco import taco_schedules
+
+COMMAND = "python -m sparsetune.tuner.asymptotic.pruning"
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+NOISE = 1.1  # a schedule this much slower than the fastest is as fast, on a shared machine
+SPACES = (("SpMV2", "pigeon", 700), ("SpGEMM", "pigeon", 400), ("SpGEMM2", "pigeon-taco", 300))
+"""Kernel, preset, and the dimension of its square inputs."""
+PATTERNS = {
+    "uniform": "uniform:{size}:density=0.01:seed={seed}",
+    "power law": "zipf:{size}:density=0.01:alpha=1.5:seed={seed}",
+    "banded": "banded:{size}:bandwidth=3:seed={seed}",
+}
+SECONDS, FEW = 4.0, 12
+"""Seconds for a first race of a whole space on one pattern, and how many of its fastest, on and off the frontier, meet again."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Least seconds of the fastest program on the frontier and of the fastest beside it."""
+
+    kernel: str
+    preset: str
+    dimension: int
+    pattern: str
+    schedules: int
+    programs: int
+    on_frontier: int
+    inside: float
+    outside: float
+    slowest: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times longer the frontier's best takes than the fastest of the whole space; 1 where it is that."""
+        return self.inside / min(self.inside, self.outside)
+
+
+def measured(kernel: str, preset: str, dimension: int) -> list[Finding]:
+    """Return what every pattern gives on a whole space."""
+    found = explored(kernel, preset)
+    schedules = _whole(found, preset)
+    programs = list(dict.fromkeys(schedules))
+    kept = {schedule.program for schedule in found.frontier}
+    field = compiled(found, programs)
+    findings = []
+    for name, pattern in PATTERNS.items():
+        operands = inputs(found.space.formats, found.space.assignment.target.tensor, dimension, pattern)
+        runs = runs_of(field, operands)
+        first = least_times(runs, SECONDS)
+        order = sorted(range(len(runs)), key=first.__getitem__)
+        fastest = [number for side in (True, False) for number in [one for one in order if (programs[one] in kept) is side][:FEW]]
+        again = dict(zip(fastest, least_times([runs[number] for number in fastest], SECONDS, 200), strict=True))
+        times = [min(first[number], again.get(number, first[number])) for number in range(len(runs))]
+        inside = min(times[number] for number in fastest if programs[number] in kept)
+        outside = min((times[number] for number in fastest if programs[number] not in kept), default=float("inf"))
+        findings.append(
+            Finding(kernel, preset, dimension, name, len(schedules), len(programs), len(kept), inside, outside, max(times))
+        )  # fmt: skip
+    return findings
+
+
+def _whole(found: Exploration, preset: str) -> list[Program]:
+    """Return the programs of all schedules of a space, equal ones as often as there are schedules."""
+    listed = taco_schedules(found.space) if preset == "pigeon-taco" else iter(found.space)
+    return [lowerable(schedule.program, found.space.formats) for schedule in listed]
+
+
+def page(findings: Sequence[Finding]) -> str:
+    """Return the table as Markdown."""
+    header = ("kernel", "pattern", "dimension", "schedules", "programs", "on the frontier", "frontier's best, ms",
+              "best off it, ms", "slowest, ms", "frontier / fastest")  # fmt: skip
+    rows = [
+        (f"{one.kernel} ({one.preset})", one.pattern, str(one.dimension), str(one.schedules), str(one.programs), str(one.on_frontier),
+         f"{1e3 * one.inside:.3g}", f"{1e3 * one.outside:.3g}", f"{1e3 * one.slowest:.3g}", f"{one.ratio:.2f}")
+        for one in findings
+    ]  # fmt: skip
+    worse = [one for one in findings if one.ratio > NOISE]
+    if worse:
+        cases = ", ".join(f"{one.kernel} on {one.pattern} ({one.ratio:.2f})" for one in worse)
+        verdict = f"Not shown everywhere: beside the frontier a program is faster by more than noise ({NOISE}) for {cases}."
+    else:
+        verdict = f"In every case the fastest program is on the frontier or within noise of one that is (ratio at most {NOISE})."
+    return f"""# Whether pruning to the frontier is safe
+
+Every schedule of three small spaces of Ahrens et al., "An asymptotic cost model for autoscheduling sparse tensor programs", was
+run on three patterns; exact workspace states, all premises. Schedules whose protocols lead to the same formats are one program.
+Times are the least of runs in turn, on one thread, operands converted before; the {FEW} fastest on and off the frontier met
+again. The machine is shared: read ratios.
+
+{verdict}
+
+    {COMMAND}
+
+{table(header, rows)}
+
+Patterns: {"; ".join(f"{name} `random:{text}`" for name, text in PATTERNS.items())}. Raw: `pruning.csv`.
+"""
+
+
+def main() -> None:
+    """Measure all spaces and write the results, after every space what there is."""
+    findings: list[Finding] = []
+    for space in SPACES:
+        findings += measured(*space)
+        RESULTS.mkdir(exist_ok=True)
+        with (RESULTS / "pruning.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([field.name for field in fields(Finding)])
+            writer.writerows(astuple(one) for one in findings)
+        (RESULTS / "pruning.md").write_text(page(findings))
+
+
+if __name__ == "__main__":
+    main()
