@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from sparsetune.compiler.build.kernel import Kernel
 from sparsetune.compiler.pipeline import CompiledExpression
@@ -19,7 +19,17 @@ from .batch import PLAIN_FLAGS, build_together
 from .cases import Case, random_case
 from .compare import compiled, fault
 
-Ready: TypeAlias = tuple[Case, CompiledExpression, Kernel]
+Work: TypeAlias = "Callable[[Sequence[int], Sequence[str]], list[Failure]]"
+
+
+class Seeded(Protocol):
+    """A case as far as building it goes."""
+
+    @property
+    def seed(self) -> int: ...
+
+
+SomeCase = TypeVar("SomeCase", bound=Seeded)
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class Failure:
 def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS) -> list[Failure]:
     """Compile, build and run the cases of some seeds; return those that fail."""
     failures: list[Failure] = []
-    ready: list[Ready] = []
+    ready: list[tuple[Case, CompiledExpression, Kernel]] = []
     for seed in seeds:
         case = random_case(seed)
         try:
@@ -43,23 +53,25 @@ def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS) -> list[
                 made, kernel = compiled(case)
             _ = kernel.source
         except Exception:
-            failures.append(Failure(seed, str(case), f"does not compile: {_last_lines(traceback.format_exc())}"))
+            failures.append(Failure(seed, str(case), f"does not compile: {last_lines(traceback.format_exc())}"))
         else:
             ready.append((case, made, kernel))
     with tempfile.TemporaryDirectory() as folder:
-        built = _built(ready, Path(folder), "kernels", flags, failures)
-        for case, made, _ in built:
+        usable = built(ready, Path(folder), "kernels", flags, failures)
+        for case, made, _ in usable:
             try:
                 with case.limited():
                     message = fault(case, made)
             except Exception:
-                message = f"does not run: {_last_lines(traceback.format_exc())}"
+                message = f"does not run: {last_lines(traceback.format_exc())}"
             if message is not None:
                 failures.append(Failure(case.seed, str(case), message))
     return failures
 
 
-def _built(ready: list[Ready], folder: Path, name: str, flags: Sequence[str], failures: list[Failure]) -> list[Ready]:
+def built(
+    ready: list[tuple[SomeCase, CompiledExpression, Kernel]], folder: Path, name: str, flags: Sequence[str], failures: list[Failure]
+) -> list[tuple[SomeCase, CompiledExpression, Kernel]]:
     """Build kernels together; halve the set where the C compiler refuses it, until the kernel at fault is found."""
     try:
         build_together([kernel for _, _, kernel in ready], folder, name, flags)
@@ -69,11 +81,11 @@ def _built(ready: list[Ready], folder: Path, name: str, flags: Sequence[str], fa
             return []
         middle = len(ready) // 2
         halves = ((ready[:middle], f"{name}a"), (ready[middle:], f"{name}b"))
-        return [case for half, new in halves for case in _built(half, folder, new, flags, failures)]
+        return [case for half, new in halves for case in built(half, folder, new, flags, failures)]
     return ready
 
 
-def _last_lines(text: str) -> str:
+def last_lines(text: str) -> str:
     lines = text.strip().splitlines()
     places = [line.strip() for line in lines if line.strip().startswith("File") and "sparsetune/compiler" in line]
     where = " < ".join(place.split("sparsetune/", 1)[1].replace('"', "") for place in reversed(places[-3:]))
@@ -81,8 +93,9 @@ def _last_lines(text: str) -> str:
 
 
 def run_isolated(
-    seeds: Sequence[int], workers: int = 2, chunk: int = 100, flags: Sequence[str] = PLAIN_FLAGS, shown: bool = False
-) -> list[Failure]:
+    seeds: Sequence[int], workers: int = 2, chunk: int = 100, flags: Sequence[str] = PLAIN_FLAGS, shown: bool = False,
+    work: Work = run_cases, describe: Callable[[int], object] = random_case,
+) -> list[Failure]:  # fmt: skip
     """Run cases in worker processes; a chunk whose worker dies is run again in halves, until the case is found.
 
     Args:
@@ -91,6 +104,8 @@ def run_isolated(
         chunk: how many cases share a C file.
         flags: of the C compiler.
         shown: print progress and failures as they come.
+        work: runs the cases of a chunk; a function of a module, as it is sent to other processes.
+        describe: returns what a case is called that kills its process.
     """
     failures: list[Failure] = []
     done = 0
@@ -98,7 +113,7 @@ def run_isolated(
     while pending:
         again: list[list[int]] = []
         with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-            running = {pool.submit(run_cases, part, flags): part for part in pending}
+            running = {pool.submit(work, part, flags): part for part in pending}
             for future in as_completed(running):
                 part = running[future]
                 try:
@@ -110,20 +125,22 @@ def run_isolated(
                 done += len(part)
                 if shown and (found or done % 1000 == 0):
                     print(f"{done} of {len(seeds)} done, {len(failures)} failed", *found, sep="\n", flush=True)
-        pending = _isolate(again, failures, flags)
+        pending = _isolate(again, failures, flags, work, describe)
     return failures
 
 
-def _isolate(parts: list[list[int]], failures: list[Failure], flags: Sequence[str]) -> list[list[int]]:
+def _isolate(
+    parts: list[list[int]], failures: list[Failure], flags: Sequence[str], work: Work, describe: Callable[[int], object]
+) -> list[list[int]]:
     """Run chunks of which one broke the pool on their own; return the halves of those that break it again."""
     halves: list[list[int]] = []
     for part in parts:
         try:
             with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-                failures += pool.submit(run_cases, part, flags).result()
+                failures += pool.submit(work, part, flags).result()
         except BrokenProcessPool:
             if len(part) == 1:
-                failures.append(Failure(part[0], str(random_case(part[0])), "the process died"))
+                failures.append(Failure(part[0], str(describe(part[0])), "the process died"))
             else:
                 halves += [part[: len(part) // 2], part[len(part) // 2 :]]
     return halves
