@@ -27,6 +27,7 @@ def test_stages_of_presets():
     assert stages(explore(KERNELS["SpMV2"], preset="pigeon-taco"))[1:] == [("min_depth", 144), ("taco", 24), ("undominated", 24)]
     own = stages(explore(KERNELS["SpMV2"], {"B": "csr", "C": "csr"}))
     assert [name for name, _ in own] == ["generated", "undominated"]
+    assert stages(explore(KERNELS["SpMV"], {}, preset="pigeon"))[1:] == [("min_depth", 8), ("undominated", 4)]
     given = explore(KERNELS["SpGEMM2"], dict.fromkeys("ABCD", "csr"), preset="pigeon", workspace_state="paper")
     assert stages(given)[-2:] == [("min_depth", 20736), ("undominated", 292)]
 

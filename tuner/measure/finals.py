@@ -27,11 +27,6 @@ class Comparison:
     low: float
     high: float
 
-    @property
-    def is_tie(self) -> bool:
-        """Whether the interval holds 1."""
-        return self.low <= 1.0 <= self.high
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -87,7 +82,7 @@ def play(
         run: seconds of one burst of a finalist; None where it fails, which takes it out.
         default: the name of the default.
         rounds: at most so many; at least ``MIN_ROUNDS`` whatever the time.
-        complexity: of finalists that tie with the fastest the simplest wins.
+        complexity: of finalists that beat the default and tie with the fastest the simplest wins.
         seconds: start no round after so long.
 
     Returns:
@@ -111,7 +106,12 @@ def play(
 
 
 def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int]) -> Verdict:
-    fastest = max(times, key=lambda name: compare(times[default], times[name]).ratio)
-    ties = [name for name in times if name == fastest or compare(times[name], times[fastest]).is_tie]
-    winner = default if default in ties else min(ties, key=lambda name: (complexity(name), name))
-    return Verdict(winner, times, compare(times[default], times[winner]))
+    """Of those that surely beat the default, return the simplest that ties with the fastest; the default if there are none."""
+    against_default = {name: compare(times[default], found) for name, found in times.items()}
+    better = [name for name in times if against_default[name].low > 1]
+    winner = default
+    if better:
+        fastest = max(better, key=lambda name: against_default[name].ratio)
+        ties = [name for name in better if compare(times[name], times[fastest]).low <= 1]
+        winner = min(ties, key=lambda name: (complexity(name), -against_default[name].ratio))
+    return Verdict(winner, times, against_default[winner])

@@ -16,6 +16,7 @@ from typing import Any
 _CONFIRMING = 3  # runs that have to lie close together at the fast end
 _LEAST_BATCH = 5e-5  # seconds; a clock reads to a few tens of nanoseconds
 _LEAST_BATCHES = 5
+_LONG = 0.02  # seconds; programs take turns on a core after some milliseconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +90,14 @@ def least_of(run: Callable[[], object], batch: int, samples: int, clock: Callabl
 
 
 def burst_size(seconds: float, expected: float) -> tuple[int, int]:
-    """Return (runs a batch, batches) of a burst of so many seconds: batches that a clock can tell apart, five at least."""
+    """Return (runs a batch, batches) of a burst of so many seconds.
+
+    Batches are long enough for a clock to tell them apart. There are five at least of short kernels, two of those that take longer
+    than an interruption.
+    """
     batch = max(1, math.ceil(_LEAST_BATCH / expected))
-    return batch, max(_LEAST_BATCHES, round(seconds / (batch * expected)))
+    least = _LEAST_BATCHES if expected < _LONG else 2
+    return batch, max(least, round(seconds / (batch * expected)))
 
 
 def median(values: Sequence[float]) -> float:
