@@ -151,7 +151,7 @@ def test_winner_beats_the_default_itself_not_only_by_a_tie() -> None:
 
 
 def test_bursts() -> None:
-    assert burst_size(0.015, 2e-6) == (25, 300)
+    assert burst_size(0.015, 3e-5) == (2, 250)
     assert burst_size(0.015, 1e-3) == (1, 15)
     assert burst_size(0.015, 0.01) == (1, 5)
     assert burst_size(0.015, 0.5) == (1, 2)
