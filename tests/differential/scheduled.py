@@ -322,23 +322,23 @@ def _applies(found: Concretized, schedule: str, extents: tuple[tuple[str, int], 
 
 
 @cache
-def _candidates(drawn: int, parallel: bool) -> tuple[Scheduled, ...]:
+def chosen_candidates(drawn: int, parallel: bool) -> tuple[Scheduled, ...]:
     return tuple(candidate_schedules(drawn, parallel))
 
 
 def some_candidate(seed: int) -> Scheduled:
-    return _candidates(1, False)[seed]
+    return chosen_candidates(1, False)[seed]
 
 
 def parallel_candidate(seed: int) -> Scheduled:
-    return _candidates(0, True)[seed]
+    return chosen_candidates(0, True)[seed]
 
 
 def run_random(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([random_scheduled(seed) for seed in seeds], flags)
 
 
-def run_candidates(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
+def runchosen_candidates(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([some_candidate(seed) for seed in seeds], flags)
 
 
