@@ -12,6 +12,7 @@ from ..concrete.nodes import Assign, Forall, Program, Where, targets
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
 from ..format import Format, dense_format
+from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
 from .addresses import Address, at, everywhere, find_loop, frames, leaves
@@ -63,6 +64,13 @@ def _check_coiteration(program: Program, address: Address, loop: Forall, graph: 
     points, operands = stepped_operands(loop.body, completed, context)
     if graph.space(loop.index) == "position":
         operands |= {graph.position_access(loop.index)}
+    repeated = sorted(show(access) for access in operands if _repeats(access, completed, context))
+    if repeated and graph.space(loop.index) == "coordinate":
+        refuse(
+            Rule.NO_PARALLEL_COITERATION,
+            f"{repeated[0]} stores coordinates of loop {loop.index} more than once, where one iteration finds the next;"
+            f" split it and parallelize the outer loop, or collapse it and split positions",
+        )
     mixed = loop.tag.unit == "cpu_vector" and operands and frozenset() in points
     if len(operands) > 1 or mixed:
         names = " and ".join(sorted(show(access) for access in operands))
@@ -71,6 +79,13 @@ def _check_coiteration(program: Program, address: Address, loop: Forall, graph: 
             f"{names} {'meet' if len(operands) > 1 else 'meets dense operands'} in loop {loop.index}, where one iteration finds the next;"
             f" split it and parallelize the outer loop",
         )
+
+
+def _repeats(access: Access, indices: tuple[str, ...], context: Context) -> bool:
+    """Return whether a loop over the indices has to skip equal coordinates that a level of an operand stores."""
+    form = context.format_of(access)
+    levels = context.levels(access)
+    return form is not None and any(not form.unique(level) and set(names) & set(indices) for level, (_, names) in enumerate(levels))
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,9 @@ def kinds_of(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, form) for name, form in (item.split("=") for item in text.split()))
 
 
-def operands(expression: str, sparse: set[str], shape: Mapping[str, int], pattern: str, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+def operands(
+    expression: str, sparse: set[str], shape: Mapping[str, int], pattern: str, rng: np.random.Generator
+) -> dict[str, NDArray[Any]]:
     """Return whole numbers, so that every order of adding gives the same; sparse tensors follow the pattern."""
     found = {}
     for access in accesses(parse(expression).value):

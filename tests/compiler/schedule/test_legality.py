@@ -387,6 +387,14 @@ CASES = [
     ),
     Case(
         Rule.NO_PARALLEL_COITERATION,
+        COO,
+        "split(i, a, b, 8); parallelize(a, cpu_thread, no_races)",
+        "parallelize(i, cpu_thread, no_races)",
+        1,
+        "A(i,j) stores coordinates of loop i more than once",
+    ),
+    Case(
+        Rule.NO_PARALLEL_COITERATION,
         ADD,
         "split(j, a, b, 8); reorder(a, i, b); parallelize(a, cpu_thread, no_races)",
         "split(j, a, b, 8); reorder(a, i, b); parallelize(b, cpu_thread, no_races)",
