@@ -15,18 +15,21 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from ...compiler.concrete.nodes import Program
 from ...compiler.pipeline import CompiledExpression
+from ...compiler.space.reformat import lowerable
 from ..exploration import Exploration
 from ..plots import STYLE
 from ..reports.markdown import table
 from .contest import KERNELS, Operands, alphabetical, compiled, explored, inputs, least_times, runs_of, spread
+from .model import CostClass
 
 COMMAND = "python -m sparsetune.tuner.asymptotic.payoff"
 DENSITY, ENOUGH, GROWTH = 0.01, 0.1, 1.5
-MOST_ENTRIES = 1e6
+MOST_ENTRIES = 3e5
 """No operand of the growing inputs stores more; only SpMV, where nothing is to be gained, comes there."""
-MOST, SECONDS = 4, 0.5
-"""Programs of one frontier that are built, two of every cost at least; seconds for every point."""
+MOST, SECONDS = 4, 0.3
+"""Programs of one frontier that are built, one of every cost at least; seconds for every point."""
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
@@ -50,8 +53,8 @@ class Point:
 def measured(kernel: str) -> list[Point]:
     """Return the points of one kernel: dimensions at density 0.01, then other densities at half the largest dimension."""
     found = explored(kernel)
-    share = max(2, MOST // len(found.classes))
-    chosen = [program for one in found.classes for program in spread([schedule.program for schedule in one.schedules], share)]
+    share = max(1, MOST // len(found.classes))
+    chosen = [program for one in found.classes for program in spread(_programs(found, one), share)]
     field = compiled(found, [alphabetical(found), *dict.fromkeys(chosen)])
     largest = _grown(found, field[0])
 
@@ -61,7 +64,11 @@ def measured(kernel: str) -> list[Point]:
         return Point(kernel, sweep, dimension, density, times[0], times[best], len(field) - 1)
 
     points = [point("dimension", max(16, round(largest * part)), DENSITY) for part in (0.25, 0.5, 1.0)]
-    return points + [point("density", max(16, largest // 2), density) for density in (0.0025, 0.01, 0.02)]
+    return points + [point("density", max(16, largest // 2), density) for density in (0.0025, 0.02)]
+
+
+def _programs(found: Exploration, costs: CostClass) -> list[Program]:
+    return [lowerable(schedule.program, found.space.formats) for schedule in costs.schedules]
 
 
 def _uniform(found: Exploration, dimension: int, density: float) -> Operands:

@@ -29,7 +29,7 @@ PATTERNS = {
     "power law": "zipf:{size}:density=0.01:alpha=1.5:seed={seed}",
     "banded": "banded:{size}:bandwidth=3:seed={seed}",
 }
-SECONDS, FEW = 4.0, 12
+SECONDS, FEW = 2.0, 12
 """Seconds for a first race of a whole space on one pattern, and how many of its fastest, on and off the frontier, meet again."""
 
 
