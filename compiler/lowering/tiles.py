@@ -42,9 +42,9 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, al
     return [*before, For(variable, first, past, Steps(tuple(body)), loop_mode(forall.tag))] if body else []
 
 
-def _own_range(scope: Scope, outer: str, count: Value) -> tuple[Value, Value]:
-    """Return which tiles a loop runs through: all of them, or those that a split of the tile index itself leaves."""
-    own = scope.windows.get(outer)
+def _own_range(scope: Scope, half: str, count: Value) -> tuple[Value, Value]:
+    """Return what half of a split a loop runs through: all of it, or what a split of that half itself leaves."""
+    own = scope.windows.get(half)
     return (ZERO, count) if own is None else (own.low, minimum(own.high, count))
 
 
@@ -93,18 +93,18 @@ def _worth_cloning(context: Context, body: Stmt, split: Split) -> bool:
 def lower_strided(context: Context, scope: Scope, forall: Forall, split: Split, index: str, aliases: list[str]) -> list[Step]:
     """One half of a split whose inner loop stands outside: the parent is outer * size + inner once both are known."""
     if split.inner not in scope.coordinates and index == split.inner:
-        size = context.extent(split.inner)
+        low, past = _own_range(scope, split.inner, context.extent(split.inner))
         with context.names.block():
             variable = Var(context.names.local(forall.index), I64)
             inside = context.lower(forall.body, with_aliases(context, scope.inside(forall.index), aliases, variable))
-        return [For(variable, ZERO, size, Steps(tuple(inside)), loop_mode(forall.tag))] if inside else []
+        return [For(variable, low, past, Steps(tuple(inside)), loop_mode(forall.tag))] if inside else []
     parent = window(context, scope, split.parent)
     if context.graph.space(split.parent) == "position":
         raise ScheduleError(
             f"{split.inner} stands outside {split.outer}: tiles of positions are cut by the outer loop, which must come first"
         )
     size = context.extent(split.inner)
-    count = ceiling_quotient(subtract(parent.high, parent.low), size)
+    low, past = _own_range(scope, index, ceiling_quotient(subtract(parent.high, parent.low), size))
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
         value = Var(context.names.local(split.parent), I64)
@@ -114,7 +114,7 @@ def lower_strided(context: Context, scope: Scope, forall: Forall, split: Split, 
     if not inside:
         return []
     guard = If(compare("<", value, parent.high), Steps(tuple(inside)))
-    return [For(variable, ZERO, count, Steps((Declare(value, position), guard)), loop_mode(forall.tag))]
+    return [For(variable, low, past, Steps((Declare(value, position), guard)), loop_mode(forall.tag))]
 
 
 def _becomes_known(context: Context, scope: Scope, index: str, value: Value, statement: Stmt) -> list[Step]:

@@ -83,6 +83,7 @@ CASES = [
         'convert(A, "csc"); reorder(j, i)',
         'build(gcc, "-O1")',
     )),
+    (SPMV, "", "split_up(j, j0, j1, 5); reorder(j1, i, j0); split_up(j0, a, b, 3)"),
     (SPMV, "A=csc", "parallelize(j, cpu_thread, atomics)"),
     (SPMV, "A=csc", "parallelize(j, cpu_thread, temporary)"),
     (SPMV, "A=csc", "parallelize(j, cpu_thread, parallel_reduction, static)"),
