@@ -34,7 +34,9 @@ def lowerable(program: Program, formats: Mapping[str, Format]) -> Program:
 def reformatted(program: Program, formats: Mapping[str, Format]) -> Program:
     """Return a concordant program, its protocols kept: operands converted, the result gathered where it must be."""
     conversions = tuple((show(access), str(form)) for access, form in required_conversions(program.statement, formats).items())
-    kinds = tuple(replace(workspace, kind=workspace_kind(workspace, program.statement)) for workspace in program.workspaces)
+    written = {assign.target.tensor for assign in assignments(program.statement)}
+    sparse = any(name in formats and not formats[name].is_dense for name in written)
+    kinds = tuple(replace(workspace, kind=workspace_kind(workspace, program.statement, sparse)) for workspace in program.workspaces)
     return _gathered(replace(program, workspaces=kinds, conversions=conversions), formats)
 
 
@@ -106,10 +108,11 @@ def _enclosed(statement: Stmt, loops: tuple[str, ...]) -> Iterator[tuple[tuple[s
         yield from _enclosed(child, inner)
 
 
-def workspace_kind(workspace: Workspace, statement: Stmt) -> str:
+def workspace_kind(workspace: Workspace, statement: Stmt, sparse: bool = False) -> str:
     """Return the storage that serves the protocols of a workspace.
 
-    One mode is an array, with a list of coordinates if it is stepped through; more modes are hashed, since an array of
+    One mode is an array, with a list of coordinates if it is stepped through, else with bits that tell entries if the result
+    is ``sparse``, which stores nothing where the workspace has none; more modes are hashed, since an array of
     all coordinates could be far larger than what is stored.
     """
     if not workspace.indices:
@@ -117,7 +120,7 @@ def workspace_kind(workspace: Workspace, statement: Stmt) -> str:
     if len(workspace.indices) > 1:
         return "hashed"
     stepped = any("step" in access.protocols for access in reads(statement) if access.tensor == workspace.name)
-    return "list" if stepped else "dense"
+    return "list" if stepped else "bitmap" if sparse else "dense"
 
 
 def _gathered(program: Program, formats: Mapping[str, Format]) -> Program:
