@@ -26,7 +26,7 @@ def test_random_schedules_that_compile_are_right(failures: list[Failure]) -> Non
     assert not wrong, "\n".join(map(str, wrong))
 
 
-@pytest.mark.xfail(strict=True, reason="cut tiles of collapsed derived loops, workspaces over collapsed loops, results under collapsed loops")
+@pytest.mark.xfail(strict=True, reason="cut tiles of collapsed derived loops; workspaces and results under collapsed loops")
 def test_random_legal_schedules_compile(failures: list[Failure]) -> None:
     refused = [failure for failure in failures if _refused(failure)]
     assert not refused, "\n".join(map(str, refused))
