@@ -93,6 +93,7 @@ def page(findings: Sequence[Finding]) -> str:
          f"{1e3 * one.inside:.3g}", f"{1e3 * one.outside:.3g}", f"{1e3 * one.slowest:.3g}", f"{one.ratio:.2f}")
         for one in findings
     ]  # fmt: skip
+    shown = ", ".join(dict.fromkeys(one.kernel for one in findings))
     missing = ", ".join(kernel for kernel, *_ in SPACES if kernel not in {one.kernel for one in findings}) or "none"
     worse = [one for one in findings if one.ratio > NOISE]
     if worse:
@@ -102,7 +103,8 @@ def page(findings: Sequence[Finding]) -> str:
         verdict = f"In every case the fastest program is on the frontier or within noise of one that is (ratio at most {NOISE})."
     return f"""# Whether pruning to the frontier is safe
 
-Measured: {", ".join(dict.fromkeys(one.kernel for one in findings))}; not shown: {missing}. Every schedule of these spaces of Ahrens et al., "An asymptotic cost model for autoscheduling sparse tensor programs", was
+Measured: {shown}; not shown: {missing}. Every schedule of these spaces of Ahrens et al., "An asymptotic cost model for
+autoscheduling sparse tensor programs", was
 run on three patterns; exact workspace states, all premises. Schedules whose protocols lead to the same formats are one program.
 Times are the least of runs in turn, on one thread, operands converted before; the {FEW} fastest on and off the frontier met
 again. The machine is shared: read ratios.
