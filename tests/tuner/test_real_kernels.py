@@ -17,7 +17,7 @@ from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.timing import Policy
 from sparsetune.tuner.settings import Settings
 
-pytestmark = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
+pytestmark = [pytest.mark.cc, pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")]
 
 RNG = np.random.default_rng(0)
 MATRIX = scipy.sparse.random_array((2000, 1500), density=0.01, rng=RNG, format="csr")

@@ -153,8 +153,8 @@ def test_killed_campaign_goes_on(database: Path) -> None:
                 count = store.stats()["records"]
     tuning.send_signal(signal.SIGKILL)
     tuning.wait()
-    result = campaign(database)
-    assert str(result.best) == "unroll(j, 2)"
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "unroll(j, 2)" in again.stdout
     with open_database(database) as store:
         assert store.check() == []
         schedules = [record.schedule for record in store.measurements() if record.role != "final"]

@@ -61,7 +61,7 @@ class _Call:
         matrix = (matrix.T if product.transposed else matrix).tocsr()
         self._pos, self._crd = (np.ascontiguousarray(part, np.int32) for part in (matrix.indptr, matrix.indices))
         self._values = aligned_copy(matrix.data)
-        other = product.other.to_numpy()
+        other: Any = product.other.to_numpy()
         self._other = aligned_copy(np.ascontiguousarray(other)).reshape(other.shape)
         shape = (matrix.shape[0], *other.shape[1:])
         self._result = aligned_full(int(np.prod(shape)), 0, other.dtype).reshape(shape)
