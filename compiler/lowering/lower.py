@@ -10,6 +10,7 @@ from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, 
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
 from ..concrete.sharing import shared_operand
+from ..errors import ScheduleError
 from ..format import Format, LevelKind, parse_format
 from ..loops.nodes import I64, ArrayParameter, ArrayRef, Fill, For, Free, Function, Load, Node, Parallel, Prefetch, Publish, Store, Var
 from ..loops.nodes import Block as Steps
@@ -61,6 +62,7 @@ def lower(
     shares = _shared(program, result, types[result.tensor], operand_types, keys)
     context.shares = shares
     if shares is None and not assembled.format.is_dense:
+        _check_order(program, result, assembled.format)
         context.assembly = _assembly(context, result, assembled)
         context.narrow_result = all(width == 32 for width in assembled.widths)
     context.lower = lambda statement, scope: lower_statement(context, statement, scope)
@@ -170,6 +172,12 @@ def _assembled_type(program: Program, requested: TensorType, result: Access) -> 
 
 def _loops_to(program: Program, tensor: str) -> tuple[str, ...]:
     """Return the original indices in the order in which the loops around the result's assignment make them known."""
+    known = Provenance(program.relations).known_after(path := _path_to(program, tensor))  # type: ignore[arg-type]
+    return tuple(sorted(known, key=lambda name: (known[name], path.index(name) if name in path else len(path))))
+
+
+def _path_to(program: Program, tensor: str) -> tuple[str, ...]:
+    """Return the loops around the result's assignment, outermost first."""
     path: list[str] = []
 
     def search(statement: Stmt, around: tuple[str, ...]) -> bool:
@@ -187,8 +195,29 @@ def _loops_to(program: Program, tensor: str) -> tuple[str, ...]:
                 return any(search(child, around) for child in statement.children)
 
     search(program.statement, ())
-    known = Provenance(program.relations).known_after(tuple(path))  # type: ignore[arg-type]
-    return tuple(sorted(known, key=lambda name: known[name]))
+    return tuple(path)
+
+
+def _check_order(program: Program, result: Access, form: Format) -> None:
+    """Refuse loops that would not reach the entries of an assembled result one after another, each once.
+
+    Raises:
+        ScheduleError: a loop over a level of the result stands outside a loop over an earlier level, or a reduction does.
+    """
+    graph = Provenance(program.relations)  # type: ignore[arg-type]
+    last = max(level for level, kind in enumerate(form.levels) if kind is not LevelKind.DENSE)
+    order = [result.subscripts[mode].index for mode in form.order][: last + 1]
+    reached, reducing = 0, ""
+    for loop in _path_to(program, result.tensor):
+        own = [order.index(name) for name in graph.originals(loop) if name in order]
+        reducing = reducing or (loop if not own and not set(graph.originals(loop)) & set(result.indices) else "")
+        if own and (reducing or min(own) < reached):
+            why = f"the reduction over {reducing} stands outside" if reducing else "it cuts across the order of the levels"
+            raise ScheduleError(
+                f"the entries of {result.tensor} ({form}) would not come in order: loop {loop}: {why}; "
+                "reorder the loops, compute into a workspace, or ask for a dense result"
+            )
+        reached = max([reached, *own])
 
 
 def _shared(

@@ -20,13 +20,14 @@ def _refused(failure: Failure) -> bool:
     return failure.message.startswith("does not compile")
 
 
-@pytest.mark.xfail(strict=True, reason="reordered tiles of an assembled result are appended out of order, and some kernel frees wrongly")
+@pytest.mark.nightly
 def test_random_schedules_that_compile_are_right(failures: list[Failure]) -> None:
     wrong = [failure for failure in failures if not _refused(failure)]
     assert not wrong, "\n".join(map(str, wrong))
 
 
-@pytest.mark.xfail(strict=True, reason="cut tiles of collapsed derived loops; workspaces and results under collapsed loops")
+@pytest.mark.nightly
+@pytest.mark.xfail(reason="some combinations over collapsed and cut loops are legal one by one, and refused when they are lowered")
 def test_random_legal_schedules_compile(failures: list[Failure]) -> None:
     refused = [failure for failure in failures if _refused(failure)]
     assert not refused, "\n".join(map(str, refused))
