@@ -117,9 +117,9 @@ ST_MIN_MAX(bool, bool)
     }                                                                                                        \
     return low;                                                                                              \
   }                                                                                                          \
-  /* as st_lower_bound, by exponential search from `low`: quick where the answer is near */                  \
-  static inline int64_t st_gallop_##S(const T *crd, int64_t low, int64_t high, int64_t key) {                \
-    int64_t step = 1, begin = low;                                                                           \
+  /* as st_lower_bound, by exponential search from `low` in steps of `stride`, 2 * stride, ...: quick near there */ \
+  static inline int64_t st_gallop_##S(const T *crd, int64_t low, int64_t high, int64_t key, int64_t stride) { \
+    int64_t step = stride, begin = low;                                                                      \
     if (low >= high || crd[low] >= key) return low;                                                          \
     while (step < high - begin && crd[begin + step] < key) {                                                 \
       begin += step;                                                                                         \
@@ -130,6 +130,13 @@ ST_MIN_MAX(bool, bool)
 ST_SEARCHES(int32_t, i32)
 ST_SEARCHES(int64_t, i64)
 #undef ST_SEARCHES
+
+/* The first step of galloping through `length` coordinates when `shortest` others are looked for in them: the power of two
+   near their mean distance. */
+static inline int64_t st_gallop_stride(int64_t length, int64_t shortest) {
+  const int shift = __builtin_clzll((uint64_t)shortest | 1) - __builtin_clzll((uint64_t)length | 1);
+  return INT64_C(1) << (shift > 0 ? shift : 0);
+}
 
 /* Inclusive prefix sums in place: counts at [1 .. count) below a 0 at [0] become positions. */
 

@@ -27,6 +27,7 @@ class Counts:
         flops: floating-point additions, subtractions, multiplications, divisions, minima and maxima.
         iterations: passes through the bodies of all loops; of a loop over vectors one for each vector.
         comparisons: comparisons written in the code, and those that searches and maps make.
+        probes: the latter alone: coordinates and keys that searches and maps look at.
         prefetches: cache-line requests, which change nothing.
     """
 
@@ -35,6 +36,7 @@ class Counts:
     flops: int = 0
     iterations: int = 0
     comparisons: int = 0
+    probes: int = 0
     prefetches: int = 0
 
     def as_dict(self) -> dict[str, int]:
@@ -98,7 +100,7 @@ class Evaluator:
             assert isinstance(memory, Memory)
             place = index(frame)
             if lanes > 1:
-                return memory.load_lanes(place, lanes)
+                return memory.load_lanes(place, lanes) if np.ndim(place) == 0 else memory.gather(place)
             value = memory.load(place)
             return value if kind == F32 else value.item()
 
@@ -163,12 +165,13 @@ class Evaluator:
 
         def called(frame: Frame) -> Any:
             given = [value(frame) for value in values]
-            length = given[2] - given[1] if len(given) > 2 else 1
-            counts.comparisons += intrinsic.comparisons(length)
             try:
                 result = intrinsic.meaning(*given)
             except IndexError as error:
                 raise InterpreterError(f"{function} on {first}: {error}") from None
+            probes = intrinsic.comparisons(given, result)
+            counts.comparisons += probes
+            counts.probes += probes
             memory = arrays.get(first) if first else None
             if intrinsic.updates and isinstance(memory, Memory):
                 memory.touch_all()

@@ -1,14 +1,15 @@
 """The functions that the loop IR calls by name: what each means (in Python, for the interpreter) and what C calls it.
 
 Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i64. Searches take sorted coordinates
-``crd[low .. high)``; ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near ``low``.
+``crd[low .. high)``; ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near ``low``; its last
+argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged.
 A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal.
 ``map_insert`` may stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ class Intrinsic:
         header: the file of csrc/ that defines it.
         typed: whether the element type of the first argument is a suffix of the C name.
         updates: whether it changes its first argument.
-        comparisons: how many comparisons the interpreter counts for one call over a range of a given length.
+        comparisons: how many comparisons the interpreter counts for a call, from its arguments and its result.
     """
 
     meaning: Callable[..., Any]
@@ -36,7 +37,7 @@ class Intrinsic:
     header: str = "st_runtime.h"
     typed: bool = False
     updates: bool = False
-    comparisons: Callable[[int], int] = lambda _: 0
+    comparisons: Callable[[Sequence[Any], Any], int] = lambda _arguments, _result: 0
 
 
 class KeyMap:
@@ -119,22 +120,54 @@ def _bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
     return len(found)
 
 
+def _gallop(crd: NDArray[Any], low: int, high: int, key: int, _stride: int) -> int:
+    return _lower_bound(crd, low, high, key)
+
+
+def _gallop_stride(length: int, shortest: int) -> int:
+    return 1 << max(0, (length | 1).bit_length() - (shortest | 1).bit_length())
+
+
 def _halvings(length: int) -> int:
     return max(length, 0).bit_length()
 
 
+def _bisections(arguments: Sequence[Any], _found: int) -> int:
+    """Return how many coordinates a binary search looks at."""
+    return _halvings(arguments[2] - arguments[1])
+
+
+def _leaps(arguments: Sequence[Any], found: int) -> int:
+    """Return how many coordinates galloping looks at: the first, one a step, and a binary search in the last step."""
+    _, begin, high, _, step = arguments
+    if begin >= high or found == begin:
+        return int(begin < high)
+    looked = 1
+    while step < high - begin:
+        looked += 1
+        if begin + step >= found:
+            break
+        begin, step = begin + step, 2 * step
+    return looked + _halvings(min(begin + step, high) - begin - 1)
+
+
+def _one(_arguments: Sequence[Any], _result: Any) -> int:
+    return 1
+
+
 INTRINSICS: dict[str, Intrinsic] = {
-    "lower_bound": Intrinsic(_lower_bound, "st_lower_bound", typed=True, comparisons=_halvings),
-    "upper_bound": Intrinsic(_upper_bound, "st_upper_bound", typed=True, comparisons=_halvings),
-    "gallop": Intrinsic(_lower_bound, "st_gallop", typed=True, comparisons=_halvings),
-    "hash_find": Intrinsic(_hash_find, "st_hash_find", "st_hash.h", typed=True, comparisons=lambda _: 1),
+    "lower_bound": Intrinsic(_lower_bound, "st_lower_bound", typed=True, comparisons=_bisections),
+    "upper_bound": Intrinsic(_upper_bound, "st_upper_bound", typed=True, comparisons=_bisections),
+    "gallop": Intrinsic(_gallop, "st_gallop", typed=True, comparisons=_leaps),
+    "gallop_stride": Intrinsic(_gallop_stride, "st_gallop_stride"),
+    "hash_find": Intrinsic(_hash_find, "st_hash_find", "st_hash.h", typed=True, comparisons=_one),
     "sort": Intrinsic(_sort, "st_sort", "st_sort.h", typed=True, updates=True),
     "sort_range": Intrinsic(_sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
-    "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=lambda _: 1),
+    "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one),
     "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),
-    "map_insert": Intrinsic(KeyMap.insert, "st_map_insert", "st_map.h", updates=True, comparisons=lambda _: 1),
-    "map_find": Intrinsic(lambda keys, key: keys.ordinals.get(key, -1), "st_map_find", "st_map.h", comparisons=lambda _: 1),
+    "map_insert": Intrinsic(KeyMap.insert, "st_map_insert", "st_map.h", updates=True, comparisons=_one),
+    "map_find": Intrinsic(lambda keys, key: keys.ordinals.get(key, -1), "st_map_find", "st_map.h", comparisons=_one),
     "map_size": Intrinsic(lambda keys: len(keys.keys), "st_map_size", "st_map.h"),
     "map_key": Intrinsic(lambda keys, ordinal: keys.keys[ordinal], "st_map_key", "st_map.h"),
     "map_clear": Intrinsic(KeyMap.clear, "st_map_clear", "st_map.h", updates=True),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, Cast, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
+from ..loops.nodes import BOOL, I64, Call, Cast, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
@@ -319,9 +319,13 @@ def _point_loop(
         return []
     inside += cases
     met = every(list(here.values()))
-    inside += [_advance(cursor, current, met if galloping else here[cursor.access], galloping=galloping) for cursor in segmented]
     running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
-    return [While(running, Steps(tuple(inside)))]
+    if not galloping:
+        steps = [SetVar(cursor.position, _next(cursor, here[cursor.access])) for cursor in segmented]
+        return [While(running, Steps((*inside, *steps)))]
+    before, strides = _strides(context, mine)
+    steps = [_leap(cursor, current, met, stride) for cursor, stride in zip(segmented, strides, strict=True)]
+    return [*before, While(running, Steps((*inside, *steps)))]
 
 
 def _coordinate(cursor: Cursor) -> Var:
@@ -360,10 +364,27 @@ def _cases(
     return [chain] if chain is not None else []
 
 
-def _advance(cursor: Cursor, current: Var, here: Value, *, galloping: bool) -> Step:
-    """Move on: past the present coordinate where ``here``; galloping, else to it, which keeps those that have reached it."""
-    if not galloping:
-        return SetVar(cursor.position, _next(cursor, here))
+def _strides(context: Context, cursors: list[Cursor]) -> tuple[list[Step], list[Var]]:
+    """Return the first steps of galloping, from how many coordinates each operand has for one of the shortest.
+
+    Looking for m coordinates among n then takes m * log2(n / m) comparisons and a few more for each, whatever their distances.
+    """
+    steps: list[Step] = []
+    lengths = [subtract(cursor.high, cursor.position) for cursor in cursors]
+    shortest = lengths[0]
+    for length in lengths[1:]:
+        shortest = minimum(shortest, length)
+    shortest = named(context, "shortest", shortest, steps)
+    strides = []
+    for cursor, length in zip(cursors, lengths, strict=True):
+        stride = Var(context.names.local(f"stride_{context.storage(cursor.access).name}"), I64)
+        steps.append(Declare(stride, Call("gallop_stride", (length, shortest), I64)))
+        strides.append(stride)
+    return steps, strides
+
+
+def _leap(cursor: Cursor, current: Var, met: Value, stride: Var) -> Step:
+    """Move on: past the present coordinate where all have met in it, else to it, which keeps those that have reached it."""
     past = cursor.segment if cursor.segment is not None else add(cursor.position, ONE)
-    search = cursor.level.search(cursor.position, cursor.high, current, "gallop")
-    return SetVar(cursor.position, Select(here, past, search, I64))
+    search = cursor.level.search(cursor.position, cursor.high, current, "gallop", stride)
+    return SetVar(cursor.position, Select(met, past, search, I64))

@@ -53,9 +53,12 @@ class Level:
         """Return the coordinate at a position."""
         return load_index(self.crd, position, self.crd_type)
 
-    def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound") -> Expr:
-        """Return the first position in [low, high) whose coordinate is at least the given one, or ``high``."""
-        return Call(function, (ArrayRef(self.crd, self.crd_type), low, high, coordinate), I64)
+    def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound", *more: Expr) -> Expr:
+        """Return the first position in [low, high) whose coordinate is at least the given one, or ``high``.
+
+        ``more`` are further arguments of the function: the first step of ``gallop``.
+        """
+        return Call(function, (ArrayRef(self.crd, self.crd_type), low, high, coordinate, *more), I64)
 
     def hit(self, position: Expr, low: Expr, high: Expr, coordinate: Expr) -> Expr:
         """Return whether the position that ``search`` gave holds the coordinate."""
@@ -92,7 +95,7 @@ class KeyLevel(Level):
         reduced = quotient(key, self.stride)
         return reduced if self.leading else remainder(reduced, self.extent)
 
-    def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound") -> Expr:
+    def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound", *more: Expr) -> Expr:
         """Search for the least key with the coordinate, the greatest for "upper_bound"; ``low`` is a position of the list."""
         key = multiply(coordinate, self.stride)
         if not self.leading:
@@ -100,7 +103,7 @@ class KeyLevel(Level):
             key = add(multiply(quotient(load_index(self.crd, low, self.crd_type), span), span), key)
         if function == "upper_bound":
             key = add(key, subtract(self.stride, ONE))
-        return super().search(low, high, key, function)
+        return super().search(low, high, key, function, *more)
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,10 @@ def test_searches(kind: str) -> None:
     names = ("lower_bound", "upper_bound", "gallop")
     low, high, key = Var("low", I64), Var("high", I64), Var("key", I64)
     place = Var("place", I64)
+    stride = Call("gallop_stride", (high, Binary("+", low, whole(1), I64)), I64)
     search = [
-        Store(name, place, Call(name, (ArrayRef("crd", Type(kind)), low, high, key), I64)) for name in names
+        Store(name, place, Call(name, (ArrayRef("crd", Type(kind)), low, high, key, *([stride] if name == "gallop" else [])), I64))
+        for name in names
     ]
     count = SetVar(place, whole(1), "+")
     loops = For(low, whole(0), whole(12), For(high, low, whole(12), For(key, whole(-7), whole(43), Block((*search, count)))))
