@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 
 _BAR_HEIGHT = 22
-_LABEL_WIDTH = 330
+_LETTER_WIDTH = 7
 _PLOT_WIDTH = 420
 _VALUE_WIDTH = 110
 
@@ -26,34 +27,36 @@ class Bar:
 
 def bar_chart(bars: Sequence[Bar], title: str, reference: float | None = 1.0) -> str:
     """Return horizontal bars with their values; ``reference`` is drawn as a line across."""
+    left = _LETTER_WIDTH * max((len(bar.label) for bar in bars), default=0) + 16
     top = max([1e-12, reference or 0.0, *(bar.high or bar.value for bar in bars)])
     scale = _PLOT_WIDTH / top
     height = _BAR_HEIGHT * len(bars) + 10
-    parts = [_open(_LABEL_WIDTH + _PLOT_WIDTH + _VALUE_WIDTH, height, title)]
+    parts = [_open(left + _PLOT_WIDTH + _VALUE_WIDTH, height, title)]
     for number, bar in enumerate(bars):
         y = 5 + number * _BAR_HEIGHT
-        parts.append(f'<text x="{_LABEL_WIDTH - 8}" y="{y + 15}" text-anchor="end">{escape(bar.label)}</text>')
+        parts.append(f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{escape(bar.label)}</text>')
         kind = "bad" if bar.is_bad else "bar"
-        parts.append(f'<rect class="{kind}" x="{_LABEL_WIDTH}" y="{y + 3}" width="{bar.value * scale:.1f}" height="{_BAR_HEIGHT - 6}"/>')
+        parts.append(f'<rect class="{kind}" x="{left}" y="{y + 3}" width="{bar.value * scale:.1f}" height="{_BAR_HEIGHT - 6}"/>')
         if bar.low is not None and bar.high is not None:
             middle = y + _BAR_HEIGHT / 2
-            parts.append(_line(_LABEL_WIDTH + bar.low * scale, middle, _LABEL_WIDTH + bar.high * scale, middle, "interval"))
-        end = _LABEL_WIDTH + max(bar.value, bar.high or 0) * scale + 6
+            parts.append(_line(left + bar.low * scale, middle, left + bar.high * scale, middle, "interval"))
+        end = left + max(bar.value, bar.high or 0) * scale + 6
         parts.append(f'<text x="{end:.1f}" y="{y + 15}">{bar.value:.2f}</text>')
     if reference is not None:
-        x = _LABEL_WIDTH + reference * scale
+        x = left + reference * scale
         parts.append(_line(x, 0, x, height, "reference"))
     return "".join([*parts, "</svg>"])
 
 
 def step_chart(series: Sequence[tuple[str, Sequence[float]]], title: str) -> str:
     """Return the best value so far over the number of trials, a step line for each series, on a logarithmic scale."""
-    values = [value for _, points in series for value in points if value > 0]
-    if not values:
+    steps = [(label, list(accumulate(points, min))) for label, points in series if points and min(points) > 0]
+    if not steps:
         return ""
     width, height, margin = 640, 240, 60
-    low, high = math.log(min(values)), math.log(max(values) * 1.05)
-    longest = max(len(points) for _, points in series)
+    least, most = min(points[-1] for _, points in steps), max(points[0] for _, points in steps)
+    low, high = math.log(least), math.log(most * 1.05)
+    longest = max(len(points) for _, points in steps)
 
     def place(trial: float, value: float) -> str:
         x = margin + (width - margin) * trial / max(1, longest)
@@ -61,15 +64,12 @@ def step_chart(series: Sequence[tuple[str, Sequence[float]]], title: str) -> str
         return f"{x:.1f},{y:.1f}"
 
     parts = [_open(width + 220, height, title)]
-    for tick in (min(values), math.sqrt(min(values) * max(values)), max(values)):
+    for tick in (least, math.sqrt(least * most), most):
         x, y = place(0, tick).split(",")
         parts.append(f'<text x="{margin - 8}" y="{float(y) + 4:.1f}" text-anchor="end">{tick:.3g}</text>')
         parts.append(_line(float(x), float(y), width, float(y), "grid"))
-    for number, (label, points) in enumerate(series):
-        best, path = math.inf, []
-        for trial, value in enumerate(points):
-            best = min(best, value)
-            path += [place(trial, best), place(trial + 1, best)]
+    for number, (label, points) in enumerate(steps):
+        path = [corner for trial, value in enumerate(points) for corner in (place(trial, value), place(trial + 1, value))]
         parts.append(f'<polyline class="line line{number % 6}" points="{" ".join(path)}"/>')
         parts.append(f'<text class="text{number % 6}" x="{width + 8}" y="{20 + 16 * number}">{escape(label)}</text>')
     parts.append(f'<text x="{width / 2}" y="{height - 6}">trials</text>')
