@@ -325,7 +325,7 @@ def _point_loop(
         return [While(running, Steps((*inside, *steps)))]
     before, strides = _strides(context, mine)
     steps = [_leap(cursor, current, met, stride) for cursor, stride in zip(segmented, strides, strict=True)]
-    return [*before, While(running, Steps((*inside, *steps)))]
+    return [Steps((*before, While(running, Steps((*inside, *steps)))))]
 
 
 def _coordinate(cursor: Cursor) -> Var:

@@ -15,7 +15,7 @@ from sparsetune.compiler.storage import Tensor, aligned
 from sparsetune.compiler.storage.construct import tensor
 
 from .expressions import INDICES, Expressions, Leaf, Style, Tree, denominators, has_sum, leaves, show, show_leaf
-from .formats import one_coordinate_levels, random_format, storable, stored
+from .formats import one_coordinate_levels, pads, random_format, storable, stored
 from .patterns import random_coordinates, random_extent, random_values
 
 SEMIRINGS = (("min", "+"), ("max", "+"), ("max", "*"), ("min", "max"), ("max", "min"), ("or", "and"))
@@ -231,6 +231,8 @@ def _operand(
         places = list(np.ndindex(shape))
     else:
         chosen = _possible(random_format(rng, len(shape)), shape) if form is None else form
+        if manner.positive and pads(chosen):  # the fill value -inf is no zero of *: stored, it would give inf with another one
+            chosen = Format(("compressed",) * len(shape), chosen.order)
         places = storable(random_coordinates(rng, shape), chosen) if shape else [()]
     values = random_values(rng, len(places), dtype, positive=manner.positive or divisor, exact=manner.exact, special=manner.special)
     return Operand(shape, chosen, tuple(places), values, dtype.type(fill))
