@@ -46,8 +46,8 @@ def explore(
 
     Args:
         expression: index notation.
-        formats: per tensor, the result included; what is not named is dense. None with a preset of Ahrens et al.: their
-            formats, (dense, compressed, ...) for matrices and tensors, dense for vectors.
+        formats: per tensor, the result included; what is not named is dense. Nothing given, with a preset of Ahrens et al.:
+            their formats, (dense, compressed, ...) for matrices and tensors, dense for vectors.
         ranges: (least, largest) extent of indices; the stages so far do not depend on them.
         preset: None, "pigeon" or "pigeon-taco".
         workspace_state: how the cost model describes workspaces: "exact", or "paper" (which forgets how a workspace's
@@ -66,7 +66,7 @@ def explore(
         raise TuningError(f"unknown preset {preset!r}; presets are {known}")
     assignment = parse(expression)
     check_assignment(assignment)
-    known_formats = formats_of(assignment, _paper_formats(assignment) if preset and formats is None else formats or {})
+    known_formats = formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {})
     _check_ranges(ranges, assignment)
     algebra = Algebra(*semiring) if semiring else Algebra()
     model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=preset is None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...compiler.space.grammar import Alternative, Derivation, Grammar
+from ...compiler.space.grammar import Alternative, Derivation
 from ...compiler.space.nestings import Cut, Loop, Run, Scope
 from .steps import Case, Opened, Outcome, Situation, States, Steps
 
@@ -28,7 +28,6 @@ class Census:
         self.steps = steps
         self._limits = None if limits is None else tuple(limits)
         self._admitted: dict[int, bool] = {}
-        self._grammar: Grammar[Scope] = Grammar(steps.nestings.alternatives)
         self._known: dict[Situation, Outcomes] = {}
 
     def _admits(self, tasks: int) -> bool:
@@ -48,9 +47,9 @@ class Census:
 
     def _computed(self, situation: Situation) -> Outcomes:
         if not situation.cases:
-            return {Outcome(0, ()): self._grammar.count(situation.scope)}
+            return {Outcome(0, ()): self.steps.grammar.count(situation.scope)}
         found: Outcomes = {}
-        for option, _ in self._grammar.alternatives(situation.scope):
+        for option, _ in self.steps.grammar.alternatives(situation.scope):
             for outcome, count in self._continued(situation, option):
                 found[outcome] = found.get(outcome, 0) + count
         return {outcome: count for outcome, count in found.items() if self._admits(outcome.tasks)}
@@ -60,8 +59,7 @@ class Census:
             case Run(statement):
                 yield self.steps.run(situation, statement), 1
             case Loop(name):
-                for choices in range(1 << option.bits):
-                    opened = self.steps.opened(situation, name, option.parts[0], choices)
+                for opened in self.steps.openings(situation, name, option.parts[0]):
                     if self._admits(opened.tasks):
                         for outcome, count in self.outcomes(opened.inner).items():
                             yield self.steps.around(situation, (name,), opened, outcome), count
@@ -89,16 +87,15 @@ class Census:
     def derivations(self, situation: Situation, wanted: Outcome) -> Iterator[Derivation]:
         """Yield the schedules of a scope that have an outcome, in canonical order."""
         if not situation.cases:
-            yield from self._grammar.derivations(situation.scope)
+            yield from self.steps.grammar.derivations(situation.scope)
             return
-        for option, _ in self._grammar.alternatives(situation.scope):
+        for option, _ in self.steps.grammar.alternatives(situation.scope):
             match option.label:
                 case Run(statement):
                     if self.steps.run(situation, statement) == wanted:
                         yield Derivation(option.label, 0, ())
                 case Loop(name):
-                    for choices in range(1 << option.bits):
-                        opened = self.steps.opened(situation, name, option.parts[0], choices)
+                    for choices, opened in enumerate(self.steps.openings(situation, name, option.parts[0])):
                         if self._admits(opened.tasks):
                             for inner in self._inner(situation, name, opened, wanted):
                                 yield Derivation(option.label, choices, (inner,))

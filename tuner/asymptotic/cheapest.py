@@ -24,7 +24,8 @@ class CheapestSearch:
         """Return the outcomes of a scope that no other beats."""
         known = self._known.get(situation)
         if known is None:
-            found = self._searched(situation) if situation.cases else [Outcome(0, ())]
+            possible = self.steps.grammar.count(situation.scope) > 0
+            found = self._searched(situation) if situation.cases else [Outcome(0, ())] * possible
             known = self._known[situation] = self.undominated(found)
         return known
 
@@ -54,7 +55,7 @@ class CheapestSearch:
 
     def _ended(self, situation: Situation) -> Iterator[Outcome]:
         """Yield the outcomes of executing or cutting a scope at once."""
-        for option in self.steps.nestings.alternatives(situation.scope):
+        for option, _ in self.steps.grammar.alternatives(situation.scope):
             match option.label:
                 case Run(statement):
                     yield self.steps.run(situation, statement)
@@ -65,10 +66,10 @@ class CheapestSearch:
 
     def _opened(self, situation: Situation) -> Iterator[tuple[str, Opened]]:
         """Yield every loop with every choice of protocols."""
-        for option in self.steps.nestings.alternatives(situation.scope):
+        for option, _ in self.steps.grammar.alternatives(situation.scope):
             if isinstance(option.label, Loop):
-                for choices in range(1 << option.bits):
-                    yield option.label.index, self.steps.opened(situation, option.label.index, option.parts[0], choices)
+                for opened in self.steps.openings(situation, option.label.index, option.parts[0]):
+                    yield option.label.index, opened
 
     def _joined(self, start: Opened, opened: Opened) -> Opened:
         leads = tuple(tuple(sorted({lead for place in places for lead in opened.leads[place]})) for places in start.leads)

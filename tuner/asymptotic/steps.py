@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...compiler.space.grammar import Grammar
 from ...compiler.space.groupings import workspace_number
 from ...compiler.space.nestings import Nestings, Scope
 from .algebra import Algebra
@@ -52,6 +53,32 @@ class Opened(NamedTuple):
     leads: tuple[tuple[int, ...], ...]
 
 
+class _Entered:
+    """A case inside a loop, before it is chosen which reads the loop steps through; equal choices are computed once."""
+
+    def __init__(self, steps: Steps, case: Case, entries: dict[Read, int], bound: frozenset[str], statements: tuple[int, ...]) -> None:
+        self._steps = steps
+        self._case = case
+        self._entries = entries
+        self._bound = bound
+        self._statements = statements
+        self._known: dict[frozenset[Read], tuple[int, tuple[Case, ...]]] = {}
+
+    def stepped(self, stepping: frozenset[Read]) -> tuple[int, tuple[Case, ...]]:
+        """Return the loop's tasks in this case and the cases that follow."""
+        chosen = stepping.intersection(self._entries)
+        known = self._known.get(chosen)
+        if known is None:
+            steps, case = self._steps, self._case
+            entries = {read: self._entries[read] for read in chosen}
+            guards = [steps.predicates.conjunction(case.guard, entry) for entry in entries.values()] or [case.guard]
+            tasks = 0
+            for guard in guards:
+                tasks |= steps.tasks.tasks(self._bound, guard)
+            known = self._known[chosen] = tasks, steps.subcases(case, self._statements, entries)
+        return known
+
+
 class Steps:
     """The steps for one space and one cost model.
 
@@ -68,6 +95,7 @@ class Steps:
     ) -> None:
         self.nestings = nestings
         self.table = nestings.table
+        self.grammar: Grammar[Scope] = Grammar(nestings.alternatives)
         self.tasks = tasks
         self.predicates = predicates
         self.exact = exact
@@ -76,8 +104,9 @@ class Steps:
         self._entries: dict[tuple[Read, frozenset[str]], int] = {}
 
     def start(self, top: Scope) -> Situation:
-        """Return the situation of a whole program."""
-        return Situation(top, frozenset(), (Case(self.variations.whole(top.statements), self.predicates.true),))
+        """Return the situation of a whole program: one case, or none if the expression is the fill value."""
+        variation = self.variations.whole(top.statements)
+        return Situation(top, frozenset(), (Case(variation, self.predicates.true),) if variation else ())
 
     def run(self, situation: Situation, statement: int) -> Outcome:
         """Execute a statement in all cases."""
@@ -87,34 +116,43 @@ class Steps:
         states = () if self.table[statement].root else tuple(case.guard for case in situation.cases)
         return Outcome(self.tasks.reduced(tasks), states)
 
-    def opened(self, situation: Situation, name: str, scope: Scope, choices: int) -> Opened:
-        """Interpret a loop around a scope; ``choices`` has a bit for every mode that is located instead of stepped."""
+    def openings(self, situation: Situation, name: str, scope: Scope) -> Iterator[Opened]:
+        """Interpret a loop around a scope with every choice of protocols.
+
+        The choices come in the order of the grammar: as a number, a choice has a bit for every mode that is located.
+        """
         bound = situation.bound | {name}
         modes = self.nestings.protocol_modes(situation.scope, name)
-        stepping = frozenset((number, place) for bit, (number, place, _) in enumerate(modes) if not choices >> bit & 1)
-        tasks = 0
-        inner: dict[Case, int] = {}
-        leads = []
-        for case in situation.cases:
-            stepped = self.variations.reads_of(case.variation) & stepping
-            entries = {read: self._entry(read, bound, case, situation.scope) for read in stepped}
-            guards = [self.predicates.conjunction(case.guard, entry) for entry in entries.values()] or [case.guard]
-            for guard in guards:
-                tasks |= self.tasks.tasks(bound, guard)
-            subcases = self._subcases(case, situation.scope, stepped, entries)
-            leads.append(tuple(inner.setdefault(sub, len(inner)) for sub in subcases))
-        return Opened(self.tasks.reduced(tasks), Situation(scope, bound, tuple(inner)), tuple(leads))
+        reads = frozenset((number, place) for number, place, _ in modes)
+        cases = [self._entered(case, reads, bound, situation.scope) for case in situation.cases]
+        for choices in range(1 << len(modes) if self.nestings.protocols else 1):
+            stepping = frozenset((number, place) for bit, (number, place, _) in enumerate(modes) if not choices >> bit & 1)
+            tasks = 0
+            inner: dict[Case, int] = {}
+            leads = []
+            for case in cases:
+                own, subcases = case.stepped(stepping)
+                tasks |= own
+                leads.append(tuple(inner.setdefault(sub, len(inner)) for sub in subcases))
+            yield Opened(self.tasks.reduced(tasks), Situation(scope, bound, tuple(inner)), tuple(leads))
 
-    def _subcases(self, case: Case, scope: Scope, stepped: frozenset[Read], entries: dict[Read, int]) -> Iterator[Case]:
+    def _entered(self, case: Case, reads: frozenset[Read], bound: frozenset[str], scope: Scope) -> _Entered:
+        live = self.variations.reads_of(case.variation) & reads
+        return _Entered(self, case, {read: self._entry(read, bound, case, scope) for read in live}, bound, scope.statements)
+
+    def subcases(self, case: Case, statements: tuple[int, ...], entries: dict[Read, int]) -> tuple[Case, ...]:
+        """Return the cases that a case leads to when a loop steps through the reads whose entries are given."""
         guards: dict[int, int] = {}
-        for variation, present in self.variations.rests(case.variation, scope.statements, stepped):
+        for variation, present in self.variations.rests(case.variation, statements, frozenset(entries)):
             guard = case.guard
             for read in present:
                 guard = self.predicates.conjunction(guard, entries[read])
             guards[variation] = self.predicates.disjunction(guards.get(variation, self.predicates.false), guard)
-        for variation, guard in guards.items():
-            if guard != self.predicates.false:
-                yield Case(variation, guard, self._visible(case.states, variation))
+        return tuple(
+            Case(variation, guard, self._visible(case.states, variation))
+            for variation, guard in guards.items()
+            if guard != self.predicates.false
+        )
 
     def _visible(self, states: tuple[tuple[int, int], ...], variation: int) -> tuple[tuple[int, int], ...]:
         if not states:

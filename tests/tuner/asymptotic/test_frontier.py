@@ -66,7 +66,9 @@ def _count(kernel: str, **options) -> int:
 
 
 @pytest.mark.parametrize("state", ["exact", "paper"])
-@pytest.mark.parametrize("expression", ["SpMV", "SpMV2", "SpGEMM", "A(i,j) = B(i,j) + C(i,j)", "a(i) = b(i) + C(i,j) * d(j)"])
+@pytest.mark.parametrize(
+    "expression", ["SpMV", "SpMV2", "SpGEMM", "A(i,j) = B(i,j) + C(i,j)", "a(i) = b(i) + C(i,j) * d(j)", "a(i) = 0 * B(i,j) + C(i,j)"]
+)
 def test_composed_costs_equal_those_of_listed_schedules(expression, state):
     _compare_all(expression, PIGEON, state)
 
@@ -190,6 +192,13 @@ def test_other_semirings_and_fill_values():
     assert ones.show(ones.task_set(statement)) == "{(i,j)}"  # what is not stored counts too
     with pytest.raises(ExpressionError, match="unknown operator"):
         Algebra("xor", "*")
+
+
+def test_nothing_to_do_costs_nothing():
+    space, model = space_and_model("a(i) = 0 * B(i,j) * c(j)", Rules())
+    (only,) = model.frontier(space).classes
+    assert (only.tasks, only.count) == ((), space.count)
+    assert len(list(only.schedules)) == space.count
 
 
 def test_spaces_without_any_schedule():
