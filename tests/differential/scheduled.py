@@ -340,7 +340,7 @@ def run_random(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([random_scheduled(seed) for seed in seeds], flags)
 
 
-def runchosen_candidates(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
+def run_candidates(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([some_candidate(seed) for seed in seeds], flags)
 
 
