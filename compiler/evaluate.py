@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .concrete.check import check_assignment, formats_of, tensor_names
-from .errors import DataError, ExpressionError, ShapeError
+from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
@@ -94,13 +95,24 @@ def evaluate(
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
-    decided = _schedule(schedule, choose, request, ready, target, threads)
-    kept = decided, kind, target, convert, pair
-    compiled = request.kernels.get(kept)
-    if compiled is None:
-        compiled = compile_kernel(expression, request.formats, request.constants, decided, kind, target, semiring=pair, convert=convert)
-        request.kernels[kept] = compiled
-    return compiled.bind_operands(ready, threads, None, given).once()
+    chooses = schedule == "auto" and choose is not None and pair == ("+", "*")
+
+    def run(decided: Schedule) -> Any:
+        kept = decided, kind, target, convert, pair
+        compiled = request.kernels.get(kept)
+        if compiled is None:
+            compiled = compile_kernel(expression, request.formats, request.constants, decided, kind, target, semiring=pair, convert=convert)
+            request.kernels[kept] = compiled
+        return compiled.bind_operands(ready, threads, None, given).once()
+
+    decided = _schedule(schedule, choose if chooses else None, request, ready, target, threads)
+    if not chooses or not decided.directives:
+        return run(decided)
+    try:
+        return run(decided)
+    except (ScheduleError, BuildError) as error:
+        warnings.warn(f"the schedule '{decided}' chosen for '{expression}' cannot be used ({error}); using the default one", stacklevel=2)
+        return run(Schedule())
 
 
 @lru_cache(KEPT)

@@ -119,7 +119,7 @@ class _Pass:
                     fitting[array] += array in arrays and _covers(low, high, arrays[array])
         for loop in self._vector_loops(body):
             form = self._form(loop)
-            whole = Counter(array for array, _, _ in element_accesses(loop.body))
+            whole = Counter(array for array, index, _ in element_accesses(loop.body) if mentions(index, {loop.variable.name}))
             for array, number in whole.items():
                 if array in arrays and _covers(loop.low, loop.high, arrays[array]) and array not in form.displaced:
                     fitting[array] += number

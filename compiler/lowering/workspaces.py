@@ -108,7 +108,9 @@ class DenseWorkspace(HeldWorkspace):
 
     def prepare(self, needs_zero: bool) -> list[Step]:
         if self.registers:
-            return [Allocate(self.stored.values, self.stored.type, self.length, "registers", needs_zero)]
+            plain = self.zero.value == 0
+            made = Allocate(self.stored.values, self.stored.type, self.length, "registers", needs_zero and plain)
+            return [made, Fill(self.stored.values, ZERO, self.length, self.zero)] if needs_zero and not plain else [made]
         return [Fill(self.stored.values, ZERO, self.length, self.zero)] if needs_zero else []
 
 

@@ -89,8 +89,9 @@ class _Call:
             self._check("mv", operation, one, self._handle, self._description, _pointer(self._other), zero, _pointer(self._result))
         else:
             width = ctypes.c_int(int(self._other.shape[-1]))
-            self._check("mm", operation, one, self._handle, self._description, ctypes.c_int(_ROW_MAJOR), _pointer(self._other), width, width,
-                        zero, _pointer(self._result), width)  # fmt: skip
+            layout = ctypes.c_int(_ROW_MAJOR)
+            given, made = _pointer(self._other), _pointer(self._result)
+            self._check("mm", operation, one, self._handle, self._description, layout, given, width, width, zero, made, width)
         return self._result
 
     def _check(self, name: str, *arguments: Any) -> None:
