@@ -35,7 +35,7 @@ def vector_access(kind: Type) -> str:
 
 
 def lane_function(function: str, kind: Type) -> str:
-    """Return the name of a function over vectors that the generated file defines: sum, product, min, max."""
+    """Return the name of a function over vectors that the generated file defines: sum, product, min, max, gather_i32x8."""
     return f"st_{function}_{kind.name}"
 
 
@@ -82,6 +82,8 @@ class ExpressionPrinter:
                 return self.names[name], PRIMARY
             case Const():
                 return _constant(expr)
+            case Load(array, index, kind) if index.type.lanes > 1:
+                return self._gather(array, index, kind), PRIMARY
             case Load(array, index, kind):
                 if kind.lanes == 1:
                     return self.element(array, index, kind), PRIMARY
@@ -128,6 +130,12 @@ class ExpressionPrinter:
         wanted = f"lanes_{function}" if len(arguments) == 1 else function
         self.lane_functions.add((wanted, kind))
         return f"{lane_function(wanted, kind)}({', '.join(self.converted(argument, kind) for argument in arguments)})"
+
+    def _gather(self, array: str, index: Expr, kind: Type) -> str:
+        self.type_name(kind)
+        function = f"gather_{self.type_name(index.type)}"
+        self.lane_functions.add((function, kind))
+        return f"{lane_function(function, kind)}({self.names[array]}, {self.text(index)})"
 
     def _binary(self, expr: Binary) -> tuple[str, int]:
         op, left, right = expr.op, expr.left, expr.right

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from .nodes import (
+    I32,
     I64,
     Binary,
     Block,
@@ -25,6 +26,7 @@ from .nodes import (
     Type,
     Unary,
     Var,
+    Vector,
 )
 from .rewrite import block, mentions, substitute, walk
 from .simplify import simplify_expression
@@ -72,6 +74,7 @@ class Plan:
         registers: the variable that holds a chunk of a registers array, by array and first lane.
         hoisted: values that are the same in all chunks and stand before the first, by expression; None: nowhere to stand.
         accumulators: the partial results of reductions, by scalar, kind, lanes and number.
+        gathers: whether elements may be read at places that other elements give (it pays only where it is asked for).
     """
 
     variable: Var
@@ -79,6 +82,7 @@ class Plan:
     inside: frozenset[str]
     varying: frozenset[str]
     fixed: frozenset[str]
+    gathers: bool
     registers: dict[tuple[str, int], str] = field(default_factory=dict)
     hoisted: dict[Expr, Declare] | None = None
     accumulators: dict[tuple[str, str, int, int], Var] = field(default_factory=dict)
@@ -95,7 +99,7 @@ def make_plan(loop: For, fresh: Callable[[str], str]) -> Plan:
             if isinstance(node, Declare | SetVar) and node.variable.name in inside and mentions(node.value, varying):
                 varying.add(node.variable.name)
     assigned = {node.variable.name for node in walk(loop.body) if isinstance(node, SetVar | For)}
-    return Plan(loop.variable, fresh, inside, frozenset(varying), inside - varying - assigned)
+    return Plan(loop.variable, fresh, inside, frozenset(varying), inside - varying - assigned, isinstance(loop.tag, Vector))
 
 
 class Vectorizer:
@@ -118,6 +122,7 @@ class Vectorizer:
         self.nested = 0
         self.displaced: set[str] = set()
         """Arrays of which an element is used that does not stand at the loop variable's place."""
+        self.gathered = False
 
     # Statements
 
@@ -150,6 +155,8 @@ class Vectorizer:
 
     def _declare(self, variable: Var, value: Expr) -> Stmt:
         if variable.name in self.plan.varying and not variable.type.is_float:
+            if self._is_scattered(value):
+                return self._declare_places(variable, value)
             uniform, scale = self._linear(value)
             self.inlined[variable.name] = _linear_expression(uniform, scale, self.plan.variable)
             return Block(())
@@ -162,6 +169,14 @@ class Vectorizer:
         local = Var(self.plan.fresh(variable.name) if self.number else variable.name, kind)
         self.renamed[variable.name] = local
         return Declare(local, self._spread(made, kind))
+
+    def _declare_places(self, variable: Var, value: Expr) -> Stmt:
+        """Declare integers that memory gives, such as coordinates, in as many bits as they are stored with."""
+        widened = isinstance(value, Cast) and variable.type == I64 and isinstance(value.operand, Load)
+        made = self.value(value.operand if widened and isinstance(value, Cast) else value)
+        local = Var(self.plan.fresh(variable.name) if self.number else variable.name, made.type)
+        self.renamed[variable.name] = local
+        return Declare(local, made)
 
     def _set(self, variable: Var, value: Expr, op: str) -> Stmt:
         if variable.name in self.inlined:
@@ -216,6 +231,8 @@ class Vectorizer:
                 if name not in self.renamed:
                     raise NoVectors
                 return self.renamed[name]
+            case Load(array, index, kind) if self._is_scattered(index):
+                return self._gather(array, index, kind)
             case Load(array, index, kind):
                 register = self._register(array, index, kind)
                 return register or Load(array, self._place_of(array, index), kind.vector(self.lanes))
@@ -227,6 +244,25 @@ class Vectorizer:
             case Cast(operand, kind) if kind.name != "bool" and operand.type.name != "bool":
                 return Cast(self.value(operand), kind.vector(self.lanes))
         raise NoVectors
+
+    def _gather(self, array: str, index: Expr, kind: Type) -> Load:
+        """Return the elements at places that differ from lane to lane in no regular way."""
+        self.displaced.add(array)
+        self.gathered = True
+        places = self.value(index)
+        if places.type.element != I32:
+            places = self._element(places, I64)
+        return Load(array, places, kind.vector(self.lanes))
+
+    def _is_scattered(self, index: Expr) -> bool:
+        """Return whether an index has no linear form, and the loop may gather."""
+        if not self.plan.gathers:
+            return False
+        try:
+            self._linear(index)
+        except NoVectors:
+            return True
+        return False
 
     def _register(self, array: str, index: Expr, kind: Type) -> Var | None:
         """Return the variable that holds this chunk of a registers array, and note how the array is used."""

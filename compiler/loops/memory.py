@@ -60,6 +60,11 @@ class Memory:
         self.check(first, lanes, True)
         return self.data[first : first + lanes].copy()
 
+    def gather(self, places: NDArray[Any]) -> NDArray[Any]:
+        for place in places:
+            self.check(int(place), 1, True)
+        return self.data[places]
+
     def store(self, first: int, value: Any, lanes: int = 1) -> None:
         self.check(first, lanes, False)
         try:

@@ -123,7 +123,7 @@ class Unary(Expr):
 
 @dataclass(frozen=True)
 class Load(Expr):
-    """``array[index]``."""
+    """``array[index]``; an index that is a vector gathers elements from wherever its lanes say."""
 
     array: str
     index: Expr

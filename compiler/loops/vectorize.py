@@ -19,6 +19,7 @@ from .accumulators import keep_accumulators
 from .counted import count_from_zero, name_registers_apart
 from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan
 from .nodes import (
+    BOOL,
     I64,
     Allocate,
     ArrayRef,
@@ -43,6 +44,7 @@ from .nodes import (
     Unroll,
     Var,
     Vector,
+    While,
 )
 from .rewrite import array_types, block, mentions, walk
 from .simplify import simplify, simplify_expression
@@ -220,18 +222,24 @@ class _Pass:
         steps: list[Stmt] = []
         low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
         reduces = any(isinstance(node, SetVar) and node.variable.name not in plan.inside for node in walk(loop.body))
-        widths = [self.lanes * ACCUMULATORS, self.lanes] if reduces else [self.lanes]
-        loops: list[Stmt] = []
-        start = low
+        several = reduces and not self._form(loop).gathered  # gathers take longer than the sums that they feed
+        widths = [self.lanes * ACCUMULATORS, self.lanes] if several else [self.lanes]
+        closed = isinstance(low, Const) and isinstance(high, Const)
+        at = loop.variable if closed else Var(self.fresh(f"{loop.variable.name}_at"), loop.variable.type)
+        loops: list[Stmt] = [] if closed else [Declare(at, low)]
         for width in widths:
-            stop = self._last_whole(start, high, width, loop, loops)
-            body = []
+            body: list[Stmt] = []
             for part in range(width // self.lanes):
-                place = simplify_expression(Binary("+", loop.variable, Const(part * self.lanes, I64), I64))
+                place = simplify_expression(Binary("+", at, Const(part * self.lanes, I64), I64))
                 body.append(Vectorizer(plan, place, self.lanes, part, part).statement(loop.body))
-            loops.append(For(loop.variable, start, stop, block(body), step=width))
-            start = stop
-        rest = For(loop.variable, start, high, loop.body)
+            if closed:
+                stop = _last_whole(_constant(low), _constant(high), width)
+                loops.append(For(at, low, stop, block(body), step=width))
+                low = stop
+            else:  # where steps end is not computed ahead: short loops wait for it
+                more = Binary("<", at, Binary("-", high, Const(width - 1, I64), I64), BOOL)
+                loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")])))
+        rest = For(loop.variable, low if closed else at, high, loop.body)
         return block([*steps, *_begin(plan), *loops, *_combine(plan, loop), rest])
 
     def _named(self, bound: Expr, loop: For, suffix: str, steps: list[Stmt]) -> Expr:
@@ -241,11 +249,10 @@ class _Pass:
         steps.append(Declare(variable, bound))
         return variable
 
-    def _last_whole(self, low: Expr, high: Expr, width: int, loop: For, steps: list[Stmt]) -> Expr:
-        """Return where the last whole step of ``width`` iterations ends; ``low`` if there is none."""
-        over = Binary("%", Binary("-", high, low, I64), Const(width, I64), I64)
-        stop = simplify_expression(Binary("-", high, over, I64))
-        return self._named(stop, loop, "whole", steps)
+
+def _last_whole(low: int, high: int, width: int) -> Const:
+    """Return where the last whole step of ``width`` iterations ends; ``low`` if there is none."""
+    return Const(high - max(0, high - low) % width, I64)
 
 
 def _constant(expr: Expr) -> int:

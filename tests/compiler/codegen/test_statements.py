@@ -34,6 +34,7 @@ from sparsetune.compiler.loops.nodes import (
     Parallel,
     Prefetch,
     Run,
+    Select,
     SetVar,
     Stmt,
     Store,
@@ -355,11 +356,10 @@ def test_no_macro_of_the_headers_keeps_its_name(compiler: str, tmp_path: Any) ->
 
 def test_reductions_that_stay_scalar_are_marked_for_the_compiler() -> None:
     total = Var("total", F64)
-    gather = Load("x", Load("place", K, I64), F64)
-    loop = For(K, whole(0), N, SetVar(total, gather, "+"), Vector())
-    kernel = function(
-        [Declare(total, Const(0.0, F64)), loop, Store("x", whole(0), total)], {"x": ("f64", True), "place": ("i64", False)}, ["n"]
-    )
+    value = Load("x", K, F64)
+    chosen = Select(Binary("<", value, Const(0.0, F64), BOOL), Const(0.0, F64), value, F64)
+    loop = For(K, whole(0), N, SetVar(total, chosen, "+"), Vector())
+    kernel = function([Declare(total, Const(0.0, F64)), loop, Store("x", whole(0), total)], {"x": ("f64", True)}, ["n"])
     assert "#pragma omp simd reduction(+:total)" in emit_c(kernel, 64)
 
 

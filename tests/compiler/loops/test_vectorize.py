@@ -13,6 +13,7 @@ from loop_runs import function, run_compiled
 from sparsetune.compiler.loops.interpret import interpret
 from sparsetune.compiler.loops.lanes import Chunk, chunks_of
 from sparsetune.compiler.loops.nodes import (
+    BOOL,
     F32,
     F64,
     I64,
@@ -29,6 +30,7 @@ from sparsetune.compiler.loops.nodes import (
     If,
     Load,
     Node,
+    Select,
     SetVar,
     Stmt,
     Store,
@@ -250,8 +252,9 @@ def test_loops_that_stay_as_they_are(name: str, statement: Stmt) -> None:
 
 
 def test_a_vector_loop_without_a_vector_form_keeps_its_tag() -> None:
-    gather = SetVar(TOTAL, element("x", Cast(element("z", K), I64)), "+")
-    made = vectorize(with_total(loop(N, gather, tag=Vector())), 64)
+    x, z = element("x", K), element("z", K)
+    chosen = SetVar(TOTAL, Select(Binary("<", x, z, BOOL), x, z, F64), "+")
+    made = vectorize(with_total(loop(N, chosen, tag=Vector())), 64)
     assert next(node for node in walk(made.body) if isinstance(node, For)).tag == Vector()
 
 
