@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,9 +24,7 @@ class PydataPeer:
     def version(self) -> str | None:
         if find_spec("sparse") is None:
             return None
-        import sparse
-
-        return str(sparse.__version__)
+        return str(import_module("sparse").__version__)
 
     def prepare(self, problem: Problem) -> Callable[[], Any] | None:
         value, target = problem.assignment.value, problem.assignment.target
@@ -33,8 +32,7 @@ class PydataPeer:
         is_product = problem.assignment.operator == "=" and all(isinstance(factor, Access) for factor in factors)
         if not is_product or _points(problem) > _MOST_POINTS:
             return None
-        import sparse
-
+        sparse = import_module("sparse")
         letters = dict(zip(all_indices(problem.assignment), string.ascii_lowercase, strict=False))
         accesses = [factor for factor in factors if isinstance(factor, Access)]
         subscripts = ",".join("".join(letters[index] for index in access.indices) for access in accesses)
