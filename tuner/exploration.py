@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, overload
 
-from ..compiler.concrete.nodes import Program, Stmt, assignments, loops, reads, used_indices
+from ..compiler.concrete.concretize import concretize
+from ..compiler.concrete.nodes import Assign, Forall, Program, Stmt, assignments, loops, reads, transform, used_indices
+from ..compiler.concrete.relations import Rename
 from ..compiler.errors import ExpressionError
 from ..compiler.format import Format
-from ..compiler.notation.nodes import Assignment, accesses
+from ..compiler.notation.nodes import Access, Assignment, accesses
+from ..compiler.schedule.apply import apply_schedule
+from ..compiler.schedule.schedule import Schedule as DirectiveSchedule
+from ..compiler.schedule.schedule import rename_expression
 from ..compiler.space.defaults import with_default_protocols
 from ..compiler.space.protocolized import loop_nest, parse_protocolized
 from ..compiler.space.reformat import lowerable
@@ -67,10 +73,9 @@ class FrontierSchedule:
 
     @property
     def memory(self) -> str:
-        """What the workspaces store at one time, at most, symbolically; without workspaces 0."""
-        if not self.schedule.program.workspaces:
-            return "0"
-        return size_text(self.model.task_set(self.statement, "memory"), self.model)
+        """What the workspaces store at one time, at most, that of a sparse result included, symbolically; without any 0."""
+        held = self.model.task_set(self.statement, "memory")
+        return size_text(held, self.model) if held or self.schedule.program.workspaces else "0"
 
     def __repr__(self) -> str:
         return f"<schedule of time {self.time}, memory {self.memory}>"
@@ -103,8 +108,8 @@ class FrontierSchedules(Sequence[FrontierSchedule]):
         return self._listed[wanted]
 
 
-AnyProgram = Program | Stmt | FrontierSchedule | str
-"""A program, its statement, a schedule of the frontier, or concrete index notation as text."""
+AnyProgram = Program | Stmt | FrontierSchedule | DirectiveSchedule | str
+"""A program, its statement, a schedule of the frontier, a schedule of directives, or the text of a statement or of directives."""
 
 
 @dataclass(frozen=True)
@@ -134,14 +139,23 @@ class Exploration:
 
         Raises:
             ExpressionError: a text cannot be read, or the program does not fit the expression.
+            ScheduleError: directives cannot be carried out.
         """
         if isinstance(program, FrontierSchedule):
             return program.statement
+        if isinstance(program, DirectiveSchedule) or (isinstance(program, str) and _is_directives(program)):
+            program = self._scheduled(program)
         given = parse_protocolized(program) if isinstance(program, str) else program
-        statement = given.statement if isinstance(given, Program) else given
+        statement = _with_original_loops(given) if isinstance(given, Program) else given
         _check_program(statement, self.space.assignment)
         operands = {name: form for name, form in self.space.formats.items() if name != self.space.assignment.target.tensor}
         return with_default_protocols(statement, operands)
+
+    def _scheduled(self, schedule: DirectiveSchedule | str) -> Program:
+        """Apply directives to the default program."""
+        assignment, formats = replace(self.space.assignment, operator="="), self.space.formats
+        default = concretize(assignment, formats, self.model.algebra.add, self.model.algebra.multiply)
+        return apply_schedule(default.program, schedule, formats)
 
     def compare(self, first: AnyProgram, second: AnyProgram) -> Comparison:
         """Return the verdict on two programs, with its proofs; the first is cheaper, costlier, equivalent or incomparable."""
@@ -174,6 +188,29 @@ class Exploration:
             reasons = explain_comparison(comparison, "this schedule", "the given one", names)
             parts.append(f"{loop_nest(first.program.statement)}\n{others.strip() or '(the only one of its cost)'}\n{reasons}")
         return "\n\n".join(parts)
+
+
+def _is_directives(text: str) -> bool:
+    """Whether a text is a schedule of directives: only statements have an equals sign outside quotes."""
+    return "=" not in re.sub(r'"[^"]*"', "", text)
+
+
+def _with_original_loops(program: Program) -> Stmt:
+    """Give loops that ``precompute`` renamed their original names."""
+    originals = {relation.renamed: relation.parent for relation in program.relations if isinstance(relation, Rename)}
+
+    def rule(node: Stmt) -> Stmt | None:
+        match node:
+            case Forall(index):
+                return replace(node, index=originals.get(index, index))
+            case Assign(target, operator, value):
+                renamed = rename_expression(target, originals)
+                assert isinstance(renamed, Access)
+                return Assign(renamed, operator, rename_expression(value, originals))
+            case _:
+                return None
+
+    return transform(program.statement, rule) if originals else program.statement
 
 
 def _check_program(statement: Stmt, assignment: Assignment) -> None:

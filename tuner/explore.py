@@ -52,7 +52,9 @@ def explore(
         preset: None, "pigeon" or "pigeon-taco".
         workspace_state: how the cost model describes workspaces: "exact", or "paper" (which forgets how a workspace's
             pattern depends on the loops outside its where).
-        sunk_costs: True: "inputs" and "dimensions". A sequence names these and others, such as ``"{(i,k) | B(i,k)}"``.
+        sunk_costs: True: reading every sparse operand ("inputs") and any single loop over a dimension ("dimensions") cost
+            nothing extra. False: "dimensions" only. A sequence says exactly what is sunk: these names, and sets such as
+            ``"{(i,k) | B(i,k) and C(k,j)}"``.
         assumptions: True: "nonempty". A sequence names it and others, such as ``"B(i,k) implies C(i,k)"``.
         semiring: (add, multiply) other than ("+", "*").
 
@@ -158,7 +160,8 @@ def explain(
 
     Args:
         expression, formats, ranges, preset: as for ``explore``.
-        schedule: a program, as concrete index notation with or without protocols, to be judged too.
+        schedule: a program to be judged too: concrete index notation with or without protocols, or directives; empty text
+            is the default schedule.
         limit: list at most so many schedules of the frontier, one of every cost first; None: all.
         options: further arguments of ``explore``.
 

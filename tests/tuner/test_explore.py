@@ -7,7 +7,8 @@ import json
 import pytest
 from space_samples import KERNELS
 from sparsetune.compiler.concrete.nodes import Program, reads
-from sparsetune.compiler.errors import ExpressionError, FormatError, SparsetuneError, TuningError
+from sparsetune.compiler.errors import ExpressionError, FormatError, ScheduleError, SparsetuneError, TuningError
+from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.protocolized import parse_protocolized
 from sparsetune.tuner.explore import explain, explore
 
@@ -34,24 +35,32 @@ def test_stages_of_presets():
 
 def test_frontier_schedules_say_what_they_cost():
     found = explore(PRODUCT, CSR)
-    assert len(found.frontier) == 12
-    first = found.frontier[0]
-    assert "A(i:append,j:insert) += B(i:step,k:step) * C(k:locate,j:step)" in first.loop_nest
-    assert first.task_set == "{(i,k) | B(i,k)} + {(i,j,k) | B(i,k) and C(k,j)}"
-    assert first.time == "nnz(B) + |{(i,j,k) | B(i,k) and C(k,j)}|"
-    assert first.memory == "0"
-    assert found.frontier[-1].loop_nest != first.loop_nest
-    assert len(found.frontier[2:5]) == 3
-    assert len({one.annotated for one in found.frontier}) == 12
+    assert len(found.frontier) == 4
+    gustavson = found.frontier[2]
+    assert "A(i:append,j:insert) += B(i:step,k:step) * C(k:locate,j:step)" in gustavson.loop_nest
+    assert gustavson.task_set == "{(i,k) | B(i,k)} + {(i,j,k) | B(i,k) and C(k,j)}"
+    assert gustavson.time == "nnz(B) + |{(i,j,k) | B(i,k) and C(k,j)}|"
+    assert gustavson.memory == "|{(j) | exists i1,k1: B(i1,k1) and C(k1,j)}|"  # the result's, below the appended mode
+    assert found.frontier[0].memory == "0"  # inner products need none, and more time
+    assert found.frontier[-1].loop_nest != gustavson.loop_nest
+    assert len(found.frontier[1:3]) == 2
+    assert len({one.annotated for one in found.frontier}) == 4
     with pytest.raises(IndexError):
-        found.frontier[12]
+        found.frontier[4]
+
+
+def test_a_dense_result_needs_no_workspace():
+    found = explore(PRODUCT, {"B": "csr", "C": "csr"})
+    assert len(found.frontier) == 12
+    assert {one.memory for one in found.frontier} == {"0"}
 
 
 def test_memory_is_what_workspaces_store():
     found = explore(KERNELS["SpGEMM2"], dict.fromkeys("ABCD", "csr"))
     memories = {one.memory for one in found.frontier}
     assert "0" in memories
-    assert any(memory.startswith("|{(i) | ") for memory in memories)
+    assert any(memory.startswith("|{(j) | ") for memory in memories)
+    assert any(" + " in memory for memory in memories)
 
 
 def test_frontier_schedules_become_plain_programs():
@@ -62,7 +71,7 @@ def test_frontier_schedules_become_plain_programs():
 
 
 def test_who_beats_a_program_and_why():
-    found = explore(PRODUCT, CSR)
+    found = explore(PRODUCT, {"B": "csr", "C": "csr"})
     text = found.why(INNER)
     assert "this schedule is cheaper than the given one" in text
     assert "by the homomorphism i -> i, j -> j, k -> k" in text
@@ -76,12 +85,27 @@ def test_who_beats_a_program_and_why():
 
 
 def test_programs_are_compared_in_any_form():
-    found = explore(PRODUCT, CSR)
+    found = explore(PRODUCT, {"B": "csr", "C": "csr"})
     statement = parse_protocolized(INNER)
     assert found.compare(INNER, GUSTAVSON).verdict == "costlier"
+    assert explore(PRODUCT, CSR).compare(INNER, GUSTAVSON).verdict == "incomparable"  # Gustavson's needs a workspace then
     assert found.compare(statement, Program(statement)).verdict == "equivalent"
     assert found.compare_text(GUSTAVSON, INNER).startswith("the first is cheaper than the second\n")
     assert found.annotated(GUSTAVSON).count("\n") == 3
+
+
+def test_directives_are_programs_too():
+    found = explore(PRODUCT, CSR)
+    assert found.why("") == "no schedule of the frontier is cheaper"  # the default is Gustavson's algorithm
+    assert "w(j:step)" in found.annotated("")
+    two = explore("A(i,j) = B(i,k) * C(k,l) * D(l,j)", {"B": "csr", "C": "csr", "D": "csr"})
+    fused = "precompute(B(i,k) * C(k,l), l, lw, w)"
+    assert two.compare(fused, "").verdict == "incomparable"  # less time, and a vector that the default does not need
+    assert "memory {(l) | " in two.compare_text(fused, "")
+    assert two.compare(Schedule(fused), fused).verdict == "equivalent"
+    assert "for l" in two.annotated(fused)
+    with pytest.raises(ScheduleError, match="directive 1"):
+        found.why("reorder(i, q)")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +152,7 @@ def test_explain_is_json():
     assert [set(one) for one in answer["frontier"]] == [{"loop_nest", "time", "memory", "task_set"}] * 2
     assert "cheaper" in answer["schedule"]["verdict"]
     assert json.loads(json.dumps(answer)) == answer
-    assert len(explain(PRODUCT, CSR)["frontier"]) == 12
+    assert len(explain(PRODUCT, CSR)["frontier"]) == 4
 
 
 def test_explain_shows_every_cost_first():

@@ -71,7 +71,7 @@ class Census:
         for part in parts:
             following: dict[tuple[int, tuple[Case, ...], States], int] = {}
             for (tasks, cases, _), count in reached.items():
-                inner, places = self.steps.part(cases, part, situation.bound)
+                inner, places = self.steps.part(cases, part, situation)
                 for outcome, more in self.outcomes(inner).items():
                     total = self.steps.tasks.reduced(tasks | outcome.tasks | self.steps.stored(part, outcome, situation.bound))
                     if self._admits(total):
@@ -111,7 +111,7 @@ class Census:
     def _cut_derivations(
         self, situation: Situation, parts: tuple[Scope, ...], cases: tuple[Case, ...], tasks: int, wanted: Outcome
     ) -> Iterator[tuple[Derivation, ...]]:
-        inner, places = self.steps.part(cases, parts[0], situation.bound)
+        inner, places = self.steps.part(cases, parts[0], situation)
         for outcome in self.outcomes(inner):
             total = self.steps.tasks.reduced(tasks | outcome.tasks | self.steps.stored(parts[0], outcome, situation.bound))
             following, states = self.steps.after(cases, parts[0], places, outcome, situation)

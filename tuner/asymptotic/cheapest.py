@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...compiler.space.nestings import Cut, Loop, Run, Scope
+from .gathering import goes_further
 from .steps import Case, Opened, Outcome, Situation, States, Steps
 
 
@@ -84,7 +85,7 @@ class CheapestSearch:
 
     def _leads_better(self, one: Opened, other: Opened) -> bool:
         """Whether a start costs no more, and every case it leads to is covered by one that the other leads to."""
-        if not self.steps.tasks.within(one.tasks, other.tasks):
+        if not self.steps.tasks.within(one.tasks, other.tasks) or not goes_further(one.inner.progress, other.inner.progress):
             return False
         for own, theirs in zip(one.leads, other.leads, strict=True):
             covers = [other.inner.cases[place] for place in theirs]
@@ -105,7 +106,7 @@ class CheapestSearch:
         for part in parts:
             following: list[tuple[int, tuple[Case, ...], States]] = []
             for tasks, cases, _ in reached:
-                inner, places = self.steps.part(cases, part, situation.bound)
+                inner, places = self.steps.part(cases, part, situation)
                 for outcome in self.outcomes(inner):
                     total = self.steps.tasks.reduced(tasks | outcome.tasks | self.steps.stored(part, outcome, situation.bound))
                     self._reach(following, (total, *self.steps.after(cases, part, places, outcome, situation)))

@@ -20,6 +20,7 @@ from ...compiler.errors import TuningError
 from ...compiler.notation.nodes import Access, Affine, Expr
 from ...compiler.notation.nodes import transform as transform_expr
 from .algebra import Algebra, Untouched, written
+from .gathering import Gathering
 from .predicates import Predicates
 from .query import Clause, Term
 
@@ -42,8 +43,12 @@ class Charge:
 
 @dataclass
 class _States:
-    """Predicates of workspaces over their modes, ``%0``, ``%1`` ..., and the loops around their where statements."""
+    """Predicates of workspaces over their modes, ``%0``, ``%1`` ..., and the loops around their where statements.
 
+    ``gathered`` are the modes of the result that are written out of order.
+    """
+
+    gathered: frozenset[str] = frozenset()
     predicate: dict[str, int] = field(default_factory=dict)
     outside: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -57,6 +62,7 @@ class Interpreter:
         algebra: operators and fill values.
         workspace_state: "exact" or "paper".
         dense_modes: modes of sparse operands that are stored dense as they are: to step through one costs the dimension.
+        gathering: how a sparse result is stored, for the memory of the workspace that it may need.
     """
 
     def __init__(
@@ -66,6 +72,7 @@ class Interpreter:
         algebra: Algebra | None = None,
         workspace_state: str = "exact",
         dense_modes: frozenset[tuple[str, int]] = frozenset(),
+        gathering: Gathering | None = None,
     ) -> None:
         if workspace_state not in WORKSPACE_STATES:
             raise TuningError(f"unknown workspace_state {workspace_state!r}; models are {', '.join(WORKSPACE_STATES)}")
@@ -74,11 +81,13 @@ class Interpreter:
         self.algebra = algebra or Algebra()
         self.exact = workspace_state == "exact"
         self.dense_modes = dense_modes
+        self.gathering = gathering
 
     def charges(self, statement: Stmt) -> tuple[Charge, ...]:
         """Return the cost of every node in the order of execution, a node's charge for each guard under which it runs."""
         live = self.algebra.live(_distinct_reads(statement))
-        found = () if live is None else self._visit(live, (), (), self.predicates.true, _States())
+        gathered = self.gathering.workspace(self.gathering.of_statement(statement)) if self.gathering else frozenset()
+        found = () if live is None else self._visit(live, (), (), self.predicates.true, _States(gathered))
         return tuple(dict.fromkeys(found))
 
     def _visit(self, node: Stmt, path: Path, bound: tuple[str, ...], guard: int, states: _States) -> Iterator[Charge]:
@@ -96,9 +105,10 @@ class Interpreter:
                     yield from self._visit(inner, (*path, place), bound, guard, states)
             case Assign(target):
                 yield Charge(path, bound, guard)
-                if target.tensor in states.predicate:
-                    stored = self.predicates.exists(guard, frozenset(bound) - frozenset(target.indices))
-                    yield Charge(path, target.indices, stored, "memory")
+                known = target.tensor in states.predicate
+                held = tuple(name for name in target.indices if known or name in states.gathered)
+                yield Charge(path, held, self.predicates.exists(guard, frozenset(bound) - frozenset(held)), "memory")
+                if known:
                     self._write(target, bound, guard, states)
             case Untouched():
                 pass

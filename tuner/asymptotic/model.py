@@ -15,6 +15,7 @@ from .algebra import Algebra
 from .census import Census
 from .cheapest import CheapestSearch
 from .compare import Comparison, compare
+from .gathering import gathering_of
 from .interpret import WORKSPACE_STATES, Interpreter, Path
 from .predicates import Predicates
 from .premises import Premises, standard_premises
@@ -60,7 +61,8 @@ class CostModel:
         self.predicates = Predicates(self.premises)
         self.tasks = TaskTable(self.predicates, self.premises, self.vocabulary)
         sparse = frozenset(self.vocabulary.sparse)
-        self.interpreter = Interpreter(self.predicates, sparse, self.algebra, workspace_state)
+        self.gathering = gathering_of(assignment.target, formats[assignment.target.tensor])
+        self.interpreter = Interpreter(self.predicates, sparse, self.algebra, workspace_state, gathering=self.gathering)
 
     @cached_property
     def _unsunk(self) -> TaskTable:
@@ -151,7 +153,7 @@ class Frontier:
 
     def __init__(self, model: CostModel, space: ScheduleSpace) -> None:
         self.space = space
-        steps = Steps(space.nestings, model.tasks, model.predicates, model.algebra, model.exact, model.memory)
+        steps = Steps(space.nestings, model.tasks, model.predicates, model.algebra, model.exact, model.memory, model.gathering)
         self.starts = [steps.start(space.top(number)) for number in range(len(space.groupings))]
         search = CheapestSearch(steps)
         costs = search.undominated(outcome for start in self.starts for outcome in search.outcomes(start))

@@ -119,7 +119,8 @@ def standard_premises(
     Args:
         vocabulary: the expression's operands and dimensions.
         sunk_costs: True: "inputs" (reading every sparse operand) and "dimensions" (any single loop over a dimension).
-            A sequence names these and others in set notation, such as ``"{(i,k) | B(i,k) and C(k,j)}"``.
+            False: reading operands counts, "dimensions" stay sunk. A sequence says exactly what is sunk: these names and
+            sets such as ``"{(i,k) | B(i,k) and C(k,j)}"``; the empty one is nothing.
         assumptions: True: "nonempty" (every sparse operand has an entry). A sequence names it and others, such as
             ``"B(i,k) and C(k,j)"`` (such coordinates exist) or ``"B(i,k) implies C(i,k)"``.
 
@@ -127,7 +128,7 @@ def standard_premises(
         ExpressionError: a text cannot be read, or names something that the expression does not have.
     """
     sunk: list[Query] = []
-    for text in _chosen(sunk_costs, SUNK_COSTS, "sunk_costs"):
+    for text in _chosen(sunk_costs, SUNK_COSTS, ("dimensions",), "sunk_costs"):
         if text == "inputs":
             sunk += [Query(_head(one, vocabulary), frozenset([one])) for one in map(vocabulary.whole, vocabulary.sparse)]
         elif text == "dimensions":
@@ -136,7 +137,7 @@ def standard_premises(
             sunk.append(_parse_query(text, vocabulary))
     facts: list[Clauses] = []
     rules: list[Rule] = []
-    for text in _chosen(assumptions, ASSUMPTIONS, "assumptions"):
+    for text in _chosen(assumptions, ASSUMPTIONS, (), "assumptions"):
         if text == "nonempty":
             facts += [_quantified([vocabulary.whole(tensor)]) for tensor in vocabulary.sparse]
         elif re.search(r"\bimplies\b", text):
@@ -146,9 +147,9 @@ def standard_premises(
     return Premises(tuple(dict.fromkeys(sunk)), tuple(dict.fromkeys(facts)), tuple(rules))
 
 
-def _chosen(value: bool | Sequence[str], standard: tuple[str, ...], option: str) -> Sequence[str]:
+def _chosen(value: bool | Sequence[str], on: tuple[str, ...], off: tuple[str, ...], option: str) -> Sequence[str]:
     if isinstance(value, bool):
-        return standard if value else ()
+        return on if value else off
     if isinstance(value, str) or not all(isinstance(text, str) for text in value):
         raise ExpressionError(f"{option} is True, False or a sequence of texts, not {value!r}")
     return value

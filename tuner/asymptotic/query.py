@@ -63,7 +63,7 @@ def variables(clauses: Iterable[Clause]) -> frozenset[Term]:
 
 
 def show_query(query: Query, names: Mapping[tuple[str, int], str] | None = None) -> str:
-    """Return set notation, such as ``{(i,k) | exists j1: B(i,k) and C(k,j1)}``.
+    """Return set notation, such as ``{(i,k) | exists j1: B(i,k) and C(k,j1)}``; resources other than time stand before it.
 
     Args:
         query: the query.
@@ -73,7 +73,8 @@ def show_query(query: Query, names: Mapping[tuple[str, int], str] | None = None)
     clauses = sorted(_show_clause(one, quantified) for one in query.clauses)
     exists = f"exists {','.join(sorted(quantified.values()))}: " if quantified else ""
     condition = f" | {exists}{' and '.join(clauses)}" if clauses else ""
-    return "{(" + ",".join(query.names) + ")" + condition + "}"
+    resource = "" if query.resource == "time" else f"{query.resource} "
+    return resource + "{(" + ",".join(query.names) + ")" + condition + "}"
 
 
 def quantified_names(query: Query, names: Mapping[tuple[str, int], str]) -> dict[Term, str]:

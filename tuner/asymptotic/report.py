@@ -148,8 +148,9 @@ def _switches() -> str:
 ## Switches
 
 Undominated schedules (exact state) when less is sunk or assumed. "Inputs": reading every sparse operand; "dimensions": any
-single loop over a dimension. Users add sunk costs and assumptions of their own as text, e.g.
-`sunk_costs=("inputs", "dimensions", "{{(i,k) | B(i,k) and C(k,j)}}")` or `assumptions=("nonempty", "B(i,k) implies C(i,k)")`.
+single loop over a dimension. `sunk_costs=False` is the second row, `("inputs",)` the third, `()` the fourth. Users add sunk
+costs and assumptions of their own as text, e.g. `sunk_costs=("inputs", "dimensions", "{{(i,k) | B(i,k) and C(k,j)}}")` or
+`assumptions=("nonempty", "B(i,k) implies C(i,k)")`.
 
 {_table(("sunk", *list(KERNELS)[:5]), rows)}
 """
@@ -216,8 +217,8 @@ def _own_spaces() -> str:
 ## Our own space
 
 Without a preset no depth is forbidden, programs are counted once, and a schedule is dropped only if another needs neither more
-time nor more memory in workspaces. The first six are the paper's kernels in its formats; in the next ones B alone is sparse.
-One run each.
+time nor more memory in workspaces, that for a sparse result which is written out of order included. The first six are the
+paper's kernels in its formats; in the next ones B alone is sparse unless they say otherwise. One run each.
 
 {_table(("kernel", "schedules", "undominated (costs)", "seconds to count", "seconds in all", "MB"), rows)}
 """

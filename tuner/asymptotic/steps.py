@@ -13,6 +13,7 @@ from ...compiler.space.grammar import Grammar
 from ...compiler.space.groupings import workspace_number
 from ...compiler.space.nestings import Nestings, Scope
 from .algebra import Algebra
+from .gathering import Gathering, Progress
 from .interpret import entry_clauses
 from .predicates import Predicates
 from .tasks import TaskTable
@@ -38,11 +39,12 @@ class Case(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A scope, the loops that are open around it, and the cases in which it runs."""
+    """A scope, the loops that are open around it, the cases in which it runs, and how far the result can be appended to."""
 
     scope: Scope
     bound: frozenset[str]
     cases: tuple[Case, ...]
+    progress: Progress = 0
 
 
 class Opened(NamedTuple):
@@ -88,10 +90,18 @@ class Steps:
         algebra: operators and fill values.
         exact: the workspace state model.
         memory: whether what workspaces store is part of the cost.
+        gathering: how a sparse result is stored, for the workspace that it may need; matters with ``memory`` only.
     """
 
     def __init__(
-        self, nestings: Nestings, tasks: TaskTable, predicates: Predicates, algebra: Algebra, exact: bool = True, memory: bool = False
+        self,
+        nestings: Nestings,
+        tasks: TaskTable,
+        predicates: Predicates,
+        algebra: Algebra,
+        exact: bool = True,
+        memory: bool = False,
+        gathering: Gathering | None = None,
     ) -> None:
         self.nestings = nestings
         self.table = nestings.table
@@ -100,6 +110,7 @@ class Steps:
         self.predicates = predicates
         self.exact = exact
         self.memory = memory
+        self.gathering = gathering if memory else None
         self.variations = Variations(nestings, algebra)
         self._entries: dict[tuple[Read, frozenset[str]], int] = {}
 
@@ -113,6 +124,9 @@ class Steps:
         tasks = 0
         for case in situation.cases:
             tasks |= self.tasks.tasks(situation.bound, case.guard)
+            if self.gathering and self.table[statement].root:
+                gathered = self.gathering.workspace(situation.progress)
+                tasks |= self._held(gathered, self.predicates.exists(case.guard, situation.bound - gathered))
         states = () if self.table[statement].root else tuple(case.guard for case in situation.cases)
         return Outcome(self.tasks.reduced(tasks), states)
 
@@ -125,6 +139,9 @@ class Steps:
         modes = self.nestings.protocol_modes(situation.scope, name)
         reads = frozenset((number, place) for number, place, _ in modes)
         cases = [self._entered(case, reads, bound, situation.scope) for case in situation.cases]
+        progress = situation.progress
+        if self.gathering and self.table[scope.statements[-1]].root:
+            progress = self.gathering.opened(progress, name)
         for choices in range(1 << len(modes) if self.nestings.protocols else 1):
             stepping = frozenset((number, place) for bit, (number, place, _) in enumerate(modes) if not choices >> bit & 1)
             tasks = 0
@@ -134,7 +151,7 @@ class Steps:
                 own, subcases = case.stepped(stepping)
                 tasks |= own
                 leads.append(tuple(inner.setdefault(sub, len(inner)) for sub in subcases))
-            yield Opened(self.tasks.reduced(tasks), Situation(scope, bound, tuple(inner)), tuple(leads))
+            yield Opened(self.tasks.reduced(tasks), Situation(scope, bound, tuple(inner), progress), tuple(leads))
 
     def _entered(self, case: Case, reads: frozenset[Read], bound: frozenset[str], scope: Scope) -> _Entered:
         live = self.variations.reads_of(case.variation) & reads
@@ -188,7 +205,7 @@ class Steps:
             states.append(self.predicates.exists(state, hidden))
         return Outcome(tasks, tuple(states))
 
-    def part(self, cases: tuple[Case, ...], part: Scope, bound: frozenset[str]) -> tuple[Situation, tuple[int | None, ...]]:
+    def part(self, cases: tuple[Case, ...], part: Scope, whole: Situation) -> tuple[Situation, tuple[int | None, ...]]:
         """Return the situation of one part of a cut, and which of its cases each case is; None where the part does nothing."""
         inner: dict[Case, int] = {}
         places: list[int | None] = []
@@ -196,18 +213,29 @@ class Steps:
             variation = self.variations.part(case.variation, part.statements)
             sub = Case(variation, case.guard, self._visible(case.states, variation))
             places.append(inner.setdefault(sub, len(inner)) if variation else None)
-        return Situation(part, bound, tuple(inner)), tuple(places)
+        return Situation(part, whole.bound, tuple(inner), self._progress(part, whole)), tuple(places)
+
+    def _progress(self, part: Scope, whole: Situation) -> Progress:
+        """Return how far the result can be appended to in a part of a cut; not any further if another part writes it too."""
+        if not self.gathering or not self.table[part.statements[-1]].root:
+            return 0
+        several = sum(self.table[number].root for number in whole.scope.statements) > 1
+        return self.gathering.stopped(whole.progress) if several else whole.progress
 
     def stored(self, part: Scope, outcome: Outcome, bound: frozenset[str]) -> int:
         """Return what the workspace that a part fills stores at one time, at most; nothing for scalars and the result."""
         number = part.statements[-1]
         indices = self.table[number].carries.intersection(part.loops)
-        if not self.memory or self.table[number].root or not indices:
+        if not self.memory or self.table[number].root:
             return 0
         tasks = 0
         for state in outcome.states:
-            tasks |= self.tasks.tasks(indices, self.predicates.exists(state, bound), "memory")
+            tasks |= self._held(indices, self.predicates.exists(state, bound))
         return tasks
+
+    def _held(self, indices: frozenset[str], pattern: int) -> int:
+        """Return what a workspace with a pattern costs in memory; a scalar is free."""
+        return self.tasks.tasks(indices, pattern, "memory") if indices else 0
 
     def after(
         self, cases: tuple[Case, ...], part: Scope, places: tuple[int | None, ...], outcome: Outcome, situation: Situation
