@@ -7,7 +7,7 @@ compilation with workspaces").
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -16,11 +16,12 @@ from ..notation.nodes import Access, Add, Assignment, Div, Expr, Mul, Neg, acces
 from ..notation.printer import show
 from ..notation.terms import Term, terms
 from .assembled import assembled_format
+from .lattice_size import cases
 from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
 from .ordering import LoopOrder, default_order
 from .sharing import factors, shared_operand
 
-LATTICE_BOUND = 16  # iteration lattice points per loop; above it a sum goes through a workspace
+MOST_CASES = 30  # that the loops of one nest distinguish; above it a sum is added up part by part
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,14 @@ class _Builder:
         self.result = formats[target.tensor]
         self.left = tuple(target.subscripts[mode].index for mode in self.result.order)
         self.assembled = frozenset() if self.result.is_dense else frozenset(self.left)
-        self.parts = tuple(_bounded(terms(value, frozenset(self.left)), formats))
         self.conversions: dict[Access, Format] = {}
+        self.parts = tuple(part for term in terms(value, frozenset(self.left)) for part in self.bounded(term))
         self.workspaces: list[Workspace] = []
 
     def statement(self) -> Stmt:
         orders = [self.order(part) for part in self.parts]
+        for order in orders:
+            self.conversions.update(order.conversions)
         if len(self.parts) == 1:
             return self.single(self.parts[0], orders[0].loops)
         return self.several(orders)
@@ -100,12 +103,18 @@ class _Builder:
     def order(self, term: Term) -> LoopOrder:
         found = accesses(term.value)
         known = dict(self.formats)
-        for access in found:
-            if _unreadable(access, known[access.tensor], term, self.assembled, self.formats):
-                known[access.tensor] = self.conversions[access] = _sorted_levels(known[access.tensor])
+        unsorted = [access for access in found if _unreadable(access, known[access.tensor], term, self.assembled, self.formats)]
+        for access in unsorted:
+            known[access.tensor] = _sorted_levels(known[access.tensor])
         order = default_order(found, known, self.left, (*self.left, *indices(term.value)))
-        self.conversions.update(order.conversions)
-        return order
+        sorted_first = tuple((access, known[access.tensor]) for access in unsorted)
+        return LoopOrder(order.loops, (*sorted_first, *order.conversions))
+
+    def bounded(self, term: Term) -> tuple[Term, ...]:
+        """Return the addends of a term on their own where the loops over all of them would distinguish too many cases."""
+        if cases(term.value, self.order(term).loops, self.formats, MOST_CASES) <= MOST_CASES:
+            return (term,)
+        return tuple(Term(term.reduced, piece) for piece in _distributed(term.value))
 
     def single(self, term: Term, loops: tuple[str, ...]) -> Stmt:
         operator = "+=" if term.reduced else "="
@@ -142,16 +151,17 @@ class _Builder:
         return nest(prefix, Where(consumer, Block(tuple(producers))))
 
     def common_prefix(self, orders: list[LoopOrder]) -> tuple[str, ...]:
+        """Return the loops that all parts share; parts of one sum into a dense result need not meet in loops over coordinates."""
         prefix = []
         for place, name in enumerate(self.left):
-            if any(order.loops[place] != name for order in orders) or (self.split and self.stepped(name)):
+            if any(order.loops[place] != name for order in orders) or (self.split and self.result.is_dense and self.stepped(name)):
                 break
             prefix.append(name)
         return tuple(prefix)
 
     @property
     def split(self) -> bool:
-        """Whether a sum was split because its lattice is too large: its operands must not meet in one loop."""
+        """Whether a sum was taken apart because its loops would distinguish too many cases."""
         return len({frozenset(part.reduced) for part in self.parts}) < len(self.parts)
 
     def stepped(self, index: str) -> bool:
@@ -194,48 +204,6 @@ def _unreadable(access: Access, form: Format, term: Term, assembled: frozenset[s
 
 def _sorted_levels(form: Format) -> Format:
     return Format(tuple(LevelKind.COMPRESSED if kind is not LevelKind.DENSE else kind for kind in form.levels), form.order)
-
-
-def _bounded(parts: tuple[Term, ...], formats: Mapping[str, Format]) -> Iterator[Term]:
-    """Split sums whose iteration lattices would grow past the bound."""
-    for part in parts:
-        if _points(part.value, formats) <= LATTICE_BOUND:
-            yield part
-            continue
-        gathered: list[Expr] = []
-        for piece in _distributed(part.value):
-            if gathered and _points(Add((*gathered, piece)), formats) > LATTICE_BOUND:
-                yield Term(part.reduced, _sum(gathered))
-                gathered = []
-            gathered.append(piece)
-        yield Term(part.reduced, _sum(gathered))
-
-
-def _sum(parts: list[Expr]) -> Expr:
-    return parts[0] if len(parts) == 1 else Add(tuple(parts))
-
-
-def _points(value: Expr, formats: Mapping[str, Format]) -> int:
-    """Return the size of the iteration lattice of an expression in which all sparse operands meet in one loop."""
-    match value:
-        case Access(tensor):
-            return 1 if not formats[tensor].is_dense else 0
-        case Add(operands):
-            count = 1
-            for operand in operands:
-                count *= _points(operand, formats) + 1
-            return count - 1
-        case Mul(operands):
-            count = 1
-            for operand in operands:
-                count *= max(1, _points(operand, formats))
-            return count
-        case Neg(operand):
-            return _points(operand, formats)
-        case Div(numerator, denominator):
-            return _points(numerator, formats) + _points(denominator, formats)
-        case _:
-            return 0
 
 
 def _distributed(value: Expr) -> list[Expr]:

@@ -9,36 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, Call, Cast, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
+from ..loops.nodes import BOOL, I64, Call, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from ..notation.printer import show
-from .arithmetic import ONE, ZERO, add, compare, every, integer, is_constant, maximum, minimum, subtract
+from .arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract
 from .context import Context
-from .domain import NOWHERE, Domain, Point, points, stored, without
+from .cursors import Cursor, cursors_of, next_position, skip_equal, window_bounds, with_segment
+from .domain import NOWHERE, Domain, Point, met, points, stored, without
 from .levels import Level
 from .prefetching import prefetches
-from .resolve import Body, domain, named, settle, stepping_level
+from .resolve import Body, domain, has_parts, named, settle, stepping_level
 from .scope import Scope, Window
-
-
-@dataclass(frozen=True)
-class Cursor:
-    """A stepping operand in a while loop: its position variable, where it ends, and its coordinate in this iteration."""
-
-    access: Access
-    level: Level
-    position: Var
-    high: Value
-    coordinate: Var | None = None
-    segment: Var | None = None
+from .unions import undecided, united
 
 
 def iterate(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, body: Body) -> list[Step]:
@@ -60,6 +50,8 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
         )
     if not operands or (frozenset() in lattice and tag.unit == "cpu_thread"):
         return _range_loop(context, scope, index, window, statement, tag, body)
+    if len(lattice) > 1 and has_parts(statement) and frozenset() not in lattice:
+        return united(context, scope, index, window, statement, lattice, body)
     if frozenset() in lattice:
         return _accompanied(context, scope, index, window, statement, operands, body)
     if len(operands) == 1:
@@ -119,20 +111,6 @@ def _range_loop(context: Context, scope: Scope, index: str, window: Window, stat
     return [*room, For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
 
 
-def _bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
-    """Return the positions of a level inside a window, found by search where the window cuts it."""
-    depth = scope.place(access).depth + 1
-    name = f"{context.storage(access).name}{depth}"
-    low, high = level.bounds(scope.place(access))
-    whole = context.size(level.index)
-    if not is_constant(window.low, 0) or window.high != whole:
-        low, high = named(context, f"first_{name}", low, steps), named(context, f"last_{name}", high, steps)
-    begin = low if is_constant(window.low, 0) else named(context, f"begin_{name}", level.search(low, high, window.low), steps)
-    if window.high == whole:
-        return begin, high
-    return begin, named(context, f"end_{name}", level.search(begin, high, window.high), steps)
-
-
 def _single(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, access: Access, body: Body
 ) -> list[Step]:
@@ -140,7 +118,7 @@ def _single(
     assert level is not None
     steps: list[Step] = []
     with context.names.block():
-        low, high = _bounds(context, scope, access, level, window, steps)
+        low, high = window_bounds(context, scope, access, level, window, steps)
         return steps + position_loop(context, scope, index, statement, tag, access, low, high, body)
 
 
@@ -160,7 +138,7 @@ def position_loop(
         inside = guarded.inside(index).know(index, coordinate)
         if level.unique:
             with _room(context, statement, index, [(low, high)]) as room:
-                inner = settle(context, inside.at(access, above.deeper(position)), statement, body)
+                inner = settle(context, inside.found(access, above.deeper(position)), statement, body)
             if not inner:
                 return []
             steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)
@@ -169,8 +147,8 @@ def position_loop(
             return [*room, For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
         high = named(context, f"end_{storage.name}{above.depth + 1}", high, before := [])
         end = Var(context.names.local(f"q_{storage.name}{above.depth + 1}"), I64)
-        inner = settle(context, inside.at(access, above.deeper(position, end)), statement, body)
-        skip = _skip_equal(level, end, high, coordinate)
+        inner = settle(context, inside.found(access, above.deeper(position, end)), statement, body)
+        skip = skip_equal(level, end, high, coordinate)
         whole = Steps((*steps, Declare(end, add(position, ONE)), skip, *inner, SetVar(position, end)))
         return [*before, Declare(position, low), While(compare("<", position, high), whole)] if inner else []
 
@@ -189,35 +167,13 @@ def _prefetched_rows(
     )
 
 
-def _skip_equal(level: Level, end: Var, high: Value, coordinate: Value) -> Step:
-    """Advance ``end`` past the positions that hold the same coordinate."""
-    same = every([compare("<", end, high), compare("==", level.coordinate(end), coordinate)])
-    return While(same, Steps((SetVar(end, ONE, "+"),)))
-
-
-def _cursors(
-    context: Context, scope: Scope, index: str, window: Window, operands: tuple[Access, ...], steps: list[Step]
-) -> dict[Access, Cursor]:
-    cursors = {}
-    for access in operands:
-        level = stepping_level(context, scope, access, index)
-        assert level is not None
-        storage, depth = context.storage(access), scope.place(access).depth + 1
-        low, high = _bounds(context, scope, access, level, window, steps)
-        high = named(context, f"end_{storage.name}{depth}", high, steps)
-        position = Var(context.names.local(f"p_{storage.name}{depth}"), I64)
-        steps.append(Declare(position, low))
-        cursors[access] = Cursor(access, level, position, high)
-    return cursors
-
-
 def _accompanied(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, operands: tuple[Access, ...], body: Body
 ) -> list[Step]:
     """A loop over the whole range, along which stored operands are stepped."""
     steps: list[Step] = []
     with context.names.block():
-        cursors = _cursors(context, scope, index, window, operands, steps)
+        cursors = cursors_of(context, scope, index, window, operands, steps)
         with context.names.block():
             variable = Var(context.names.local(index), I64)
             before: list[Step] = []
@@ -228,31 +184,17 @@ def _accompanied(
                 before.append(Declare(here, hit))
                 present[access] = here
             cursors = {
-                access: _with_segment(context, scope, cursor, variable, present[access], before) for access, cursor in cursors.items()
+                access: with_segment(context, scope, cursor, variable, present[access], before) for access, cursor in cursors.items()
             }
-            inner = _branches(context, scope.know(index, variable).inside(index), statement, list(cursors.values()), present, body)
-            after = [SetVar(cursor.position, _next(cursor, present[access])) for access, cursor in cursors.items()]
+            inside = scope.know(index, variable).inside(index)
+            if has_parts(statement):
+                inner = undecided(context, inside, statement, list(cursors.values()), present, body)
+            else:
+                inner = _branches(context, inside, statement, list(cursors.values()), present, body)
+            after = [SetVar(cursor.position, next_position(cursor, present[access])) for access, cursor in cursors.items()]
         if not inner:
             return []
         return [*steps, For(variable, window.low, window.high, Steps((*before, *inner, *after)))]
-
-
-def _with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Value, here: Value, steps: list[Step]) -> Cursor:
-    """Declare where the positions with the present coordinate end, for levels that are not unique."""
-    if cursor.level.unique:
-        return cursor
-    name = f"q_{context.storage(cursor.access).name}{scope.place(cursor.access).depth + 1}"
-    end = Var(context.names.local(name), I64)
-    steps.append(Declare(end, cursor.position))
-    steps.append(If(here, _skip_equal(cursor.level, end, cursor.high, coordinate)))
-    return Cursor(cursor.access, cursor.level, cursor.position, cursor.high, cursor.coordinate, end)
-
-
-def _next(cursor: Cursor, here: Value) -> Value:
-    """Return the position after this iteration: past the present coordinate where it is the operand's own."""
-    if cursor.segment is not None:
-        return cursor.segment
-    return add(cursor.position, Cast(here, I64))
 
 
 def _branches(context: Context, scope: Scope, statement: Stmt, cursors: list[Cursor], present: dict[Access, Var], body: Body) -> list[Step]:
@@ -262,7 +204,7 @@ def _branches(context: Context, scope: Scope, statement: Stmt, cursors: list[Cur
     cursor, *rest = cursors
     inside = scope.guarded()
     with context.names.block():
-        then = _branches(context, _resolved(inside, cursor), statement, rest, present, body)
+        then = _branches(context, inside.found(cursor.access, cursor.place(inside)), statement, rest, present, body)
     with context.names.block():
         otherwise = _branches(context, inside.without(frozenset({cursor.access})), statement, rest, present, body)
     if not then and not otherwise:
@@ -270,18 +212,14 @@ def _branches(context: Context, scope: Scope, statement: Stmt, cursors: list[Cur
     return [If(present[cursor.access], Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]
 
 
-def _resolved(scope: Scope, cursor: Cursor) -> Scope:
-    return scope.at(cursor.access, scope.place(cursor.access).deeper(cursor.position, cursor.segment))
-
-
 def _merged(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, lattice: tuple[Point, ...], body: Body
 ) -> list[Step]:
     """While loops for the points of a lattice, the largest first."""
-    operands = _met(lattice)
+    operands = met(lattice)
     steps: list[Step] = []
     with context.names.block():
-        cursors = _cursors(context, scope, index, window, operands, steps)
+        cursors = cursors_of(context, scope, index, window, operands, steps)
         loops: list[Step] = []
         with _room(context, statement, index, [(cursor.position, cursor.high) for cursor in cursors.values()]) as room:
             for point in lattice:
@@ -289,11 +227,6 @@ def _merged(
                 with context.names.block():
                     loops += _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
     return [*steps, *room, *loops] if loops else []
-
-
-def _met(lattice: tuple[Point, ...]) -> tuple[Access, ...]:
-    """Return the operands of a lattice in an order that does not depend on sets."""
-    return tuple(sorted(frozenset().union(*lattice), key=lambda access: (show(access), access.protocols)))
 
 
 def _point_loop(
@@ -306,12 +239,12 @@ def _point_loop(
     for cursor in mine:
         coordinate = Var(context.names.local(f"{index}_{context.storage(cursor.access).name}"), I64)
         inside.append(Declare(coordinate, cursor.level.coordinate(cursor.position)))
-        named_cursors.append(Cursor(cursor.access, cursor.level, cursor.position, cursor.high, coordinate))
+        named_cursors.append(replace(cursor, coordinate=coordinate))
     galloping = len(smaller) == 1 and len(mine) > 1 and tag.merge in (None, "gallop")
     current = Var(context.names.local(index), I64)
     inside.append(Declare(current, _extreme(named_cursors, maximum if galloping else minimum)))
     here = {cursor.access: compare("==", _coordinate(cursor), current) for cursor in named_cursors}
-    segmented = [_with_segment(context, scope, cursor, current, here[cursor.access], inside) for cursor in named_cursors]
+    segmented = [with_segment(context, scope, cursor, current, here[cursor.access], inside) for cursor in named_cursors]
     by_access = {cursor.access: cursor for cursor in segmented}
     known = scope.guarded().inside(index).know(index, current)
     cases = _cases(context, known, statement, operands, smaller, by_access, here, body)
@@ -321,7 +254,7 @@ def _point_loop(
     met = every(list(here.values()))
     running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
     if not galloping:
-        steps = [SetVar(cursor.position, _next(cursor, here[cursor.access])) for cursor in segmented]
+        steps = [SetVar(cursor.position, next_position(cursor, here[cursor.access])) for cursor in segmented]
         return [While(running, Steps((*inside, *steps)))]
     before, strides = _strides(context, mine)
     steps = [_leap(cursor, current, met, stride) for cursor, stride in zip(segmented, strides, strict=True)]
@@ -350,7 +283,7 @@ def _cases(
         inside = scope.without(frozenset(operands) - point)
         for access in operands:
             if access in point:
-                inside = _resolved(inside, cursors[access])
+                inside = inside.found(access, cursors[access].place(inside))
         with context.names.block():
             steps = settle(context, inside, statement, body)
         branches.append((every([here[access] for access in operands if access in point]), steps))

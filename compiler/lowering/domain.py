@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..notation.nodes import Access
+from ..notation.printer import show
 
 Point: TypeAlias = frozenset[Access]
 
@@ -116,3 +117,8 @@ def _points(domain: Domain) -> frozenset[Point]:
                 more = _points(part)
                 found = found | more | frozenset(left | right for left in found for right in more)
             return found
+
+
+def met(lattice: tuple[Point, ...]) -> tuple[Access, ...]:
+    """Return the operands of a lattice in an order that does not depend on sets."""
+    return tuple(sorted(frozenset().union(*lattice), key=lambda access: (show(access), access.protocols)))

@@ -30,7 +30,8 @@ def _stored(context: Context, scope: Scope, value: Expr) -> bool:
     """Whether a value is stored at all coordinates that are not known yet."""
     match value:
         case Access():
-            return value not in scope.absent and _is_resolved(context, scope, value)
+            known = value not in scope.absent and value not in scope.doubtful
+            return known and _is_resolved(context, scope, value)
         case Add(operands):
             return any(_stored(context, scope, operand) for operand in operands)
         case Mul(operands):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets
+from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
 from ..format import LevelKind
-from ..loops.nodes import I64, Declare, If, Var
+from ..loops.nodes import BOOL, I64, Declare, If, Select, Var
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
-from .arithmetic import add, multiply
+from .arithmetic import ZERO, add, multiply
 from .context import Context
 from .domain import EVERYWHERE, NOWHERE, Domain, intersect, unite
 from .domain import Stored as StoredDomain
@@ -135,6 +135,11 @@ class _Values:
         return StoredDomain(access) if stepping_level(self.context, self.scope, access, self.index) is not None else EVERYWHERE
 
 
+def has_parts(statement: Stmt) -> bool:
+    """Whether a statement consists of several that can be lowered one by one."""
+    return any(isinstance(node, (Where, Block)) for node in walk(statement))
+
+
 def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[Step]:
     """Resolve every access whose next level is known by now, then go on with ``body``.
 
@@ -156,6 +161,13 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[
     return body(scope)
 
 
+def bounds(scope: Scope, access: Access, level: Level) -> tuple[Value, Value]:
+    """Return the positions of the next level of an access; none where it is in doubt and not stored."""
+    low, high = level.bounds(scope.place(access))
+    present = scope.doubtful.get(access)
+    return (low, high) if present is None else (Select(present, low, ZERO, I64), Select(present, high, ZERO, I64))
+
+
 def _dense(scope: Scope, access: Access, level: Level) -> Place:
     above = scope.place(access)
     parent = above.positions[-1] if above.positions else None
@@ -167,19 +179,24 @@ def _dense(scope: Scope, access: Access, level: Level) -> Place:
 def _located(context: Context, scope: Scope, access: Access, storage: Stored, level: Level, statement: Stmt, body: Body) -> list[Step]:
     above = scope.place(access)
     depth = above.depth + 1
-    low, high = level.bounds(above)
+    low, high = bounds(scope, access, level)
     steps: list[Step] = []
     low, high = named(context, f"begin_{storage.name}{depth}", low, steps), named(context, f"end_{storage.name}{depth}", high, steps)
     coordinate = scope.coordinates[level.index]
     position = named(context, f"p_{storage.name}{depth}", level.locate(low, high, coordinate), steps)
     found = level.hit(position, low, high, coordinate)
     inside = scope.guarded()
+    past = None if level.unique else level.search(position, high, coordinate, "upper_bound")
+    if has_parts(statement):  # each part asks on its own whether it is there
+        present = Var(context.names.local(f"in_{storage.name}"), BOOL)
+        steps.append(Declare(present, found))
+        end = past and named(context, f"q_{storage.name}{depth}", Select(present, past, position, I64), steps)
+        inner = settle(context, inside.doubt(access, above.deeper(position, end), present), statement, body)
+        return [*steps, *inner] if inner else []
     with context.names.block():
         then: list[Step] = []
-        end = None
-        if not level.unique:
-            end = named(context, f"q_{storage.name}{depth}", level.search(position, high, coordinate, "upper_bound"), then)
-        then += settle(context, inside.at(access, above.deeper(position, end)), statement, body)
+        end = past and named(context, f"q_{storage.name}{depth}", past, then)
+        then += settle(context, inside.found(access, above.deeper(position, end)), statement, body)
     with context.names.block():
         otherwise = settle(context, inside.without(frozenset({access})), statement, body)
     if not then and not otherwise:

@@ -57,6 +57,7 @@ class Scope:
         bases: for the inner index of a split, where its tile begins in the parent's space.
         places: how far each access is resolved.
         absent: accesses that are known to hold the fill value here.
+        doubtful: accesses whose place is a position only if a variable says so; else they hold the fill value here.
         loops: indices of the loops around.
         guards: how many conditions and sparse loops stand around; 0 where every coordinate is reached.
         shared: how many of these guards are steps through the operand whose pattern is also the result's.
@@ -69,6 +70,7 @@ class Scope:
     bases: Mapping[str, Expr] = field(default_factory=dict)
     places: Mapping[Access, Place] = field(default_factory=dict)
     absent: frozenset[Access] = frozenset()
+    doubtful: Mapping[Access, Expr] = field(default_factory=dict)
     loops: tuple[str, ...] = ()
     guards: int = 0
     shared: int = 0
@@ -87,8 +89,21 @@ class Scope:
     def at(self, access: Access, place: Place) -> Scope:
         return replace(self, places={**self.places, access: place})
 
+    def found(self, access: Access, place: Place | None = None) -> Scope:
+        """The access is stored here, at a place that is new where one is given."""
+        return replace(self.at(access, place or self.place(access)), doubtful=self._doubts_without(frozenset({access})))
+
+    def doubt(self, access: Access, place: Place, present: Expr) -> Scope:
+        """The access is stored at a place if ``present`` holds, and nowhere here otherwise."""
+        return replace(self.at(access, place), doubtful={**self.doubtful, access: present})
+
     def without(self, accesses: frozenset[Access]) -> Scope:
-        return replace(self, absent=self.absent | accesses)
+        return replace(self, absent=self.absent | accesses, doubtful=self._doubts_without(accesses))
+
+    def _doubts_without(self, accesses: frozenset[Access]) -> Mapping[Access, Expr]:
+        if not accesses & self.doubtful.keys():
+            return self.doubtful
+        return {access: present for access, present in self.doubtful.items() if access not in accesses}
 
     def inside(self, index: str) -> Scope:
         return replace(self, loops=(*self.loops, index))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
+from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads
 from ..format import LevelKind
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Cast, If, Store
@@ -14,7 +14,7 @@ from ..notation.nodes import Access
 from .context import Context, StoreFacts
 from .foralls import lower_forall
 from .privatize import PRIVATE, private_copies
-from .resolve import settle
+from .resolve import settle, stepping_level
 from .restrict import restrict
 from .scope import ParallelLoop, Scope
 from .values import nonempty, value_of
@@ -25,6 +25,8 @@ from .workspaces import row_major
 def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Step]:
     """Return the steps of a statement at one place of the nest; nothing where all it adds is the fill value."""
     kept = restrict(context, scope, statement)
+    if kept is not None and (access := _in_question(context, scope, kept)) is not None:
+        return _decided(context, scope, kept, access)
     match kept:
         case None:
             return []
@@ -39,6 +41,37 @@ def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Ste
             return lower_where(context, scope, promoted) if promoted is not None else lower_forall(context, scope, kept)
         case _:
             raise TypeError(f"cannot lower {type(kept).__name__}")
+
+
+def _in_question(context: Context, scope: Scope, statement: Stmt) -> Access | None:
+    """Return an access that is stored here or not as a variable says, where that must be known before the statement.
+
+    A loop that steps through the access next can do without: where nothing is stored it steps through nothing.
+    """
+    if not scope.doubtful or not isinstance(statement, Assign | Forall):
+        return None
+    for access in dict.fromkeys(reads(statement)):
+        if access in scope.doubtful and not (isinstance(statement, Forall) and _steps(context, scope, statement.index, access)):
+            return access
+    return None
+
+
+def _steps(context: Context, scope: Scope, index: str, access: Access) -> bool:
+    if context.graph.is_derived(index) and context.graph.space(index) == "position":
+        return False
+    return any(stepping_level(context, scope, access, name) is not None for name in (index, *context.graph.originals(index)))
+
+
+def _decided(context: Context, scope: Scope, statement: Stmt, access: Access) -> list[Step]:
+    """Return the statement twice: where an access in question is stored, and where it is not."""
+    present = scope.doubtful[access]
+    with context.names.block():
+        then = context.lower(statement, scope.found(access).guarded())
+    with context.names.block():
+        otherwise = context.lower(statement, scope.without(frozenset({access})).guarded())
+    if not then and not otherwise:
+        return []
+    return [If(present, Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]
 
 
 def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:

@@ -119,7 +119,7 @@ def random_case(seed: int) -> Case:
     kinds = _dtypes(rng, semiring)
     large = rng.random() < 0.01
     pool = INDICES[: rng.choices((1, 2, 3, 4, 5, 6), (8, 27, 33, 20, 9, 3) if not large else (1, 2, 0, 0, 0, 0))[0]]
-    tree = Expressions(rng, _style(kinds, semiring), pool).tree(rng.choices((1, 2, 3, 4), (18, 34, 28, 20))[0])
+    tree = Expressions(rng, _style(kinds, semiring), pool).tree(rng.choices((1, 2, 3, 4, 5), (18, 32, 27, 17, 6))[0])
     target = Leaf("A", tuple(rng.sample(pool, rng.randint(0, min(4, len(pool))))))
     accumulates = rng.random() < 0.1
     text = f"{show_leaf(target)} {'+=' if accumulates else '='} {show(tree, rng)}"

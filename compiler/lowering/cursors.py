@@ -1,0 +1,88 @@
+"""Operands that are stepped through side by side: where each of them stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..loops.nodes import I64, Cast, Declare, If, SetVar, Var, While
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access
+from .arithmetic import ONE, add, compare, every, is_constant
+from .context import Context
+from .levels import Level
+from .resolve import bounds, named, stepping_level
+from .scope import Place, Scope, Window
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A stepping operand in a while loop: its position variable, where it ends, and its coordinate in this iteration."""
+
+    access: Access
+    level: Level
+    position: Var
+    high: Value
+    coordinate: Var | None = None
+    segment: Var | None = None
+
+
+    def place(self, scope: Scope) -> Place:
+        """Return where the operand is with the position of this iteration."""
+        return scope.place(self.access).deeper(self.position, self.segment)
+
+
+def window_bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
+    """Return the positions of a level inside a window, found by search where the window cuts it."""
+    depth = scope.place(access).depth + 1
+    name = f"{context.storage(access).name}{depth}"
+    low, high = bounds(scope, access, level)
+    whole = context.size(level.index)
+    if not is_constant(window.low, 0) or window.high != whole:
+        low, high = named(context, f"first_{name}", low, steps), named(context, f"last_{name}", high, steps)
+    begin = low if is_constant(window.low, 0) else named(context, f"begin_{name}", level.search(low, high, window.low), steps)
+    if window.high == whole:
+        return begin, high
+    return begin, named(context, f"end_{name}", level.search(begin, high, window.high), steps)
+
+
+def skip_equal(level: Level, end: Var, high: Value, coordinate: Value) -> Step:
+    """Advance ``end`` past the positions that hold the same coordinate."""
+    same = every([compare("<", end, high), compare("==", level.coordinate(end), coordinate)])
+    return While(same, Steps((SetVar(end, ONE, "+"),)))
+
+
+def cursors_of(
+    context: Context, scope: Scope, index: str, window: Window, operands: tuple[Access, ...], steps: list[Step]
+) -> dict[Access, Cursor]:
+    """Declare the position of every operand at its first coordinate in a window."""
+    cursors = {}
+    for access in operands:
+        level = stepping_level(context, scope, access, index)
+        assert level is not None
+        storage, depth = context.storage(access), scope.place(access).depth + 1
+        low, high = window_bounds(context, scope, access, level, window, steps)
+        high = named(context, f"end_{storage.name}{depth}", high, steps)
+        position = Var(context.names.local(f"p_{storage.name}{depth}"), I64)
+        steps.append(Declare(position, low))
+        cursors[access] = Cursor(access, level, position, high)
+    return cursors
+
+
+def with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Value, here: Value, steps: list[Step]) -> Cursor:
+    """Declare where the positions with the present coordinate end, for levels that are not unique."""
+    if cursor.level.unique:
+        return cursor
+    name = f"q_{context.storage(cursor.access).name}{scope.place(cursor.access).depth + 1}"
+    end = Var(context.names.local(name), I64)
+    steps.append(Declare(end, cursor.position))
+    steps.append(If(here, skip_equal(cursor.level, end, cursor.high, coordinate)))
+    return replace(cursor, segment=end)
+
+
+def next_position(cursor: Cursor, here: Value) -> Value:
+    """Return the position after this iteration: past the present coordinate where it is the operand's own."""
+    if cursor.segment is not None:
+        return cursor.segment
+    return add(cursor.position, Cast(here, I64))

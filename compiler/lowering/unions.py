@@ -1,0 +1,78 @@
+"""One loop over the union of several operands, around a body of parts that read few of them each.
+
+The cases of an iteration lattice grow exponentially, and with a body for each of them so does the code. Where the body adds
+up several parts, the loop goes on while any operand has something left, and every operand is only noted to be stored or not;
+a part asks for those that it reads (``statements``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..concrete.nodes import Stmt
+from ..loops.nodes import BOOL, I64, Declare, Select, SetVar, Var, While
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access
+from .arithmetic import compare, every, minimum, some
+from .context import Context
+from .cursors import Cursor, cursors_of, next_position, with_segment
+from .domain import Point, met
+from .resolve import Body, settle
+from .scope import Scope, Window
+
+
+def united(
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, lattice: tuple[Point, ...], body: Body
+) -> list[Step]:
+    """Return the loop over all coordinates at which some point of a lattice is present."""
+    steps: list[Step] = []
+    with context.names.block():
+        cursors = cursors_of(context, scope, index, window, met(lattice), steps)
+        with context.names.block():
+            before: list[Step] = []
+            named = [_with_coordinate(context, cursor, index, before) for cursor in cursors.values()]
+            current = Var(context.names.local(index), I64)
+            least: Value = _coordinate(named[0])
+            for cursor in named[1:]:
+                least = minimum(least, _coordinate(cursor))
+            before.append(Declare(current, least))
+            present: dict[Access, Var] = {}
+            for cursor in named:
+                present[cursor.access] = Var(context.names.local(f"in_{context.storage(cursor.access).name}"), BOOL)
+                before.append(Declare(present[cursor.access], compare("==", _coordinate(cursor), current)))
+            ready = [with_segment(context, scope, cursor, current, present[cursor.access], before) for cursor in named]
+            inner = undecided(context, scope.guarded().inside(index).know(index, current), statement, ready, present, body)
+            after = [SetVar(cursor.position, next_position(cursor, present[cursor.access])) for cursor in ready]
+    return [*steps, While(_running(lattice, cursors), Steps((*before, *inner, *after)))] if inner else []
+
+
+def undecided(
+    context: Context, scope: Scope, statement: Stmt, cursors: list[Cursor], present: Mapping[Access, Var], body: Body
+) -> list[Step]:
+    """Return the body once, in which the operands are stored where their variables say so."""
+    for cursor in cursors:
+        scope = scope.doubt(cursor.access, cursor.place(scope), present[cursor.access])
+    return settle(context, scope, statement, body)
+
+
+def _with_coordinate(context: Context, cursor: Cursor, index: str, steps: list[Step]) -> Cursor:
+    """Declare the present coordinate of an operand; past its end it is the extent, which no coordinate is."""
+    coordinate = Var(context.names.local(f"{index}_{context.storage(cursor.access).name}"), I64)
+    here = compare("<", cursor.position, cursor.high)
+    steps.append(Declare(coordinate, Select(here, cursor.level.coordinate(cursor.position), context.size(cursor.level.index), I64)))
+    return replace(cursor, coordinate=coordinate)
+
+
+def _coordinate(cursor: Cursor) -> Var:
+    assert cursor.coordinate is not None
+    return cursor.coordinate
+
+
+def _running(lattice: tuple[Point, ...], cursors: Mapping[Access, Cursor]) -> Value:
+    """Return the condition that all operands of some point have something left; only the smallest points matter."""
+    least = [point for point in lattice if not any(other < point for other in lattice)]
+    left = {access: compare("<", cursor.position, cursor.high) for access, cursor in cursors.items()}
+    return some([every([left[access] for access in cursors if access in point]) for point in least])
