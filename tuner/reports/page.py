@@ -45,20 +45,26 @@ def page(material: Material) -> str:
 
 def _introduction(material: Material) -> str:
     machine = material.environment
-    loads = [row.load for row in material.races.rows.values()]
-    busy = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "unknown"
+    rows = list(material.races.rows.values())
+    loads, spreads = [row.load for row in rows] or [0.0], sorted(row.times.spread for row in rows) or [0.0]
     return f"""# Performance
 
-Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} cores, caches {machine.get("caches", "?")};
+Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} cores, {_caches(machine)};
 {", ".join(f"{name}: {version}" for name, version in machine.get("compilers", {}).items())}. float64 values, int32 coordinates.
 
 Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, the order turning
 round from one round to the next; speedups are medians of paired ratios with a 95% interval from order statistics. The machine is
-shared: the load average when the races began was {busy} on {machine.get("cores", "?")} cores. Where it was above 1 the times are
-those of a busy machine; ratios of times taken with the same number of threads hold, those between 1 and 2 threads and those of
-bandwidth suffer.
+shared, and the load average when the races began, {min(loads):.1f} to {max(loads):.1f}, says how much beside them waited for its
+{machine.get("cores", "?")} cores. Half the distance between the quartiles is {spreads[len(spreads) // 2]:.1%} of the median in the
+middle row and {spreads[len(spreads) * 9 // 10]:.1%} in the row after nine tenths of them.
 
-Everything here is made by `{COMMAND}` (all races, then this page). Raw times, one a round: `performance.csv`."""
+`{COMMAND}` makes everything here: all races, then this page. Raw times, one a round: `performance.csv`. Real inputs are found in
+the folder that `SPARSETUNE_DATA` names."""
+
+
+def _caches(machine: Mapping[str, Any]) -> str:
+    found = machine.get("caches", ())
+    return ", ".join(f"L{level} {size // 1024} KiB" + (f" for {shared} cores" if shared > 1 else "") for level, size, shared in found)
 
 
 def _speedups(material: Material) -> str:
@@ -112,7 +118,7 @@ def _two_threads(material: Material, kernel: str, name: str) -> Any:
 
 
 def _peers(material: Material) -> str:
-    lines = []
+    lines, gains = [], []
     for (kernel, name), rows in _ordered(material, "kernels"):
         for threads in (1, 2):
             tuned = material.races.find("kernels", kernel, name, "tuned", threads)
@@ -122,13 +128,20 @@ def _peers(material: Material) -> str:
             best = min(found.values(), key=lambda row: row.times.median)
             cells = [kernel, name, str(threads), milliseconds(tuned)]
             cells += [milliseconds(found.get(peer)) for peer in PEERS[:2]]
-            lines.append([*cells, ratio(times_faster(best, tuned))])
+            faster = times_faster(best, tuned)
+            lines.append([*cells, ratio(faster)])
+            gains += [(kernel, faster.ratio)] if faster is not None else []
     if not lines:
         return ""
+    means = [
+        f"{kernel} {geometric_mean(found):.2f} (least {min(found):.2f})"
+        for kernel in KERNELS
+        if (found := [gain for of, gain in gains if of == kernel])
+    ]
     return f"""## Other libraries
 
-Speedup: time of the fastest library over ours. SciPy runs on one thread; MKL with and without `mkl_sparse_optimize`, whichever is
-faster, on 64-byte-aligned operands.
+Speedup: time of the fastest library over ours; geometric means {", ".join(means)}. SciPy runs on one thread; MKL with and without
+`mkl_sparse_optimize`, whichever is faster, on 64-byte-aligned operands.
 
     {COMMAND} --only kernels
 

@@ -95,7 +95,7 @@ KERNELS = {
 
 
 def load_input(name: str) -> Tensor | None:
-    """Return an input with its first level dense and the others compressed; None where its file is missing."""
+    """Return an input as float64, its first level dense and the others compressed; None where its file is missing."""
     from ...datasets.generate import PREFIX
     from ...datasets.inputs import fetch, load
 
@@ -107,7 +107,7 @@ def load_input(name: str) -> Tensor | None:
             return None
     loaded = load(spec)
     wanted = ", ".join(["dense"] + ["compressed"] * (loaded.order - 1))
-    return loaded.convert(wanted)
+    return tensor(loaded, wanted, dtype=np.float64)
 
 
 def problem_of(case: KernelCase, operands: Mapping[str, Any], name: str, threads: int) -> Problem:
