@@ -14,12 +14,20 @@ from sparsetune.compiler.codegen.c import print_c
 from sparsetune.compiler.loops.interpret import Outcome, interpret
 from sparsetune.compiler.loops.memory import numpy_type
 from sparsetune.compiler.loops.nodes import ArrayParameter, Block, Function, SizeParameter, Stmt, Type
-from sparsetune.compiler.native.library import load_source
+from sparsetune.compiler.native.library import load_source, openmp_works
+from sparsetune.compiler.native.toolchain import find_compiler
 
 EXACT = ("-O1", "-march=native", "-ffp-contract=off", "-fwrapv")
 """Flags under which compiled and interpreted kernels agree to the bit."""
 
-COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+
+
+def _complete(name: str) -> bool:
+    """Whether a compiler is here with its OpenMP library, which clang's package leaves out."""
+    return shutil.which(name) is not None and openmp_works(find_compiler(name).identity, name)
+
+
+COMPILERS = [name for name in ("gcc", "clang") if _complete(name)]
 
 
 def function(statements: Sequence[Stmt], arrays: dict[str, tuple[str, bool]], sizes: Sequence[str] = ()) -> Function:

@@ -69,8 +69,11 @@ def _openmp() -> Iterator[Check]:
     if not compilers:
         return
     working = [compiler.name for compiler in compilers if openmp_works(compiler.identity, " ".join(compiler.command))]
+    lacking = [compiler.name for compiler in compilers if compiler.name not in working]
     if working:
-        yield Check("OpenMP", True, False, f"works with {', '.join(working)}")
+        without = f", not with {', '.join(lacking)}, whose kernels run on one thread" if lacking else ""
+        advice = "apt install libomp-dev" if any("clang" in name for name in lacking) else ""
+        yield Check("OpenMP", True, False, f"works with {', '.join(working)}{without}", advice)
     else:
         advice = "kernels run on one thread; install the compiler's OpenMP library (Debian, Ubuntu: apt install libgomp1)"
         yield Check("OpenMP", False, False, "does not work", advice)
