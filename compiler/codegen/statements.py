@@ -50,6 +50,10 @@ _COMPOUND = frozenset(("+", "-", "*", "/"))
 _LOGICAL = {"or": "|", "and": "&"}
 
 
+def _beside(origin: str) -> str:
+    return f"  // {origin}" if origin else ""
+
+
 @dataclass
 class Region:
     """The code that shares one set of heap pointers: the kernel, or one parallel region of it."""
@@ -128,8 +132,8 @@ class StatementPrinter:
                 self._store(statement)
             case If():
                 self._if(statement)
-            case While(condition, body):
-                self.line(f"while ({self.expressions.text(condition)}) {{")
+            case While(condition, body, origin):
+                self.line(f"while ({self.expressions.text(condition)}) {{{_beside(origin)}")
                 self.scope(body)
                 self.line("}")
             case For():
@@ -223,8 +227,8 @@ class StatementPrinter:
         if hoist and not isinstance(loop.high, Const | Var):
             end = self.names.fresh(f"{name}_end")
             high = self.expressions.converted(loop.high, loop.variable.type)
-            return f"for ({kind} {name} = {low}, {end} = {high}; {name} < {end}; {step}) {{"
-        return f"for ({kind} {name} = {low}; {name} < {self.expressions.text(loop.high, 11)}; {step}) {{"
+            return f"for ({kind} {name} = {low}, {end} = {high}; {name} < {end}; {step}) {{{_beside(loop.origin)}"
+        return f"for ({kind} {name} = {low}; {name} < {self.expressions.text(loop.high, 11)}; {step}) {{{_beside(loop.origin)}"
 
     def _reduction_clauses(self, reductions: dict[str, set[str]]) -> str:
         listed = {op: ", ".join(sorted(self.names[name] for name in names)) for op, names in sorted(reductions.items())}

@@ -6,7 +6,7 @@ of the generated code. Everything is immutable; ``children`` and ``rebuild`` let
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Literal as OneOf
 
@@ -215,8 +215,11 @@ class If(Stmt):
 
 @dataclass(frozen=True)
 class While(Stmt):
+    """``origin`` says in the words of the expression what the loop visits; it is printed beside it and means nothing."""
+
     condition: Expr
     body: Stmt
+    origin: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -244,7 +247,7 @@ class For(Stmt):
     """``for variable in low .. high``, half open; the step is 1 except in what ``loops.vectorize`` makes.
 
     ``private`` runs once in every thread before its share of a parallel loop (declarations and allocations of what is
-    private to the thread), ``finish`` after it (merging, freeing). Both are empty for other tags.
+    private to the thread), ``finish`` after it (merging, freeing). Both are empty for other tags. ``origin`` is as in While.
     """
 
     variable: Var
@@ -255,6 +258,7 @@ class For(Stmt):
     private: tuple[Stmt, ...] = ()
     finish: tuple[Stmt, ...] = ()
     step: int = 1
+    origin: str = field(default="", compare=False)
 
 
 Storage = OneOf["heap", "registers"]

@@ -234,12 +234,12 @@ class _Pass:
                 body.append(Vectorizer(plan, place, self.lanes, part, part).statement(loop.body))
             if closed:
                 stop = _last_whole(_constant(low), _constant(high), width)
-                loops.append(For(at, low, stop, block(body), step=width))
+                loops.append(For(at, low, stop, block(body), step=width, origin=loop.origin))
                 low = stop
             else:  # where steps end is not computed ahead: short loops wait for it
                 more = Binary("<", at, Binary("-", high, Const(width - 1, I64), I64), BOOL)
-                loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")])))
-        rest = For(loop.variable, low if closed else at, high, loop.body)
+                loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")]), loop.origin))
+        rest = For(loop.variable, low if closed else at, high, loop.body, origin=loop.origin)
         return block([*steps, *_begin(plan), *loops, *_combine(plan, loop), rest])
 
     def _named(self, bound: Expr, loop: For, suffix: str, steps: list[Stmt]) -> Expr:

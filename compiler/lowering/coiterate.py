@@ -25,6 +25,7 @@ from .context import Context
 from .cursors import Cursor, cursors_of, next_position, skip_equal, window_bounds, with_segment
 from .domain import NOWHERE, Domain, Point, met, points, stored, without
 from .levels import Level
+from .origins import coordinates_of, originating
 from .prefetching import prefetches
 from .resolve import Body, domain, has_parts, named, settle, stepping_level
 from .scope import Scope, Window
@@ -48,6 +49,16 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
         raise ScheduleError(
             f"parallelize({index}, cpu_thread): {names} are merged in this loop, so its iterations depend on one another; split it first"
         )
+    steps = _strategy(context, scope, index, window, statement, tag, operands, lattice, body)
+    cut = window.low != ZERO or window.high != context.size(index)
+    return originating(steps, coordinates_of(index, lattice, cut))
+
+
+def _strategy(
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, operands: tuple[Access, ...],
+    lattice: tuple[Point, ...], body: Body,
+) -> list[Step]:  # fmt: skip
+    """Return the loops of the kind that the lattice asks for."""
     if not operands or (frozenset() in lattice and tag.unit == "cpu_thread"):
         return _range_loop(context, scope, index, window, statement, tag, body)
     if len(lattice) > 1 and has_parts(statement) and frozenset() not in lattice:
@@ -225,7 +236,8 @@ def _merged(
             for point in lattice:
                 smaller = tuple(other for other in lattice if other <= point)
                 with context.names.block():
-                    loops += _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
+                    around = _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
+                    loops += originating(around, coordinates_of(index, smaller, cut=False))
     return [*steps, *room, *loops] if loops else []
 
 

@@ -14,9 +14,11 @@ from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
 from ..errors import ScheduleError
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
+from ..notation.printer import show
 from .arithmetic import ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from .coiterate import iterate
 from .context import Context
+from .origins import originating
 from .positions import lower_coordinates, lower_positions
 from .resolve import named
 from .scope import Scope, Window
@@ -48,13 +50,14 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
         aliases.append(index)
     match relation:
         case Split() if index == relation.outer and relation.inner not in scope.coordinates:
-            return lower_tiles(context, scope, forall, relation, aliases)
+            return originating(lower_tiles(context, scope, forall, relation, aliases), f"tiles of {relation.parent}")
         case Split():
-            return lower_strided(context, scope, forall, relation, index, aliases)
+            return originating(lower_strided(context, scope, forall, relation, index, aliases), f"{index} of {relation.parent}")
         case Collapse():
             return lower_collapsed(context, scope, forall, relation, aliases)
         case Pos():
-            return lower_positions(context, scope, forall, relation, aliases)
+            origin = f"{relation.parent} stored in {show(relation.access)}"
+            return originating(lower_positions(context, scope, forall, relation, aliases), origin)
         case Coord():
             return lower_coordinates(context, scope, forall, relation, aliases)
         case _:
