@@ -31,6 +31,8 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     Raises:
         DataError: tensors of this dtype are not supported; the message names what to do.
     """
+    if isinstance(dtype, np.dtype) and dtype in SUPPORTED:  # native, since others are not equal to their native twins
+        return dtype
     try:
         kind = np.dtype(dtype).newbyteorder("=")
     except TypeError:

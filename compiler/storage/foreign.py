@@ -16,6 +16,8 @@ from .kernels import active
 from .pack import pack
 from .tensor import LevelArrays, Tensor
 
+_INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
+
 
 def read(data: Any) -> Tensor | None:
     """Return a sparse array of SciPy, PyData sparse, torch or CuPy as a tensor; None where the data are nothing of the kind.
@@ -99,18 +101,26 @@ def _from_compressed(shape: Any, format: Format, pos: NDArray[Any], crd: NDArray
     """Take the three arrays of CSR or CSC as they are where they are canonical, else sort them and sum duplicates."""
     shape = tuple(int(extent) for extent in shape)
     rows, columns = (shape[mode] for mode in format.order)
-    pos, crd = (np.ascontiguousarray(array, array.dtype if array.dtype in (np.int32, np.int64) else np.int64) for array in (pos, crd))
+    pos, crd = _index_array(pos), _index_array(crd)
     state = 3 if len(pos) != rows + 1 else active().check_segments(pos, crd, min(len(crd), len(values)), columns)
     if state == 3:
         raise DataError(f"the sparse array is broken: its {len(pos)} positions do not delimit {rows} segments of {len(crd)} indices")
     if state == 2:
         raise DataError(f"the sparse array is broken: its indices go from {crd.min()} to {crd.max()}, but the extent is {columns}")
-    crd, values = crd[: int(pos[-1])], cast_values(values[: int(pos[-1])], checked_dtype(values.dtype))
+    stored = int(pos[-1])
+    crd, values = crd[:stored], cast_values(values[:stored], checked_dtype(values.dtype))
     if state == 1:
         outer = active().expand(pos, None, index_dtype(rows))
         by_mode = (outer, crd) if format.order == (0, 1) else (crd, outer)
         return pack(Entries(shape, by_mode, values), format)
     return Tensor(shape, format, (LevelArrays(), LevelArrays(pos, crd)), values)
+
+
+def _index_array(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an index array as contiguous int32 or int64."""
+    if array.dtype in _INDEX_TYPES and array.flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array, array.dtype if array.dtype in _INDEX_TYPES else np.int64)
 
 
 def _from_columns(shape: Any, columns: tuple[NDArray[Any], ...], values: NDArray[Any], fill_value: Any = 0) -> Tensor:

@@ -180,7 +180,7 @@ class NativeKernels(NumpyKernels):
         return self._lib.st_check_segments(len(pos) - 1, *self._index(pos), *self._index(crd), stored, extent, threads_for(len(crd)))
 
     def _at(self, array: NDArray[Any] | None) -> Any:
-        return self._ffi.NULL if array is None else self._ffi.cast("void *", array.__array_interface__["data"][0])
+        return self._ffi.NULL if array is None else self._ffi.from_buffer(array)
 
     def _bytes(self, array: NDArray[Any]) -> Any:
         return self._ffi.cast("int8_t *", array.__array_interface__["data"][0])

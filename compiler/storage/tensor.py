@@ -120,9 +120,12 @@ class Tensor:
         Raises:
             FormatError: the format is unknown, has another order, or cannot hold these entries.
         """
+        wanted = parse_format(format, self.order)
+        if wanted == self.format:
+            return self
         from .convert import convert
 
-        return convert(self, parse_format(format, self.order))
+        return convert(self, wanted)
 
     def astype(self, dtype: DTypeLike) -> Tensor:
         """Return the tensor with its values cast; the level arrays are shared.
