@@ -80,8 +80,12 @@ def evaluate(
 
 
 def einsum(subscripts: str, *operands: Any, **keywords: Any) -> Any:
-    """Compute an expression in NumPy's notation; keywords are those of ``evaluate``."""
-    return evaluate(einsum_expression(subscripts, len(operands)), einsum_operands(operands), **keywords)
+    """Compute an expression in NumPy's notation, ellipses included; keywords are those of ``evaluate``.
+
+    The result is dense unless ``output_format`` says otherwise. Unlike in NumPy, extents of 1 are not stretched.
+    """
+    ready = tuple(data if isinstance(getattr(data, "ndim", None), int) else tensor(data) for data in operands)
+    return evaluate(einsum_expression(subscripts, [data.ndim for data in ready]), einsum_operands(ready), **keywords)
 
 
 def lookup(expression: str, operands: Mapping[str, Any], **keywords: Any) -> Match:

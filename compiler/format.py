@@ -115,6 +115,8 @@ def _parse_levels(levels: str | tuple[LevelKind | str, ...] | list[str]) -> tupl
             levels = [_LETTERS[letter] for letter in text]
         else:
             levels = [part.strip() for part in text.split(",")] if text else []
+    elif not isinstance(levels, (tuple, list)):
+        raise FormatError(f"level kinds are a text such as 'dense, compressed' or a tuple of them, not {type(levels).__name__}")
     kinds = []
     for place, name in enumerate(levels):
         word = str(name).strip().lower()

@@ -19,8 +19,9 @@ from .format import Format
 from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
-from .notation.nodes import Assignment, Div, walk
+from .notation.nodes import Assignment, walk
 from .notation.parser import parse
+from .notation.value_types import check_values, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .storage import aligned
@@ -194,12 +195,8 @@ class CompiledExpression:
             ) from error
 
     def _result_dtype(self, dtypes: Mapping[str, str]) -> str:
-        if self.dtype is not None:
-            return self.dtype.name
-        kind = np.result_type(*[np.dtype(name) for name in dtypes.values()]) if dtypes else np.dtype("float64")
-        literals_only = not dtypes
-        if kind.kind not in "f" and not literals_only and any(isinstance(node, Div) for node in walk(self.assignment.value)):
-            kind = np.dtype("float64")
+        kind = self.dtype or result_dtype(self.assignment, dtypes.values())
+        check_values(self.assignment, kind)
         return kind.name
 
     def __repr__(self) -> str:
@@ -220,7 +217,10 @@ def _supported(kind: Any, name: str | None) -> str:
     """Return the name of a dtype that kernels compute with; DataError for others."""
     found = _SUPPORTED.get(kind) if isinstance(kind, np.dtype) else np.dtype(kind).name
     if found not in TYPES:
-        found = np.dtype(kind).name
+        kind = np.dtype(kind).newbyteorder("=")
+        found = kind.name
+        if kind in _SUPPORTED:
+            return found
         whose = f"operand '{name}' has values of type" if name is not None else "no kernel computes with values of type"
         raise DataError(f"{whose} {found}; kernels take {', '.join(TYPES)}: convert it with astype")
     return found

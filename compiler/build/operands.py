@@ -167,14 +167,14 @@ def find_extents(spec: KernelSpec, operands: Mapping[str, Operand], given: Mappi
     """
     extents: dict[str, int] = {}
     origins: dict[str, str] = {}
-    for index, extent in spec.extents:
-        extents[index], origins[index] = extent, "the kernel was compiled for"
-    for index, extent in given.items():
-        _agree(extents, origins, index, int(extent), "the given shape says")
     for wanted in spec.operands:
         for mode, index in enumerate(wanted.indices):
             if index is not None:
                 _agree(extents, origins, index, operands[wanted.key].shape[mode], f"mode {mode} of operand '{wanted.tensor}' has")
+    for index, extent in spec.extents:
+        _agree(extents, origins, index, extent, "the kernel was compiled for")
+    for index, extent in given.items():
+        _agree(extents, origins, index, int(extent), "the given shape says")
     for index in spec.result.indices:
         if index not in extents:
             advice = f"give its extent: shape={{'{index}': ...}}"

@@ -1,0 +1,45 @@
+"""Which type of values an expression is computed in, and whether its constants and operators have a meaning there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..errors import DataError
+from ..source import pointing
+from .nodes import Assignment, Div, Literal, Neg, walk
+
+
+def result_dtype(assignment: Assignment, dtypes: Iterable[DTypeLike]) -> np.dtype:
+    """Return the dtype that NumPy would give: that of the operands together, where constants are weak and ``/`` divides truly.
+
+    float64 where there are no operands.
+    """
+    given = [np.dtype(kind) for kind in dtypes]
+    if not given:
+        return np.dtype(np.float64)
+    nodes = list(walk(assignment.value))
+    weak = [type(node.value)() for node in nodes if isinstance(node, Literal)]
+    kind = np.result_type(*given, *weak)
+    return np.dtype(np.float64) if kind.kind != "f" and any(isinstance(node, Div) for node in nodes) else kind
+
+
+def check_values(assignment: Assignment, kind: np.dtype) -> None:
+    """Refuse constants and operators that values of a dtype do not have.
+
+    Raises:
+        DataError: a constant cannot be held exactly by an integer type, or ``-`` stands between truth values.
+    """
+    for node in walk(assignment.value):
+        if isinstance(node, Literal) and kind.kind in "iu" and not _holds(kind, node.value):
+            raise DataError(f"constant {node.value} of '{assignment.text}' is no value of type {kind}; convert an operand to a wider type")
+        if isinstance(node, Neg) and kind.kind == "b":
+            message = "'-' has no meaning for values of type bool; convert the operands to a type of numbers"
+            raise DataError(pointing(message, assignment.text, node.span))
+
+
+def _holds(kind: np.dtype, value: int | float) -> bool:
+    ends = np.iinfo(kind)
+    return ends.min <= value <= ends.max and value == int(value)

@@ -1,0 +1,125 @@
+"""What a demanding user hands over: odd subscripts, odd values and odd types give NumPy's answer or one clear line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sparsetune as st
+from sparsetune.compiler.errors import SparsetuneError
+
+RNG = np.random.default_rng(5)
+MATRIX, SQUARE, CUBE, VECTOR = RNG.random((6, 5)), RNG.random((6, 6)), RNG.random((3, 4, 5)), RNG.random(5)
+
+
+def default(expression: str, operands: dict[str, Any], **keywords: Any) -> Any:
+    return st.evaluate(expression, operands, schedule="default", **keywords)
+
+
+EINSUMS: list[tuple[str, tuple[Any, ...]]] = [
+    ("ij,jk->ik", (MATRIX, MATRIX.T)),
+    ("ji", (MATRIX,)),
+    ("ii", (SQUARE,)),
+    ("ii->i", (SQUARE,)),
+    ("i,i", (VECTOR, VECTOR)),
+    ("i,j", (VECTOR, VECTOR)),
+    (",ij->ij", (2.0, MATRIX)),
+    ("", (3.0,)),
+    (" b a ", (MATRIX,)),
+    ("Aa,aB->BA", (MATRIX, MATRIX.T)),
+    ("iij->j", (RNG.random((3, 3, 2)),)),
+    ("ij,kl,mn->nkjmil", (SQUARE[:2, :2],) * 3),
+    ("...", (CUBE,)),
+    ("...ij->...ji", (CUBE,)),
+    ("i...->...", (CUBE,)),
+    ("...ij", (CUBE,)),
+    ("...j,jk->...k", (CUBE, RNG.random((5, 2)))),
+    ("ij...,jk...->ik...", (RNG.random((2, 3, 4)), RNG.random((3, 5, 4)))),
+    ("...,...", (CUBE, CUBE[0])),
+    ("...i,...i", (CUBE, CUBE)),
+    ("ii...->i...", (RNG.random((3, 3, 2)),)),
+    ("ij->...", (MATRIX,)),
+    ("E...,e->...eE", (CUBE, VECTOR)),
+]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("subscripts", "operands"), EINSUMS)
+def test_einsum_is_that_of_numpy(subscripts: str, operands: tuple[Any, ...]) -> None:
+    wanted = np.einsum(subscripts, *operands)
+    found = st.einsum(subscripts, *operands, schedule="default")
+    assert np.shape(found) == np.shape(wanted)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.cc
+def test_einsum_of_sparse_operands_with_an_ellipsis() -> None:
+    cube = np.where(CUBE < 0.3, CUBE, 0)
+    found = st.einsum("...j,jk->...k", st.tensor(cube, "csf"), sp.csr_array(MATRIX.T), output_format="csf", schedule="default")
+    np.testing.assert_allclose(found.to_numpy(), cube @ MATRIX.T)
+    assert st.einsum("i...->...", [[1, 2], [3, 4]], schedule="default").tolist() == [4, 6]
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "count", "says"),
+    [
+        ("ij->k", 1, "'k'"),
+        ("ij,jk", 1, "names 2 operands, but 1 were given"),
+        ("ij->ii", 1, "twice"),
+        ("...i...", 1, "no text such as"),
+        ("i..", 1, "no text such as"),
+        ("ijk", 1, "operand A has 2 modes, but 'ijk' names 3"),
+        ("ijk...", 1, "names 3 beside the ellipsis"),
+        ("i", 1, "operand A has 2 modes"),
+        ("...j->j", 1, "lacks the ellipsis"),
+        (None, 1, "takes a text"),
+    ],
+)
+def test_einsum_that_is_none(subscripts: Any, count: int, says: str) -> None:
+    with pytest.raises(SparsetuneError, match=says):
+        st.einsum(subscripts, *[MATRIX] * count)
+
+
+@pytest.mark.cc
+def test_constants_are_weak_as_in_numpy() -> None:
+    whole = np.array([1, 2, 3])
+    assert default("y(i) = 1.5 * a(i)", {"a": whole}).tolist() == [1.5, 3.0, 4.5]
+    assert default("y(i) = 2 * a(i)", {"a": whole.astype("int8")}).dtype == np.int8
+    assert default("y(i) = 2.5 * a(i)", {"a": whole.astype("float32")}).dtype == np.float32
+    truth = np.array([True, False])
+    assert default("y(i) = 2 * a(i)", {"a": truth}).tolist() == [2, 0]
+    assert default("y(i) = a(i) / b(i)", {"a": truth, "b": np.array([2, 2])}).tolist() == [0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "operand", "dtype", "says"),
+    [
+        ("y(i) = 300 * a(i)", np.array([1, 2], np.int8), None, "constant 300"),
+        ("y(i) = 3000000000 + a(i)", np.array([1, 2], np.int32), None, "constant 3000000000"),
+        ("y(i) = 1.5 * a(i)", np.array([1, 2]), "int64", "constant 1.5"),
+        ("y(i) = a(i) - a(i)", np.array([True, False]), None, "'-' has no meaning for values of type bool"),
+        ("y(i) = a(i)", np.array([1.5]), "int64", "values of type float64"),
+        ("y(i) = a(i)", np.array([1j]), None, "complex128"),
+    ],
+)
+def test_values_without_meaning_are_refused(expression: str, operand: Any, dtype: Any, says: str) -> None:
+    with pytest.raises(SparsetuneError, match=says):
+        default(expression, {"a": operand}, dtype=dtype)
+
+
+@pytest.mark.cc
+def test_values_in_foreign_byte_order() -> None:
+    swapped = np.arange(3.0).astype(">f8")
+    assert default("y(i) = 2 * a(i)", {"a": swapped}).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_extents_that_disagree_name_both_operands() -> None:
+    with pytest.raises(SparsetuneError, match="mode 1 of operand 'A' has 5, but mode 0 of operand 'x' has 6"):
+        default("y(i) = A(i,j) * x(j)", {"A": MATRIX, "x": SQUARE[0]})
+
+
+def test_a_format_that_is_none() -> None:
+    with pytest.raises(SparsetuneError, match="level kinds are a text"):
+        st.Format(5)  # type: ignore[arg-type]
