@@ -1,7 +1,7 @@
 """Long runs of random cases: ``python -m tests.differential.campaign --cases 50000 --seed 1`` from the repository root.
 
 ``--sanitize`` compiles the kernels with the address and undefined-behaviour sanitizers, in a process that has them loaded.
-``--write`` puts command and outcome into results/differential.md.
+``--write`` puts command, outcome and what was covered into results/differential.md.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def main() -> int:
         return _again_with_sanitizers()
     sys.path.insert(0, str(TESTS))
     from differential.batch import PLAIN_FLAGS, SANITIZERS
+    from differential.facts import facts
     from differential.runner import run_isolated
 
     first = given.seed * 1_000_000
@@ -43,7 +44,8 @@ def main() -> int:
     outcome = f"{given.cases - len(failures)} of {given.cases} cases passed in {seconds / 60:.0f} min"
     print(outcome)
     if given.write:
-        _write(" ".join(sys.orig_argv[1:]), outcome, [str(failure) for failure in failures])
+        covered = [f"- {line}" for line in facts(range(first, first + given.cases))]
+        _write(" ".join(sys.orig_argv[1:]), outcome, ["\n".join(covered), *map(str, failures)])
     return 1 if failures else 0
 
 
@@ -57,11 +59,11 @@ def _again_with_sanitizers() -> int:
     return subprocess.run([sys.executable, *sys.orig_argv[1:]], env=environment, check=False).returncode
 
 
-def _write(command: str, outcome: str, failures: list[str]) -> None:
+def _write(command: str, outcome: str, paragraphs: list[str]) -> None:
     """Replace what the file says of the same command, keep the rest."""
     heading = f"## `python {command}`"
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
-    part = "\n\n".join([heading, f"{outcome} ({machine}).", *failures])
+    part = "\n\n".join([heading, f"{outcome} ({machine}).", *paragraphs])
     before = OUTCOME.read_text() if OUTCOME.exists() else "# Random expressions against the dense oracle\n"
     parts = [kept for kept in before.strip().split("\n\n## ") if not f"## {kept}".startswith(heading)]
     OUTCOME.write_text("\n\n## ".join(parts) + "\n\n" + part + "\n")

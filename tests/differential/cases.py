@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ from .patterns import random_coordinates, random_extent, random_values
 
 SEMIRINGS = (("min", "+"), ("max", "+"), ("max", "*"), ("min", "max"), ("max", "min"), ("or", "and"))
 DTYPES = ("float32", "int64", "int32", "int8", "uint16", "bool")
+POSITIVE = ("max", "*")
+"""A semiring of positive values: its fill value -inf is no zero of a product with another."""
+LARGEST = 2**18
+"""More components than this the dense oracle does not hold."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +129,12 @@ def random_case(seed: int) -> Case:
     accumulates = rng.random() < 0.1
     text = f"{show_leaf(target)} {'+=' if accumulates else '='} {show(tree, rng)}"
     extents = _extents(rng, tree, target, large)
+    if large and max(_size(leaf, extents) for leaf in (target, *leaves(tree))) > LARGEST:
+        extents = _extents(rng, tree, target, large=False)
     form = random_format(rng, len(target.indices)) if rng.random() < 0.75 else dense_format(len(target.indices))
     if accumulates:
         form = _possible(form, tuple(extents[index] for index in target.indices))
+        form = _compressed(form) if semiring == POSITIVE and pads(form) else form
     orders = {leaf.tensor: leaf for leaf in leaves(tree)}
     if accumulates:
         orders[target.tensor] = target
@@ -162,7 +170,7 @@ def _manner(rng: Random, tree: Tree, dtype: np.dtype[Any], semiring: tuple[str, 
     below = frozenset(leaf.tensor for leaf in denominators(tree))
     infinite = not finite and rng.random() < 0.4
     special = infinite and rng.random() < 0.15
-    return Manner(frozenset() if infinite else below, semiring == ("max", "*"), infinite and bool(special or below), special)
+    return Manner(frozenset() if infinite else below, semiring == POSITIVE, infinite and bool(special or below), special)
 
 
 def fill_of(semiring: tuple[str, str], dtype: np.dtype[Any]) -> Any:
@@ -214,10 +222,19 @@ def _extents(rng: Random, tree: Tree, target: Leaf, large: bool) -> dict[str, in
     return {index: drawn[find(index)] for index in leader}
 
 
+def _size(leaf: Leaf, extents: dict[str, int]) -> int:
+    """Return how many components the tensor of an access has."""
+    return math.prod(extents[index] for index in leaf.indices)
+
+
 def _possible(form: Format, shape: tuple[int, ...]) -> Format:
     """Return a format that holds tensors of a shape: one slot a parent needs a coordinate to put there."""
     impossible = any(shape[form.order[level]] == 0 for level in one_coordinate_levels(form))
-    return Format(("compressed",) * len(shape), form.order) if impossible else form
+    return _compressed(form) if impossible else form
+
+
+def _compressed(form: Format) -> Format:
+    return Format(("compressed",) * len(form), form.order)
 
 
 def _operand(
@@ -232,7 +249,7 @@ def _operand(
     else:
         chosen = _possible(random_format(rng, len(shape)), shape) if form is None else form
         if manner.positive and pads(chosen):  # the fill value -inf is no zero of *: stored, it would give inf with another one
-            chosen = Format(("compressed",) * len(shape), chosen.order)
+            chosen = _compressed(chosen)
         places = storable(random_coordinates(rng, shape), chosen) if shape else [()]
     values = random_values(rng, len(places), dtype, positive=manner.positive or divisor, exact=manner.exact, special=manner.special)
     return Operand(shape, chosen, tuple(places), values, dtype.type(fill))

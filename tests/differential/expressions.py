@@ -145,7 +145,7 @@ class Expressions:
         """Return a tree with ``count`` accesses."""
         rng, style = self.rng, self.style
         if count == 1:
-            return self._decorated(self._leaf(below_line))
+            return self._decorated(self._leaf(below_line), below_line)
         split = rng.randint(1, count - 1)
         draw = rng.random()
         if draw < 0.05 and style.division and not below_line:
@@ -161,11 +161,11 @@ class Expressions:
         tree = self.tree(count, below_line=True)
         return Sum(Constant(2), Product(tree, tree)) if self.rng.random() < 0.3 else tree
 
-    def _decorated(self, leaf: Leaf) -> Tree:
-        """Return the access, sometimes with a sign or a constant."""
+    def _decorated(self, leaf: Leaf, below_line: bool) -> Tree:
+        """Return the access, sometimes with a sign (not in denominators, which are to stay positive) or a constant."""
         rng, style = self.rng, self.style
         draw = rng.random()
-        if draw < 0.06 and style.negation:
+        if draw < 0.06 and style.negation and not below_line:
             return Minus(leaf)
         if draw < 0.16 and style.constants:
             constant = Constant(rng.choice((2, 3, 1.5, 0.25) if style.fractions else (2, 3)))

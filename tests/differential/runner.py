@@ -111,7 +111,7 @@ def run_isolated(
     done = 0
     pending = [list(seeds[place : place + chunk]) for place in range(0, len(seeds), chunk)]
     while pending:
-        again: list[list[int]] = []
+        left: list[list[int]] = []
         with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
             running = {pool.submit(work, part, flags): part for part in pending}
             for future in as_completed(running):
@@ -119,21 +119,29 @@ def run_isolated(
                 try:
                     found = future.result()
                 except BrokenProcessPool:
-                    again.append(part)
+                    left.append(part)
                     continue
                 failures += found
                 done += len(part)
                 if shown and (found or done % 1000 == 0):
                     print(f"{done} of {len(seeds)} done, {len(failures)} failed", *found, sep="\n", flush=True)
-        pending = _isolate(again, failures, flags, work, describe)
+        left.sort()
+        suspects, rest = left[: workers + 1], left[workers + 1 :]  # parts are handed out in order, one ahead of the workers
+        again, found = _isolate(suspects, flags, work, describe)
+        failures += found
+        done += sum(map(len, suspects)) - sum(map(len, again))
+        if shown and found:
+            print(*found, sep="\n", flush=True)
+        pending = again + rest
     return failures
 
 
 def _isolate(
-    parts: list[list[int]], failures: list[Failure], flags: Sequence[str], work: Work, describe: Callable[[int], object]
-) -> list[list[int]]:
-    """Run chunks of which one broke the pool on their own; return the halves of those that break it again."""
+    parts: list[list[int]], flags: Sequence[str], work: Work, describe: Callable[[int], object]
+) -> tuple[list[list[int]], list[Failure]]:
+    """Run chunks of which one broke the pool on their own; return the halves of those that break it again, and the failures."""
     halves: list[list[int]] = []
+    failures: list[Failure] = []
     for part in parts:
         try:
             with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -143,4 +151,4 @@ def _isolate(
                 failures.append(Failure(part[0], str(describe(part[0])), "the process died"))
             else:
                 halves += [part[: len(part) // 2], part[len(part) // 2 :]]
-    return halves
+    return halves, failures
