@@ -6,7 +6,7 @@ of the generated code. Everything is immutable; ``children`` and ``rebuild`` let
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from typing import Literal as OneOf
 
@@ -69,16 +69,17 @@ class Node:
 
     def rebuild(self, children: tuple[Node, ...]) -> Node:
         """Return the same node over other children, given in the order of ``children``."""
-        rest = list(children)
-        changes: dict[str, object] = {}
+        rest = iter(children)
+        values: list[object] = []
         for name in _field_names(type(self)):
             value = getattr(self, name)
             if isinstance(value, Node):
-                changes[name] = rest.pop(0)
-            elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
-                changes[name] = tuple(rest.pop(0) if isinstance(item, Node) else item for item in value)
-        assert not rest
-        return replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass
+                value = next(rest)
+            elif isinstance(value, tuple) and value:
+                value = tuple(next(rest) if isinstance(item, Node) else item for item in value)
+            values.append(value)
+        assert next(rest, None) is None
+        return type(self)(*values)
 
 
 # Expressions

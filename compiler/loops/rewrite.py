@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from operator import is_not
 from typing import TypeVar
 
 from .intrinsics import INTRINSICS
 from .nodes import Allocate, Block, Call, Declare, Expr, For, Function, Node, SetVar, Stmt, Var
 
 N = TypeVar("N", bound=Node)
+_BINDING = (Declare, SetVar, For)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -18,7 +20,8 @@ def walk(node: Node) -> Iterator[Node]:
     while pending:
         found = pending.pop()
         yield found
-        pending.extend(reversed(found.children))
+        if children := found.children:
+            pending.extend(children[::-1])
 
 
 def transform(node: N, change: Callable[[Node], Node]) -> N:
@@ -27,10 +30,12 @@ def transform(node: N, change: Callable[[Node], Node]) -> N:
     Variables that statements declare, assign or count with are not visited on their own.
     """
     children = node.children
-    bound = isinstance(node, Declare | SetVar | For)
-    changed = tuple(child if bound and place == 0 else transform(child, change) for place, child in enumerate(children))
-    same = all(new is old for new, old in zip(changed, children, strict=True))
-    return change(node if same else node.rebuild(changed))  # type: ignore[return-value]  # passes keep expressions and statements apart
+    if children:
+        bound = isinstance(node, _BINDING)
+        changed = [child if bound and place == 0 else transform(child, change) for place, child in enumerate(children)]
+        if any(map(is_not, changed, children)):
+            return change(node.rebuild(tuple(changed)))  # type: ignore[return-value]  # passes keep expressions and statements apart
+    return change(node)  # type: ignore[return-value]
 
 
 def substitute(node: N, values: Mapping[str, Expr]) -> N:
