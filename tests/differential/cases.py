@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -206,19 +206,26 @@ def _style(kinds: tuple[str, ...], semiring: tuple[str, str]) -> Style:
 
 
 def _extents(rng: Random, tree: Tree, target: Leaf, large: bool) -> dict[str, int]:
-    """Return extents; indices that stand in one mode of one tensor in two accesses have the same."""
-    leader = {index: index for leaf in (target, *leaves(tree)) for index in leaf.indices}
+    """Return random extents."""
+    count = len({index for leaf in (target, *leaves(tree)) for index in leaf.indices})
+    return drawn_extents((target, *leaves(tree)), lambda: random_extent(rng, count, large=large))
+
+
+def drawn_extents(accesses: Iterable[Leaf], draw: Callable[[], int]) -> dict[str, int]:
+    """Return an extent for every index; indices that stand in one mode of one tensor in two accesses have the same."""
+    accesses = tuple(accesses)
+    leader = {index: index for leaf in accesses for index in leaf.indices}
 
     def find(index: str) -> str:
         while leader[index] != index:
             index = leader[index]
         return index
 
-    first: dict[str, Leaf] = {target.tensor: target}
-    for leaf in leaves(tree):
+    first: dict[str, Leaf] = {}
+    for leaf in accesses:
         for left, right in zip(first.setdefault(leaf.tensor, leaf).indices, leaf.indices, strict=True):
             leader[find(left)] = find(right)
-    drawn = {index: random_extent(rng, len(leader), large=large) for index in leader}
+    drawn = {index: draw() for index in leader}
     return {index: drawn[find(index)] for index in leader}
 
 

@@ -44,16 +44,20 @@ class Failure:
 
 def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS) -> list[Failure]:
     """Compile, build and run the cases of some seeds; return those that fail."""
+    return run_given([random_case(seed) for seed in seeds], flags)
+
+
+def run_given(cases: Sequence[Case], flags: Sequence[str] = PLAIN_FLAGS) -> list[Failure]:
+    """Compile, build and run some cases; return those that fail."""
     failures: list[Failure] = []
     ready: list[tuple[Case, CompiledExpression, Kernel]] = []
-    for seed in seeds:
-        case = random_case(seed)
+    for case in cases:
         try:
             with case.limited():
                 made, kernel = compiled(case)
             _ = kernel.source
         except Exception:
-            failures.append(Failure(seed, str(case), f"does not compile: {last_lines(traceback.format_exc())}"))
+            failures.append(Failure(case.seed, str(case), f"does not compile: {last_lines(traceback.format_exc())}"))
         else:
             ready.append((case, made, kernel))
     with tempfile.TemporaryDirectory() as folder:
