@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..loops.dead import remove_dead
 from ..loops.nodes import Allocate, ArrayRef, Block, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Store, Var
 from ..loops.placement import place_large_arrays
 from ..loops.rewrite import walk
@@ -34,7 +35,7 @@ def emit_c(function: Function, vector_bytes: int, heading: str = "") -> str:
         vector_bytes: width of the vectors that loops tagged ``Vector`` are cut into.
         heading: text for a comment on top.
     """
-    return print_c(vectorize(simplify(place_large_arrays(function)), vector_bytes), heading)
+    return print_c(vectorize(remove_dead(simplify(place_large_arrays(function))), vector_bytes), heading)
 
 
 def print_c(function: Function, heading: str = "") -> str:
