@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import replace
 
 from .accumulators import keep_accumulators
+from .atomics import gather_atomics
 from .counted import count_from_zero, name_registers_apart
 from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan
 from .nodes import (
@@ -58,13 +59,17 @@ ACCUMULATORS = 4
 REGISTERS = 28
 """Vector registers that arrays may take; what is more stays in memory."""
 
+GATHERED_BYTES = 32
+"""Vectors whose elements are read one by one: wider ones leave more to the loop over what is left, and are put together no faster."""
+
 
 def vectorize(function: Function, vector_bytes: int) -> Function:
     """Return a function whose vector loops are made of vectors ``vector_bytes`` wide."""
-    lanes = vector_bytes // _widest_element(function)
+    widest = _widest_element(function)
+    lanes = vector_bytes // widest
     if lanes <= 1:
         return function
-    return simplify(replace(function, body=_Pass(function, lanes).run()))
+    return simplify(replace(function, body=_Pass(function, lanes, min(lanes, GATHERED_BYTES // widest)).run()))
 
 
 def _widest_element(function: Function) -> int:
@@ -74,8 +79,8 @@ def _widest_element(function: Function) -> int:
 
 
 class _Pass:
-    def __init__(self, function: Function, lanes: int) -> None:
-        self.function, self.lanes = function, lanes
+    def __init__(self, function: Function, lanes: int, gathered: int) -> None:
+        self.function, self.lanes, self.gathered = function, lanes, gathered
         self.taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
         self.taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
         self.taken |= {node.array for node in walk(function.body) if isinstance(node, Allocate)}
@@ -84,7 +89,8 @@ class _Pass:
 
     def run(self) -> Block:
         types = {name: Type(kind) for name, kind in array_types(self.function).items()}
-        body = count_from_zero(name_registers_apart(self.function.body, self.fresh), self._vectorizable, self.fresh)
+        body = gather_atomics(self.function.body, types, self.fresh)
+        body = count_from_zero(name_registers_apart(body, self.fresh), self._vectorizable, self.fresh)
         body = keep_accumulators(body, types, self._fits, self.fresh)
         for array, allocation in self._register_arrays(body).items():
             chunks = chunks_of(int(_constant(allocation.length)), self.lanes)
@@ -222,16 +228,18 @@ class _Pass:
         steps: list[Stmt] = []
         low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
         reduces = any(isinstance(node, SetVar) and node.variable.name not in plan.inside for node in walk(loop.body))
-        several = reduces and not self._form(loop).gathered  # gathers take longer than the sums that they feed
-        widths = [self.lanes * ACCUMULATORS, self.lanes] if several else [self.lanes]
+        gathers = self._form(loop).gathered
+        lanes = self.gathered if gathers else self.lanes
+        several = reduces and not gathers  # gathers take longer than the sums that they feed
+        widths = [lanes * ACCUMULATORS, lanes] if several else [lanes]
         closed = isinstance(low, Const) and isinstance(high, Const)
         at = loop.variable if closed else Var(self.fresh(f"{loop.variable.name}_at"), loop.variable.type)
         loops: list[Stmt] = [] if closed else [Declare(at, low)]
         for width in widths:
             body: list[Stmt] = []
-            for part in range(width // self.lanes):
-                place = simplify_expression(Binary("+", at, Const(part * self.lanes, I64), I64))
-                body.append(Vectorizer(plan, place, self.lanes, part, part).statement(loop.body))
+            for part in range(width // lanes):
+                place = simplify_expression(Binary("+", at, Const(part * lanes, I64), I64))
+                body.append(Vectorizer(plan, place, lanes, part, part).statement(loop.body))
             if closed:
                 stop = _last_whole(_constant(low), _constant(high), width)
                 loops.append(For(at, low, stop, block(body), step=width, origin=loop.origin))

@@ -1,0 +1,88 @@
+"""Atomic updates are made once after a loop that does not move them, and not moved where the loop needs them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from loop_runs import function, run_both
+from sparsetune.compiler.codegen.c import emit_c
+from sparsetune.compiler.loops.nodes import F64, I64, Binary, Block, Const, Expr, For, Function, Load, Node, Parallel, Stmt, Store, Var
+from sparsetune.compiler.loops.rewrite import walk
+from sparsetune.compiler.loops.vectorize import vectorize
+from sparsetune.compiler.pipeline import compile_kernel
+
+R, P, K, N = (Var(name, I64) for name in ("i", "p", "k", "n"))
+ZERO, ONE = Const(0, I64), Const(1, I64)
+ROW = 5
+
+
+def plus(left: Expr, right: Expr, op: str = "+") -> Expr:
+    return Binary(op, left, right, I64)
+
+
+def segments(update: Stmt) -> Function:
+    """Runs ``update`` for all p of segments i of ``a``, dealt out to threads."""
+    low, high = Load("pos", R, I64), Load("pos", plus(R, ONE), I64)
+    inner = For(P, low, high, update)
+    arrays = {"pos": ("i64", False), "a": ("f64", False), "y": ("f64", True)}
+    return function([For(R, ZERO, N, inner, Parallel())], arrays, ["n"])
+
+
+def atomics_inside(made: Function) -> list[Node]:
+    """Return the atomic updates inside the loop over p."""
+    loops = [node for node in walk(made.body) if isinstance(node, For) and node.variable == P]
+    return [node for loop in loops for node in walk(loop) if isinstance(node, Store) and node.atomic]
+
+
+def run(made: Function, width: int = 1, op: str = "+") -> np.ndarray:
+    pos, a = np.array([0, 3, 3, 4, 9]), np.arange(1.0, 10.0)
+    y = np.arange(4.0 * width)
+    expected = y.copy()
+    for i, (low, high) in enumerate(pairwise(pos)):
+        for k in range(width):
+            for p in range(low, high):
+                expected[i * width + k] = expected[i * width + k] + a[p] if op == "+" else expected[i * width + k] * a[p]
+    run_both(made, [pos, a, y], [4], threads=3)
+    np.testing.assert_array_equal(y, expected)
+    return y
+
+
+@pytest.mark.parametrize("op", ["+", "*"])
+def test_one_element_is_updated_once(op: str) -> None:
+    made = vectorize(segments(Store("y", R, Load("a", P, F64), op, atomic=True)), 32)
+    assert not atomics_inside(made)
+    run(made, op=op)
+
+
+def test_a_row_is_updated_once() -> None:
+    row = Store("y", plus(plus(R, Const(ROW, I64), "*"), K), Load("a", P, F64), "+", atomic=True)
+    made = vectorize(segments(For(K, ZERO, Const(ROW, I64), row)), 32)
+    assert not atomics_inside(made)
+    run(made, ROW)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        Store("y", P, Load("a", P, F64), "+", atomic=True),
+        Store("y", R, Load("y", P, F64), "+", atomic=True),
+        Block((Store("y", R, Load("a", P, F64), "+", atomic=True), Store("y", P, Load("a", P, F64), "+", atomic=True))),
+        Store("y", R, Load("a", P, F64), "min", atomic=True),
+        For(K, ZERO, N, Store("y", plus(R, K), Load("a", P, F64), "+", atomic=True)),
+        For(K, ZERO, Const(1000, I64), Store("y", plus(R, K), Load("a", P, F64), "+", atomic=True)),
+    ],
+    ids=["moved", "read", "twice", "no neutral value", "row of unknown length", "long row"],
+)
+def test_what_has_to_stay_inside(update: Stmt) -> None:
+    assert atomics_inside(vectorize(segments(update), 32))
+
+
+def test_row_of_position_split_stays_in_registers() -> None:
+    text = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 4); parallelize(p0, cpu_thread, atomics, static)"
+    kernel = compile_kernel("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, {"k": 16}, text)
+    source = emit_c(kernel.default_kernel.spec.function, 64)
+    entries = source[source.index("for (int64_t p_A2") :]
+    assert "atomic" not in entries[: entries.index("}")]
+    assert "f64x8 Y_vals_sums_0" in source
