@@ -80,6 +80,8 @@ def formats_of(assignment: Assignment, formats: Mapping[str, Format | str | None
     Raises:
         FormatError: a format is unknown, does not fit its tensor, or names a tensor that the expression does not have.
     """
+    if not isinstance(formats, Mapping):
+        raise FormatError(f"formats are given by tensor, such as {{'A': 'csr'}}, not as {type(formats).__name__}")
     orders = {access.tensor: len(access.subscripts) for access in (assignment.target, *accesses(assignment.value))}
     for name in formats:
         if name not in orders:

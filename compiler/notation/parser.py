@@ -20,6 +20,7 @@ _TOKEN = re.compile(
 )
 _CLOSING = {"(": ")", "[": "]"}
 _DEPTH_LIMIT = 200  # of nested parentheses; far below Python's recursion limit
+_SIZE_LIMIT = 256  # of operands, signs and parentheses in an expression; passes descend one level for each
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class _Parser:
         self.tokens = _tokens(text)
         self.place = 0
         self.depth = 0
+        self.size = 0
 
     @property
     def token(self) -> _Token:
@@ -118,13 +120,20 @@ class _Parser:
     def factor(self) -> Expr:
         signs: list[Span] = []
         while self.at("-", "+"):
+            self.count()
             sign = self.take()
             if sign.text == "-":
                 signs.append(sign.span)
+        self.count()
         value = self.atom()
         for span in reversed(signs):
             value = Neg(value, span=self.span_from(span))
         return value
+
+    def count(self) -> None:
+        self.size += 1
+        if self.size > _SIZE_LIMIT:
+            self.fail(f"the expression has more than {_SIZE_LIMIT} operands, signs and parentheses; compute it in parts")
 
     def atom(self) -> Expr:
         token = self.token

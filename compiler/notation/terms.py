@@ -6,10 +6,15 @@ distributed over sums only where the terms of a sum differ in what they are summ
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 
+from ..errors import ExpressionError
 from .nodes import Access, Add, Div, Expr, Literal, Mul, Neg, indices
+
+MOST_TERMS = 64
+"""So many terms a product of sums may be distributed to; they double with every factor, and each has loops of its own."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,9 @@ def terms(value: Expr, free: frozenset[str]) -> tuple[Term, ...]:
     Args:
         value: the right-hand side.
         free: the indices on the left.
+
+    Raises:
+        ExpressionError: products of sums mean more than ``MOST_TERMS`` different sums.
     """
     grouped: dict[frozenset[str], list[Expr]] = {}
     for part in _uniform_parts(value, free):
@@ -49,6 +57,7 @@ def _uniform_parts(value: Expr, free: frozenset[str]) -> list[Expr]:
             return [Div(part, denominator) for part in _uniform_parts(numerator, free)]
         case Mul(operands):
             choices = [_uniform_parts(operand, free) for operand in operands]
+            _check_count(math.prod(map(len, choices)))
             return [Mul(combination) for combination in product(*choices)]
         case _:
             raise TypeError(f"{type(value).__name__} has one reduction only")
@@ -66,10 +75,20 @@ def _reductions(value: Expr, free: frozenset[str]) -> frozenset[frozenset[str]]:
         case Add(operands):
             return frozenset().union(*(_reductions(operand, free) for operand in operands))
         case Mul(operands):
-            choices = [_reductions(operand, free) for operand in operands]
-            return frozenset(frozenset().union(*combination) for combination in product(*choices))
+            found = frozenset({frozenset[str]()})
+            for operand in operands:
+                found = frozenset(left | right for left, right in product(found, _reductions(operand, free)))
+                _check_count(len(found))
+            return found
         case Div(numerator, denominator):
             below = frozenset(indices(denominator)) - free
             return frozenset(above | below for above in _reductions(numerator, free))
         case _:
             raise TypeError(f"no reductions of {type(value).__name__}")
+
+
+def _check_count(count: int) -> None:
+    if count > MOST_TERMS:
+        raise ExpressionError(
+            f"the products of sums in the expression mean at least {count} different sums, more than {MOST_TERMS}; compute it in parts"
+        )

@@ -88,7 +88,9 @@ def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
     total = np.sum(tensor.values[:0]).dtype
     if axis is None:
         return unpack(tensor).values.sum()
-    axes = {_checked_axis(one, tensor.order) for one in (axis if isinstance(axis, tuple) else (axis,))}
+    axes = [_checked_axis(one, tensor.order) for one in (axis if isinstance(axis, tuple) else (axis,))]
+    if len(set(axes)) < len(axes):
+        raise ShapeError(f"axis {axis} names a mode twice")
     kept = tuple(mode for mode in range(tensor.order) if mode not in axes)
     entries = unpack(tensor)
     columns = tuple(entries.coordinates[mode] for mode in kept)
@@ -105,7 +107,7 @@ def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
 
 
 def _checked_axis(axis: Any, order: int) -> int:
-    if not isinstance(axis, (int, np.integer)) or not -order <= axis < order:
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -order <= axis < order:
         raise ShapeError(f"axis {axis!r} is no mode of a tensor of order {order}")
     return int(axis) % order
 
@@ -153,7 +155,10 @@ def _full_key(key: tuple[Any, ...], order: int) -> list[Any]:
 
 def _as_range(subscript: Any, extent: int, mode: int) -> range:
     if isinstance(subscript, slice):
-        return range(*subscript.indices(extent))
+        try:
+            return range(*subscript.indices(extent))
+        except (TypeError, ValueError) as error:
+            raise ShapeError(f"range {subscript} of mode {mode}: {error}") from None
     if isinstance(subscript, (int, np.integer)) and not isinstance(subscript, (bool, np.bool_)):
         if not -extent <= subscript < extent:
             raise ShapeError(f"index {subscript} is out of range for mode {mode} of extent {extent}")

@@ -142,8 +142,8 @@ class Tensor:
 
     def transpose(self, modes: Iterable[int] | None = None) -> Tensor:
         """Return the tensor whose mode m is mode ``modes[m]`` of this one (reversed by default); all arrays are shared."""
-        chosen = tuple(reversed(range(self.order))) if modes is None else tuple(int(mode) for mode in modes)
-        if sorted(chosen) != list(range(self.order)):
+        chosen = tuple(reversed(range(self.order))) if modes is None else tuple(modes)
+        if set(chosen) != set(range(self.order)) or len(chosen) != self.order:
             raise ShapeError(f"transpose takes each of the modes 0 to {self.order - 1} once, not {chosen}")
         relabelled = tuple(chosen.index(mode) for mode in self.format.order)
         shape = tuple(self.shape[mode] for mode in chosen)

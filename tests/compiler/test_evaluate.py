@@ -123,3 +123,51 @@ def test_extents_that_disagree_name_both_operands() -> None:
 def test_a_format_that_is_none() -> None:
     with pytest.raises(SparsetuneError, match="level kinds are a text"):
         st.Format(5)  # type: ignore[arg-type]
+
+
+SUMS = " * ".join(f"(x({index}) + z)" for index in "abcdefgh")
+
+
+@pytest.mark.parametrize(
+    ("expression", "says"),
+    [
+        (f"y(i) = {' + '.join(['x(i)'] * 5000)}", "more than 256 operands"),
+        (f"y(i) = {'-' * 5000}x(i)", "more than 256 operands"),
+        (f"y(i) = {'(' * 5000}x(i){')' * 5000}", "nested deeper"),
+        (f"y = {SUMS}", "different sums, more than 64"),
+        ("y(i) = " + " * ".join(["(x(a) + z)"] * 40), "different sums, more than 64"),
+    ],
+)
+def test_expressions_that_are_too_large(expression: str, says: str) -> None:
+    with pytest.raises(SparsetuneError, match=says):
+        st.compile(expression)
+
+
+@pytest.mark.cc
+def test_large_expressions() -> None:
+    assert default(f"y(i) = {' + '.join(['x(i)'] * 250)}", {"x": np.ones(3)}).tolist() == [250.0] * 3
+    assert default("y(i) = " + " * ".join(["(x(i) + z)"] * 12), {"x": np.ones(2), "z": 1.0}).tolist() == [4096.0] * 2
+    assert default("y = (x(a) + z) * (x(b) + z) * (x(c) + z)", {"x": np.ones(3), "z": 1.0}) == 64.0
+
+
+def test_formats_that_are_no_mapping() -> None:
+    with pytest.raises(SparsetuneError, match="formats are given by tensor"):
+        st.compile("y(i) = A(i,j) * x(j)", "csr")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", [slice(None, None, 0), slice("a", None), True, None, [0, 1], (0, 0, 0), 6, 1.5])
+def test_subscripts_that_are_none(key: Any) -> None:
+    with pytest.raises(SparsetuneError):
+        st.tensor(SQUARE, "csr")[key]
+
+
+@pytest.mark.parametrize("axis", [2, (0, 0), True, "a", [0]])
+def test_axes_that_are_none(axis: Any) -> None:
+    with pytest.raises(SparsetuneError, match="axis"):
+        st.tensor(SQUARE, "csr").sum(axis)
+
+
+@pytest.mark.parametrize("modes", [(0, 0), "ab", (0,), (0, 1, 1)])
+def test_transpositions_that_are_none(modes: Any) -> None:
+    with pytest.raises(SparsetuneError, match="each of the modes"):
+        st.tensor(SQUARE, "csr").transpose(modes)
