@@ -12,6 +12,7 @@ import platform
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=50_000, help="how many")
     parser.add_argument("--seed", type=int, default=1, help="of the campaign; every case has a seed of its own")
     parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--interpret-every", type=int, default=8, help="one case in so many runs through the interpreter of the loop IR too")
     parser.add_argument("--sanitize", action="store_true", help="compile with -fsanitize=address,undefined")
     parser.add_argument("--write", action="store_true", help="note the outcome in results/differential.md")
     given = parser.parse_args()
@@ -32,12 +34,13 @@ def main() -> int:
     sys.path.insert(0, str(TESTS))
     from differential.batch import PLAIN_FLAGS, SANITIZERS
     from differential.facts import facts
-    from differential.runner import run_isolated
+    from differential.runner import run_cases, run_isolated
 
     first = given.seed * 1_000_000
     start = time.monotonic()
     flags = SANITIZERS if given.sanitize else PLAIN_FLAGS
-    failures = run_isolated(range(first, first + given.cases), given.workers, flags=flags, shown=True)
+    work = partial(run_cases, interpreted_every=given.interpret_every)
+    failures = run_isolated(range(first, first + given.cases), given.workers, flags=flags, shown=True, work=work)
     seconds = time.monotonic() - start
     for failure in failures:
         print(failure)

@@ -17,7 +17,7 @@ from .interpreted import interpreted
 from .oracle import Expected, expected
 
 INTERPRETED_EVERY = 8
-"""One case in so many is run through the interpreter of the loop IR too."""
+"""One case in so many is run through the interpreter of the loop IR too, unless asked otherwise."""
 
 
 def compiled(case: Case) -> tuple[CompiledExpression, Kernel]:
@@ -30,7 +30,7 @@ def bound(case: Case, made: CompiledExpression) -> BoundKernel:
     return made.bind_operands({name: operand.given for name, operand in case.operands.items()}, 1, None, case.given)
 
 
-def fault(case: Case, made: CompiledExpression) -> str | None:
+def fault(case: Case, made: CompiledExpression, interpreted_every: int = INTERPRETED_EVERY) -> str | None:
     """Run a case whose kernel has been built; return what is wrong with the result, or None."""
     before = {name: _arrays(operand.given) for name, operand in case.operands.items()}
     wanted = expected(case)
@@ -44,7 +44,7 @@ def fault(case: Case, made: CompiledExpression) -> str | None:
     if any(_changed(before[name], _arrays(operand.given)) for name, operand in case.operands.items()):
         return "an operand was changed"
     found = judge(case, wanted, result)
-    if found is None and case.seed % INTERPRETED_EVERY == 0:
+    if found is None and case.seed % interpreted_every == 0:
         found = judge(case, wanted, interpreted(bound(case, made))[0])
         return None if found is None else f"interpreted: {found}"
     return found

@@ -17,7 +17,7 @@ from sparsetune.compiler.pipeline import CompiledExpression
 
 from .batch import PLAIN_FLAGS, build_together
 from .cases import Case, random_case
-from .compare import compiled, fault
+from .compare import INTERPRETED_EVERY, compiled, fault
 
 Work: TypeAlias = "Callable[[Sequence[int], Sequence[str]], list[Failure]]"
 
@@ -42,12 +42,12 @@ class Failure:
         return f"{self.case}\n    {self.message}"
 
 
-def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS) -> list[Failure]:
+def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS, interpreted_every: int = INTERPRETED_EVERY) -> list[Failure]:
     """Compile, build and run the cases of some seeds; return those that fail."""
-    return run_given([random_case(seed) for seed in seeds], flags)
+    return run_given([random_case(seed) for seed in seeds], flags, interpreted_every)
 
 
-def run_given(cases: Sequence[Case], flags: Sequence[str] = PLAIN_FLAGS) -> list[Failure]:
+def run_given(cases: Sequence[Case], flags: Sequence[str] = PLAIN_FLAGS, interpreted_every: int = INTERPRETED_EVERY) -> list[Failure]:
     """Compile, build and run some cases; return those that fail."""
     failures: list[Failure] = []
     ready: list[tuple[Case, CompiledExpression, Kernel]] = []
@@ -65,7 +65,7 @@ def run_given(cases: Sequence[Case], flags: Sequence[str] = PLAIN_FLAGS) -> list
         for case, made, _ in usable:
             try:
                 with case.limited():
-                    message = fault(case, made)
+                    message = fault(case, made, interpreted_every)
             except Exception:
                 message = f"does not run: {last_lines(traceback.format_exc())}"
             if message is not None:
