@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..compiler.errors import SparsetuneError
 from .comparison import compare_with_peers
@@ -12,7 +13,7 @@ from .database import Database
 from .peers import Peer
 from .session import Report
 from .settings import Budget
-from .suite import Item, tune_suite
+from .suite import Item, Outcome, tune_suite
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,12 @@ def bench_suite(
     Raises:
         SparsetuneError: an item cannot be tuned.
     """
-    for outcome in tune_suite(suite, store, budget, seed, report):
-        item, result = outcome.item, outcome.result
-        if result is None:
-            raise SparsetuneError(f"{item.label} on {item.input.name}: {outcome.message}")
-        found = compare_with_peers(result.problem, result.best, peers, suite.settings)
-        yield BenchItem(item.label, item.input.name, item.threads, found.times, found.best_peer, found.ratio, found.wrong)
+    return map(partial(_beside_peers, peers, suite), tune_suite(suite, store, budget, seed, report))
+
+
+def _beside_peers(peers: Sequence[Peer], suite: Suite, outcome: Outcome) -> BenchItem:
+    item, result = outcome.item, outcome.result
+    if result is None:
+        raise SparsetuneError(f"{item.label} on {item.input.name}: {outcome.message}")
+    found = compare_with_peers(result.problem, result.best, peers, suite.settings)
+    return BenchItem(item.label, item.input.name, item.threads, found.times, found.best_peer, found.ratio, found.wrong)

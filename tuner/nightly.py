@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..compiler.errors import DataError, TuningError
+from ..compiler.errors import DataError, SparsetuneError, TuningError
 from ..compiler.native.machine import this_machine
 from .config import Suite
 from .measure.finals import median_interval_ranks
-from .measure.runner import Runner
+from .measure.runner import Runner, Worker
 from .measure.timing import median
 from .problem import Problem
 from .suite import Item, first_line, open_items
@@ -65,17 +65,21 @@ def measure_suite(suite: Suite, choose: Callable[[Item, Problem], str], begin: C
         choose: returns the schedule to measure.
         begin: called before each item.
     """
-    for item, problem, reason, worker in open_items(suite):
+    for item, problem, worker in open_items(suite):
         begin(item)
-        if problem is None:
-            yield Entry(item.label, item.input.name, "", None, (), reason)
-            continue
-        schedule = choose(item, problem)
         try:
-            with Runner(problem, worker, suite.settings.policy) as runner:
-                yield _measure(item, schedule, runner, suite.settings.burst_seconds)
-        except TuningError as error:
-            yield Entry(item.label, item.input.name, schedule, None, (), first_line(error))
+            yield _measure_item(item, problem(), worker, suite, choose)
+        except SparsetuneError as error:
+            yield Entry(item.label, item.input.name, "", None, (), first_line(error))
+
+
+def _measure_item(item: Item, problem: Problem, worker: Worker, suite: Suite, choose: Callable[[Item, Problem], str]) -> Entry:
+    schedule = choose(item, problem)
+    try:
+        with Runner(problem, worker, suite.settings.policy) as runner:
+            return _measure(item, schedule, runner, suite.settings.burst_seconds)
+    except TuningError as error:
+        return Entry(item.label, item.input.name, schedule, None, (), first_line(error))
 
 
 def compare_entries(entries: list[Entry], baseline: Mapping[tuple[str, str], Entry], margin: float) -> list[Change]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..compiler.errors import DatabaseError, DataError, SparsetuneError
@@ -57,18 +58,15 @@ def suite_items(suite: Suite) -> list[Item]:
     return found
 
 
-def open_items(suite: Suite) -> Iterator[tuple[Item, Problem | None, str, Worker]]:
-    """Yield every item with its problem (or None and the reason), and a worker with its number of threads.
+def open_items(suite: Suite) -> Iterator[tuple[Item, Callable[[], Problem], Worker]]:
+    """Yield every item with a function that returns its problem, and a worker with its number of threads.
 
-    One input at a time is in memory; workers end with the iteration.
+    One input at a time is in memory, and nothing of a problem once the caller has let go of it; workers end with the iteration.
+    The function raises ``SparsetuneError`` where kernel and input do not fit.
     """
     with _Workers() as workers, _Inputs() as inputs:
         for item in suite_items(suite):
-            try:
-                problem, reason = make_item(item, inputs.load(item.input)), ""
-            except SparsetuneError as error:
-                problem, reason = None, first_line(error)
-            yield item, problem, reason, workers.get(item.threads)
+            yield item, partial(_open_item, item, inputs), workers.get(item.threads)
 
 
 def tune_suite(
@@ -76,17 +74,16 @@ def tune_suite(
 ) -> Iterator[Outcome]:
     """Tune item by item; one that fails does not stop the others, and one that was finished before is not measured again.
 
+    The result of an outcome holds its operands: who keeps many keeps what they need of them.
+
     Args:
         budget: of each item.
         report: called with an item, its number from 1 and the number of items; returns where its progress goes.
     """
     count = len(suite_items(suite))
-    for number, (item, problem, reason, worker) in enumerate(open_items(suite), 1):
-        if problem is None:
-            yield Outcome(item, None, reason)
-            continue
+    for number, (item, problem, worker) in enumerate(open_items(suite), 1):
         try:
-            yield Outcome(item, tune_problem(problem, store, worker, budget, suite.settings, seed, report(item, number, count)))
+            yield Outcome(item, tune_problem(problem(), store, worker, budget, suite.settings, seed, report(item, number, count)))
         except DatabaseError:
             raise
         except SparsetuneError as error:
@@ -103,6 +100,10 @@ def make_item(item: Item, tensor: Tensor) -> Problem:
     stored = tensor if kernel.format is None else tensor.convert(kernel.format)
     operands: dict[str, Any] = load_operands(kernel.expression, {}, dict(item.dims), {}, given={kernel.operand: stored})
     return make_problem(kernel.expression, operands, kernel.output_format, "cpu", item.threads, item.input.name, dict(item.dims))
+
+
+def _open_item(item: Item, inputs: _Inputs) -> Problem:
+    return make_item(item, inputs.load(item.input))
 
 
 def _items(kernel: SuiteKernel, entry: SuiteInput, threads: tuple[int, ...]) -> Iterator[Item]:

@@ -37,12 +37,12 @@ def command(**given: Any) -> int:
     with open_database(given["database"]) as store, interruptible(store):
         warn_if_busy()
         with shown_suite_progress(suite.name) as report:
-            outcomes = list(tune_suite(suite, store, budget_of(suite), given["seed"], report))
-    failed = sum(outcome.result is None for outcome in outcomes)
+            items = list(map(item_json, tune_suite(suite, store, budget_of(suite), given["seed"], report)))
+    failed = sum(item["status"] != "ok" for item in items)
     if given["as_json"]:
-        print_json({"suite": suite.name, "items": [item_json(outcome) for outcome in outcomes], "failed": failed})
+        print_json({"suite": suite.name, "items": items, "failed": failed})
     else:
-        _show(outcomes)
+        _show(items)
     return 1 if failed else 0
 
 
@@ -71,13 +71,13 @@ def item_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _show(outcomes: list[Outcome]) -> None:
+def _show(items: list[dict[str, Any]]) -> None:
     rows = []
-    for outcome in outcomes:
-        names = [outcome.item.label, outcome.item.input.name]
-        if (result := outcome.result) is None:
-            rows.append([*names, "-", "-", "-", f"failed: {outcome.message}"])
+    for item in items:
+        names = [item["kernel"], item["input"]]
+        if item["status"] != "ok":
+            rows.append([*names, "-", "-", "-", item["status"]])
         else:
-            times = [show_seconds(result.default_time), show_seconds(result.best_time), f"{result.speedup:.2f}"]
-            rows.append([*names, *times, str(result.best) or "(default)"])
+            times = [show_seconds(item["default_time"]), show_seconds(item["best_time"]), f"{item['speedup']:.2f}"]
+            rows.append([*names, *times, item["best_schedule"] or "(default)"])
     print_table(rows, ("kernel", "input", "default", "best", "speedup", "schedule"))

@@ -10,8 +10,9 @@ from ..database import open_database
 from ..measure.runner import Worker
 from ..operands import problem_of
 from ..problem import Problem
-from ..prune import surviving_space
+from ..prune import SWITCHES, surviving_space
 from ..session import TuningResult, make_budget, tune_problem
+from ..settings import Settings
 from . import options
 from .help import ExampleCommand
 from .output import interruptible, print_json, print_table, require_compiler, show_seconds, shown_progress, warn_if_busy
@@ -29,6 +30,7 @@ from .output import interruptible, print_json, print_table, require_compiler, sh
 @options.together(
     options.expression, options.inputs, options.dims, options.formats, options.output_format, options.target, options.threads,
     options.trials, options.time_budget, options.seed, options.database,
+    click.option("--skip", multiple=True, type=click.Choice(SWITCHES), help="Leave a stage of pruning out; may be repeated."),
     click.option("--dry-run", is_flag=True, help="Show the space that would be searched; measure nothing."), options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
@@ -40,12 +42,13 @@ def command(**given: Any) -> None:
     problem = problem_of(given)
     budget = make_budget(given["trials"], given["time_budget"])
     if given["dry_run"]:
-        _show_space(problem)
+        _show_space(problem, given["skip"])
         return
     with open_database(given["database"]) as store, interruptible(store):
         warn_if_busy()
         with Worker(problem.threads) as worker, shown_progress("tune") as report:
-            result = tune_problem(problem, store, worker, budget, seed=given["seed"], report=report)
+            settings = Settings(skip=given["skip"])
+            result = tune_problem(problem, store, worker, budget, settings, given["seed"], report)
     if given["as_json"]:
         print_json(as_json(result))
     else:
@@ -70,8 +73,8 @@ def as_json(result: TuningResult) -> dict[str, Any]:
     }
 
 
-def _show_space(problem: Problem) -> None:
-    space, stages = surviving_space(problem)
+def _show_space(problem: Problem, skip: tuple[str, ...]) -> None:
+    space, stages = surviving_space(problem, skip)
     print_table([[str(stage["stage"]), str(stage["kept"]), show_seconds(stage["seconds"])] for stage in stages], ("stage", "kept", "time"))
     print(f"\n{space.size} schedules of {len(space.templates)} templates, the most promising first:")
     for template in space.templates:

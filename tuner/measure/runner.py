@@ -165,14 +165,7 @@ class Runner:
         self._worker = worker
         self._loaded = -1  # the worker's start at which it was given the operands
         self._slowest = 1.0  # seconds of the default schedule, once known
-        operands = dict(problem.operands)
-        self._folder = handover.make_folder(handover.total_bytes(operands))
-        try:
-            (self._folder / "operands").mkdir()
-            handover.save(self._folder / "operands", operands)
-        except BaseException:
-            self.close()
-            raise
+        self._folder = handover.make_folder(handover.total_bytes(problem.operands))
 
     def __enter__(self) -> Self:
         return self
@@ -181,8 +174,11 @@ class Runner:
         self.close()
 
     def close(self) -> None:
-        """Remove the operands that were handed over; the worker goes on."""
+        """Remove what was handed over, in the worker too, which goes on."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        if self._worker.running and self._loaded == self._worker.starts:
+            with contextlib.suppress(_Lost):
+                self._worker.ask(_GRACE_SECONDS, "forget")
 
     @property
     def folder(self) -> Path:
@@ -266,8 +262,13 @@ class Runner:
             "target": problem.target,
             "threads": problem.threads,
         }
+        operands = self._folder / "operands"  # may lie in memory: there only while they are handed over
         try:
+            operands.mkdir()
+            handover.save(operands, problem.operands)
             self._worker.ask(_LOAD_SECONDS, "load", folder=str(self._folder), task=task)
         except _Lost as lost:
             raise TuningError(f"the measuring process does not start: {lost.message}") from None
+        finally:
+            shutil.rmtree(operands, ignore_errors=True)
         self._loaded = self._worker.starts

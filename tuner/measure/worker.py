@@ -82,12 +82,17 @@ class Worker:
 
     def load(self, folder: str, task: dict[str, Any]) -> dict[str, Any]:
         """Take the operands and the task; forget everything about the last one."""
+        self.forget()
+        self._folder, self._task = Path(folder), Task(**task)
+        self._operands = handover.load(self._folder / "operands")
+        return {"status": "ok"}
+
+    def forget(self) -> dict[str, Any]:
+        """Let go of all that belongs to a task."""
         self._kernels.clear()
         self._bound.clear()
         self._reference, self._out = None, None
         self._operands = {}
-        self._folder, self._task = Path(folder), Task(**task)
-        self._operands = handover.load(self._folder / "operands")
         return {"status": "ok"}
 
     def build(self, schedule: str, known: list[str]) -> dict[str, Any]:
@@ -104,13 +109,21 @@ class Worker:
         if (wrong := self._check_against_definition(assignment)) is not None:
             return {"status": "wrong", "message": f"the default schedule is wrong on a sample: {wrong}"}
         result = self._run_once("", self._operands, self._task)
-        magnitudes = {name: _absolute(operand) for name, operand in self._operands.items()}
-        bounding = replace(self._task, expression=show_assignment(absolute(assignment)))
-        bound = self._run_once("", magnitudes, bounding)
         folder = self._folder / "reference"
         folder.mkdir(exist_ok=True)
-        handover.save(folder, {"result": _as_tensor(result), "bound": _as_tensor(bound)})
+        stored = {"result": _as_tensor(result)}
+        if (bound := self._bound_of(assignment)) is not None:
+            stored["bound"] = _as_tensor(bound)
+        handover.save(folder, stored)
         return {"status": "ok"}
+
+    def _bound_of(self, assignment: Assignment) -> Result | None:
+        """Run the expression without differences on absolute operands; None where it is what it was without."""
+        bounding = absolute(assignment)
+        magnitudes = {name: _absolute(operand) for name, operand in self._operands.items()}
+        if bounding == assignment and all(magnitudes[name] is operand for name, operand in self._operands.items()):
+            return None
+        return self._run_once("", magnitudes, replace(self._task, expression=show_assignment(bounding)))
 
     def measure(self, schedule: str, policy: dict[str, Any], best: float | None) -> dict[str, Any]:
         """Run, check, then time a schedule."""
@@ -174,7 +187,7 @@ class Worker:
     def _known_reference(self) -> Reference:
         if self._reference is None:
             stored = handover.load(self._folder / "reference")
-            result, bound = (_as_result(stored[name]) for name in ("result", "bound"))
+            result, bound = (_as_result(stored[name]) for name in ("result", "bound" if "bound" in stored else "result"))
             length = reduction_length(parse(self._task.expression), self._operands, self._task.extents)
             self._reference = Reference(result, bound, tolerance_factor(stored["result"].dtype, length))
         return self._reference
@@ -185,6 +198,7 @@ def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile) -> None:
     worker = Worker(compile_kernel)
     actions: dict[str, Callable[..., dict[str, Any]]] = {
         "load": worker.load,
+        "forget": worker.forget,
         "build": worker.build,
         "reference": worker.make_reference,
         "measure": worker.measure,
@@ -227,6 +241,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _absolute(operand: Tensor) -> Tensor:
+    """Return the operand with absolute values, itself where it has no others."""
+    if not np.any(operand.values < 0) and not np.any(np.isnan(operand.values)):
+        return operand
     return Tensor(operand.shape, operand.format, operand.levels, np.abs(operand.values), operand.fill_value)
 
 
