@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=50_000, help="how many")
     parser.add_argument("--seed", type=int, default=1, help="of the campaign; every case has a seed of its own")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--interpret-every", type=int, default=8, help="one case in so many runs through the interpreter of the loop IR too")
+    parser.add_argument("--interpret-every", type=int, default=8, help="interpret one case in so many too")
     parser.add_argument("--sanitize", action="store_true", help="compile with -fsanitize=address,undefined")
     parser.add_argument("--write", action="store_true", help="note the outcome in results/differential.md")
     given = parser.parse_args()
