@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..format import Format, LevelKind
-from ..notation.nodes import Access
+from ..notation.nodes import Access, accesses
+from .nodes import Forall, Stmt, assignments, path_to
+from .provenance import Provenance
+from .relations import Split
 
 
 def assembled_format(result: Access, form: Format, loops: Sequence[str]) -> Format:
@@ -30,3 +33,96 @@ def assembled_format(result: Access, form: Format, loops: Sequence[str]) -> Form
     same_block = set(order[below:]) == set(form.order[below:])
     dense = set(order[:above]) | (set(order[below:]) if same_block else set())
     return Format(tuple(LevelKind.DENSE if mode in dense else LevelKind.COMPRESSED for mode in order), order)
+
+
+def handing(statement: Stmt, entries: Collection[str]) -> frozenset[str]:
+    """Return the tensors whose entries a statement hands on to given ones, through others or at once."""
+    found = frozenset(entries)
+    while True:
+        read = (access.tensor for assign in assignments(statement) if assign.target.tensor in found for access in accesses(assign.value))
+        more = found.union(read)
+        if more == found:
+            return found - frozenset(entries)
+        found = more
+
+
+def loops_to(statement: Stmt, tensor: str) -> tuple[str, ...]:
+    """Return the loops around the first assignment to a tensor, outermost first."""
+    found = path_to(statement, tensor)
+    return () if found is None else tuple(node.index for node in found if isinstance(node, Forall))
+
+
+def known_order(graph: Provenance, path: Sequence[str]) -> tuple[str, ...]:
+    """Return the original indices in the order in which loops make them known; those of one loop as they were collapsed."""
+    known = {name: place for name, place in graph.known_after(path).items() if not graph.is_derived(name)}
+    inside = {name: graph.originals(path[place]).index(name) for name, place in known.items() if name in graph.originals(path[place])}
+    return tuple(sorted(known, key=lambda name: (known[name], inside.get(name, len(inside)))))
+
+
+def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Format) -> int | None:
+    """Return whether the components of a sparse result come in the order of its levels, each once, so that they can be appended.
+
+    Args:
+        statement: the program's.
+        graph: its provenance.
+        result: the left side.
+        form: the format that is asked for.
+
+    Returns:
+        None if they do; else the number of outermost loops that go through whole levels in order: what these leave must be
+        collected in a workspace inside them.
+    """
+    path = path_to(statement, result.tensor)
+    writes = [assign for assign in assignments(statement) if assign.target.tensor == result.tensor]
+    if path is None:
+        return 0
+    loops = [node.index for node in path if isinstance(node, Forall)]
+    written = assembled_format(result, form, known_order(graph, loops))
+    last = max(level for level, kind in enumerate(written.levels) if kind is not LevelKind.DENSE)
+    levels = [result.subscripts[mode].index for mode in written.order[: last + 1]]
+    ordered = _in_order(graph, loops, levels, result)
+    collects = writes[0].operator == "+=" and last + 1 == len(written.levels) and not _sums_at_once(path, graph, levels)
+    if len(writes) == 1 and ordered == len(loops) and not collects:
+        return None
+    outermost = next((place for place, node in enumerate(path) if not isinstance(node, Forall)), len(path))
+    return _whole_levels(graph, loops[: min(ordered, outermost)], result)
+
+
+def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str], result: Access) -> int:
+    """Return how many outermost loops reach the entries one after another: no level cut across, nothing below a reduction."""
+    reached, reducing = 0, False
+    for place, loop in enumerate(loops):
+        originals = graph.originals(loop)
+        own = [levels.index(name) for name in originals if name in levels]
+        if own and (reducing or min(own) < reached or _strided(graph, loops, place)):
+            return place
+        reducing = reducing or (not own and not set(originals) & set(result.indices))
+        reached = max([reached, *own])
+    return len(loops)
+
+
+def _strided(graph: Provenance, loops: Sequence[str], place: int) -> bool:
+    """Return whether a loop over the inner half of a split stands outside one over its outer half."""
+    later = {name for loop in loops[place + 1 :] for name in graph.ancestors(loop)}
+    mine = graph.ancestors(loops[place])
+    splits = [made for name in mine if isinstance(made := graph.maker(name), Split)]
+    return any(made.inner in mine and made.outer in later for made in splits)
+
+
+def _sums_at_once(path: Sequence[Stmt], graph: Provenance, levels: Sequence[str]) -> bool:
+    """Return whether what is summed for a component is summed by the innermost loops, with nothing between them."""
+    inner = list(path)
+    while inner and isinstance(node := inner[-1], Forall) and not set(graph.originals(node.index)) & set(levels):
+        inner.pop()
+    reductions = [node for node in inner if isinstance(node, Forall) and not set(graph.originals(node.index)) & set(levels)]
+    return not reductions and len(inner) < len(path)
+
+
+def _whole_levels(graph: Provenance, loops: Sequence[str], result: Access) -> int:
+    """Return how many of the outermost loops run through whole indices of the result, and nothing else."""
+    for count in range(len(loops), 0, -1):
+        originals = {name for loop in loops[:count] for name in graph.originals(loop)}
+        known = graph.known_after(loops[:count])
+        if originals <= set(result.indices) and all(name in known for name in originals):
+            return count
+    return 0

@@ -170,6 +170,14 @@ def loops(statement: Stmt) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.index for node in walk(statement) if isinstance(node, Forall)))
 
 
+def path_to(statement: Stmt, tensor: str) -> tuple[Stmt, ...] | None:
+    """Return the statements around the first assignment to a tensor, outermost first; None where there is none."""
+    if isinstance(statement, Assign):
+        return () if statement.target.tensor == tensor else None
+    below = (path_to(child, tensor) for child in statement.children)
+    return next(((statement, *path) for path in below if path is not None), None)
+
+
 def used_indices(statement: Stmt) -> frozenset[str]:
     """Return the indices that the accesses below a statement use."""
     found = {name for assign in assignments(statement) for name in assign.target.indices}

@@ -7,9 +7,12 @@ in which a sparse result can be written in any order, also in parallel).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..format import Format, LevelKind
-from ..notation.nodes import Access, Div, Expr, Literal, Mul, Neg, accesses, walk
+from ..notation.nodes import Access, Div, Expr, Literal, Mul, Neg, accesses, transform, walk
+from .nodes import Forall, Stmt, assignments, path_to, reads
+from .provenance import Provenance
 
 
 def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping[str, Format]) -> Access | None:
@@ -35,6 +38,36 @@ def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping
     if any(target.subscripts[mode].index in operand.indices for mode in result.order[shared:]):
         return None
     return operand if _complete_fibres(form, shared) else None
+
+
+def shared_pattern(statement: Stmt, graph: Provenance, target: Access, form: Format, formats: Mapping[str, Format]) -> Access | None:
+    """Return the operand whose pattern is that of a sparse result, if one assignment writes it where the operand's place is known.
+
+    Args:
+        statement: the program's; workspaces that one assignment fills are looked through.
+        graph: its provenance.
+        target: the left side.
+        form: the format that is asked for.
+        formats: of the operands, as they are read.
+    """
+    path = path_to(statement, target.tensor)
+    written: dict[str, Expr] = {}
+    for assign in assignments(statement):
+        if assign.target.tensor in written or assign.target.tensor in formats:
+            return None
+        written[assign.target.tensor] = assign.value
+    if path is None or form.is_dense:
+        return None
+    value = written[target.tensor]
+    for _ in range(len(written)):
+        value = transform(value, lambda node: written.get(node.tensor) if isinstance(node, Access) else None)
+    operand = shared_operand(target, form, value, formats)
+    if operand is None:
+        return None
+    loops = [node for node in path if isinstance(node, Forall)]
+    known = graph.known_after([node.index for node in loops])
+    last = max(known[name] for name in operand.indices if name in target.indices)
+    return operand if replace(operand, protocols=()) in (replace(read, protocols=()) for read in reads(loops[last])) else None
 
 
 def shared_levels(target: Access, result: Format, operand: Access, form: Format) -> int:

@@ -70,7 +70,7 @@ def minimum(left: Expr, right: Expr) -> Expr:
 
 
 def maximum(left: Expr, right: Expr) -> Expr:
-    if left == right or is_constant(right, 0):
+    if left == right:
         return left
     if isinstance(left, Const) and isinstance(right, Const):
         return integer(int(max(left.value, right.value)))

@@ -42,7 +42,7 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
         return []
     operands = stored(found)
     if tag.merge == "locate":
-        operands = operands[:1] if frozenset() not in points(found) else ()
+        operands = _led(context, scope, index, operands) if frozenset() not in points(found) else ()
     lattice = tuple(dict.fromkeys(point & frozenset(operands) for point in points(found)))
     if tag.unit == "cpu_thread" and len(operands) > 1:
         names = " and ".join(show(access) for access in operands)
@@ -68,6 +68,12 @@ def _strategy(
     if len(operands) == 1:
         return _single(context, scope, index, window, statement, tag, operands[0], body)
     return _merged(context, scope, index, window, statement, tag, lattice, body)
+
+
+def _led(context: Context, scope: Scope, index: str, operands: tuple[Access, ...]) -> tuple[Access, ...]:
+    """Return the operand that is stepped through where all others are located: one that stores each coordinate once."""
+    levels = ((access, stepping_level(context, scope, access, index)) for access in operands)
+    return next(((access,) for access, level in levels if level is not None and level.unique), ())
 
 
 def _ordered(context: Context, scope: Scope, index: str, statement: Stmt, found: Domain) -> Domain:

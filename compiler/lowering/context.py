@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..concrete.nodes import Program, Stmt, Workspace, assignments
 from ..concrete.provenance import Provenance
 from ..concrete.relations import Split
-from ..format import Format
+from ..format import Format, LevelKind
 from ..loops.nodes import I32, I64, Allocate, ArrayParameter, Expr, Free, SizeParameter, Type, Var
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
@@ -121,6 +121,11 @@ class Context:
         if not self.graph.is_derived(index):
             return self.size(index)
         relation = self.graph.made_by(index)
+        if self.graph.space(index) == "position" and not isinstance(relation, Split):
+            access = self.operand(self.graph.position_access(index))
+            levels = self.storage(access).levels
+            last = next(depth for depth, level in enumerate(levels, 1) if level.index == self.graph.originals(index)[-1])
+            return self.level_length(access, last)
         parents = [self.extent(parent) for parent in relation.parents]
         if isinstance(relation, Split):
             return ceiling_quotient(parents[0], integer(relation.factor))
@@ -128,6 +133,18 @@ class Context:
         for other in parents[1:]:
             whole = multiply(whole, other)
         return whole
+
+    def level_length(self, access: Access, depth: int) -> Expr:
+        """Return how many positions the first ``depth`` levels of an operand have."""
+        key, length = self.key(access), integer(1)
+        for place, level in enumerate(self.storage(access).levels[:depth]):
+            stored = level.kind is not LevelKind.DENSE
+            length = self.size_parameter((key, "length", place), f"{key}{place + 1}_length") if stored else multiply(length, level.extent)
+        return length
+
+    def operand(self, access: Access) -> Access:
+        """Return the access of the program that is meant, protocols included."""
+        return next((own for own in self.keys if replace(own, protocols=()) == replace(access, protocols=())), access)
 
     # Tensors
 

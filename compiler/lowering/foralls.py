@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import Forall, LoopTag
+from ..concrete.nodes import Forall
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
 from ..errors import ScheduleError
-from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.printer import show
-from .arithmetic import ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
+from .arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from .coiterate import iterate
 from .context import Context
 from .origins import originating
 from .positions import lower_coordinates, lower_positions
+from .recovery import coordinate
 from .resolve import named
-from .scope import Scope, Window
+from .scope import Clip, Scope, Window
 from .threads import inserted, inserts, threaded
 from .tiles import lower_strided, lower_tiles
-from .windows import opening, window
+from .windows import narrowed, opening, positions_of, window
 
 
 def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
@@ -38,6 +38,8 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
 
 def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     """Follow the provenance of an index up to what its loop iterates."""
+    if forall.index in scope.clips:
+        return _clipped(context, scope, forall, scope.clips[forall.index])
     index, aliases = forall.index, [forall.index]
     while True:
         relation = context.graph.made_by(index) if context.graph.is_derived(index) else None
@@ -53,6 +55,8 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
             return originating(lower_tiles(context, scope, forall, relation, aliases), f"tiles of {relation.parent}")
         case Split():
             return originating(lower_strided(context, scope, forall, relation, index, aliases), f"{index} of {relation.parent}")
+        case Collapse() if context.graph.space(index) == "position":
+            return lower_positions(context, scope, forall, positions_of(context, index), aliases)
         case Collapse():
             return lower_collapsed(context, scope, forall, relation, aliases)
         case Pos():
@@ -71,45 +75,31 @@ def _original(context: Context, scope: Scope, forall: Forall, index: str, aliase
 
 def lower_collapsed(context: Context, scope: Scope, forall: Forall, relation: Collapse, aliases: list[str]) -> list[Step]:
     """A collapsed coordinate loop: the nest of its parts, each clipped where the window cuts its first or last row."""
-    whole = relation.fused not in scope.windows
-    if whole:
-        return _nest_of(context, scope, forall, relation, aliases, None, None)
+    outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.unit == "cpu_thread" else None, unroll=None)
+    inner_tag = replace(forall.tag, unit=None, race=None, chunking=None, chunk=None, unroll=None)
+    rows = Forall(relation.outer, Forall(relation.inner, forall.body, inner_tag), outer_tag)
+    if relation.fused not in scope.windows:
+        return _loop(context, scope, rows)
     own = window(context, scope, relation.fused)
     steps: list[Step] = []
     with context.names.block():
-        extent = named(context, f"{relation.inner}_extent", context.extent(relation.inner), steps)
+        extent = named(context, f"{relation.inner}_extent", maximum(context.extent(relation.inner), ONE), steps)
         low, high = named(context, f"{relation.fused}_low", own.low, steps), named(context, f"{relation.fused}_high", own.high, steps)
-        inner = _nest_of(context, scope, forall, relation, aliases, (low, high), extent)
+        inside = narrowed(context, scope, relation.outer, Window(quotient(low, extent), ceiling_quotient(high, extent)))
+        inside = replace(inside.clip(relation.inner, Clip(relation.outer, low, high, extent)), revisited=True)
+        inner = _loop(context, inside, rows)
     return [*steps, *inner] if inner else []
 
 
-def _nest_of(
-    context: Context, scope: Scope, forall: Forall, relation: Collapse, aliases: list[str], clip: tuple[Value, Value] | None,
-    extent: Value | None,
-) -> list[Step]:  # fmt: skip
-    plain = LoopTag()
-    inner_loop = Forall(relation.inner, forall.body, plain)
-    if clip is None or extent is None:
-        tag = forall.tag if forall.tag.unit == "cpu_thread" else plain
-        return _loop(context, scope, Forall(relation.outer, inner_loop, tag))
-    low, high = clip
-    rows = Window(quotient(low, extent), ceiling_quotient(high, extent))
-    narrowed = replace(scope.narrow(relation.outer, rows), revisited=True)
-
-    def body(inside: Scope) -> list[Step]:
-        row = multiply(inside.coordinates[relation.outer], extent)
-        columns = Window(maximum(subtract(low, row), ZERO), minimum(subtract(high, row), extent))
-        steps: list[Step] = []
-        first = named(context, f"{relation.inner}_low", columns.low, steps)
-        last = named(context, f"{relation.inner}_high", columns.high, steps)
-        clipped = inside.narrow(relation.inner, Window(first, last))
-        inner = context.lower(inner_loop, clipped)
-        return [*steps, *inner] if inner else []
-
-    if context.graph.is_derived(relation.outer):
-        raise ScheduleError(
-            f"collapse({relation.outer}, {relation.inner}, {relation.fused}): tiles of {relation.fused} cannot be cut, "
-            f"{relation.outer} is derived"
-        )
-
-    return iterate(context, narrowed, relation.outer, rows, forall.body, plain, body)
+def _clipped(context: Context, scope: Scope, forall: Forall, clip: Clip) -> list[Step]:
+    """One row of a collapsed loop that a tile cuts: the tile's first and last row are not whole."""
+    row_number = coordinate(context, scope, clip.outer)
+    assert row_number is not None, f"{clip.outer} is not known in the row"
+    row = multiply(row_number, clip.extent)
+    steps: list[Step] = []
+    with context.names.block():
+        first = named(context, f"{forall.index}_low", maximum(subtract(clip.low, row), ZERO), steps)
+        last = named(context, f"{forall.index}_high", minimum(subtract(clip.high, row), clip.extent), steps)
+        inside = narrowed(context, scope.unclipped(forall.index), forall.index, Window(first, last))
+        inner = _loop(context, inside, forall)
+    return [*steps, *inner] if inner else []

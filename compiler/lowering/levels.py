@@ -6,6 +6,7 @@ et al., "Format abstraction for sparse tensor algebra compilers", section 3).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..format import LevelKind
@@ -115,12 +116,12 @@ class Stored:
     values: str
     type: Type
 
-    def dense_position(self, place: Place, coordinates: dict[str, Expr]) -> Expr:
-        """Return the position of a component whose levels below ``place`` are all dense."""
+    def dense_position(self, place: Place, coordinate: Callable[[str], Expr]) -> Expr:
+        """Return the position of a component whose levels below ``place`` are all dense; ``coordinate`` gives values of indices."""
         position = place.positions[-1] if place.positions else ZERO
         for level in self.levels[place.depth :]:
             assert level.kind is LevelKind.DENSE, f"{self.name}: level of {level.index} is not resolved"
-            position = add(multiply(position, level.extent), coordinates[level.index])
+            position = add(multiply(position, level.extent), coordinate(level.index))
         return position
 
 

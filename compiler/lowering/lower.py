@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..concrete.assembled import assembled_format
-from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, reads
+from ..concrete.assembled import assembled_format, known_order, loops_to
+from ..concrete.nodes import Program, reads
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
-from ..concrete.sharing import shared_operand
-from ..errors import ScheduleError
+from ..concrete.sharing import shared_pattern
 from ..format import Format, LevelKind, parse_format
 from ..loops.nodes import I64, ArrayParameter, ArrayRef, Fill, For, Free, Function, Load, Node, Parallel, Prefetch, Publish, Store, Var
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
-from ..notation.nodes import Access, Assignment, accesses, transform
+from ..notation.nodes import Access, Assignment, accesses
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, multiply
 from .assembly import Assembly
+from .collect import collected
 from .context import Context, TensorType, loop_type
 from .index_aliases import index_aliases
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
@@ -52,17 +52,18 @@ def lower(
     Raises:
         ScheduleError: the schedule asks for loops that cannot be made.
     """
+    keys, operand_types = _operand_keys(program, types, result)
+    shares = _shared(program, result, types[result.tensor], operand_types, keys)
+    if shares is None and not types[result.tensor].format.is_dense:
+        program = collected(program, result, types[result.tensor].format)
     aliases = index_aliases(program, original, sources)
     constants = {**extents, **_exact_bounds(program)}
     constants |= {name: constants[index] for name, index in aliases.items() if index in constants}
-    keys, operand_types = _operand_keys(program, types, result)
     assembled = _assembled_type(program, types[result.tensor], result)
     value_type = loop_type(types[result.tensor].dtype)
     context = Context(program, {**operand_types, result.tensor: assembled}, result, constants, keys, value_type, aliases)
-    shares = _shared(program, result, types[result.tensor], operand_types, keys)
     context.shares = shares
     if shares is None and not assembled.format.is_dense:
-        _check_order(program, result, assembled.format)
         context.assembly = _assembly(context, result, assembled)
         context.narrow_result = all(width == 32 for width in assembled.widths)
     context.lower = lambda statement, scope: lower_statement(context, statement, scope)
@@ -165,59 +166,10 @@ def _assembled_type(program: Program, requested: TensorType, result: Access) -> 
     """Return the format in which a sparse result is written: levels in the order of the loops around its assignment."""
     if requested.format.is_dense:
         return requested
-    form = assembled_format(result, requested.format, _loops_to(program, result.tensor))
+    loops = known_order(Provenance(program.relations), loops_to(program.statement, result.tensor))  # type: ignore[arg-type]
+    form = assembled_format(result, requested.format, loops)
     widest = max(requested.widths, default=32)
     return TensorType(form, requested.dtype, tuple(widest for _ in form.levels))
-
-
-def _loops_to(program: Program, tensor: str) -> tuple[str, ...]:
-    """Return the original indices in the order in which the loops around the result's assignment make them known."""
-    known = Provenance(program.relations).known_after(path := _path_to(program, tensor))  # type: ignore[arg-type]
-    return tuple(sorted(known, key=lambda name: (known[name], path.index(name) if name in path else len(path))))
-
-
-def _path_to(program: Program, tensor: str) -> tuple[str, ...]:
-    """Return the loops around the result's assignment, outermost first."""
-    path: list[str] = []
-
-    def search(statement: Stmt, around: tuple[str, ...]) -> bool:
-        match statement:
-            case Assign(target, _, _):
-                if target.tensor == tensor:
-                    path.extend(around)
-                    return True
-                return False
-            case Forall(index, body, _):
-                return search(body, (*around, index))
-            case Where(consumer, producer):
-                return search(consumer, around) or search(producer, around)
-            case _:
-                return any(search(child, around) for child in statement.children)
-
-    search(program.statement, ())
-    return tuple(path)
-
-
-def _check_order(program: Program, result: Access, form: Format) -> None:
-    """Refuse loops that would not reach the entries of an assembled result one after another, each once.
-
-    Raises:
-        ScheduleError: a loop over a level of the result stands outside a loop over an earlier level, or a reduction does.
-    """
-    graph = Provenance(program.relations)  # type: ignore[arg-type]
-    last = max(level for level, kind in enumerate(form.levels) if kind is not LevelKind.DENSE)
-    order = [result.subscripts[mode].index for mode in form.order][: last + 1]
-    reached, reducing = 0, ""
-    for loop in _path_to(program, result.tensor):
-        own = [order.index(name) for name in graph.originals(loop) if name in order]
-        reducing = reducing or (loop if not own and not set(graph.originals(loop)) & set(result.indices) else "")
-        if own and (reducing or min(own) < reached):
-            why = f"the reduction over {reducing} stands outside" if reducing else "it cuts across the order of the levels"
-            raise ScheduleError(
-                f"the entries of {result.tensor} ({form}) would not come in order: loop {loop}: {why}; "
-                "reorder the loops, compute into a workspace, or ask for a dense result"
-            )
-        reached = max([reached, *own])
 
 
 def _shared(
@@ -226,18 +178,11 @@ def _shared(
     """Return the operand access whose pattern is the result's, if every contribution to the result has it."""
     if requested.format.is_dense or program.add != "+" or program.multiply != "*":
         return None
-    final = [assign for assign in assignments(program.statement) if assign.target.tensor == result.tensor]
-    writers = [assign.target.tensor for assign in assignments(program.statement)]
-    if len(final) != 1 or len(set(writers)) < len(writers):
-        return None
-    written = {assign.target.tensor: assign.value for assign in assignments(program.statement)}
-    value = final[0].value
-    for _ in range(len(written)):
-        value = transform(value, lambda node: written.get(node.tensor) if isinstance(node, Access) and node not in keys else None)
     formats = {access.tensor: kinds[key].format for access, key in keys.items()}
     if any(kinds[key].format != formats[access.tensor] for access, key in keys.items()):
         return None
-    shared = shared_operand(result, requested.format, value, formats)
+    graph = Provenance(program.relations)  # type: ignore[arg-type]
+    shared = shared_pattern(program.statement, graph, result, requested.format, formats)
     return next((access for access in keys if shared is not None and replace(access, protocols=()) == replace(shared, protocols=())), None)
 
 

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import Forall, LoopTag, Stmt
+from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt, reads
 from ..concrete.relations import Coord, Pos
-from ..errors import ScheduleError
 from ..format import LevelKind
-from ..loops.nodes import I64, Declare, For, Select, Var
+from ..loops.nodes import I64, For, Var
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
-from .arithmetic import ZERO, add, compare, integer, maximum, minimum, subtract
+from .arithmetic import ZERO, add, maximum, minimum, multiply, subtract
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
+from .known import lower_known, parent_of
 from .levels import Level, Stored
+from .recovery import position_at
 from .resolve import Body, named, settle
 from .scope import Scope, Window
-from .windows import opened, opening, position_chain, root_of, window
+from .windows import opened, opening, position_chain, root_of, window, with_aliases
 
 
 def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Pos, aliases: list[str]) -> list[Step]:
@@ -32,9 +33,10 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Po
     storage = context.storage(access)
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
-    if relation.position not in scope.windows:
+    root = root_of(context, scope, forall.index)
+    if root not in scope.windows and chain[0] not in scope.windows:
         return _whole_positions(context, scope, forall, chain, aliases, access)
-    own = scope.windows[relation.position]
+    own = window(context, scope, root)
     steps: list[Step] = []
     with context.names.block():
         low, high = (
@@ -50,10 +52,30 @@ def _whole_positions(
     context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access
 ) -> list[Step]:
     """Positions that are not cut: the plain nest over the collapsed indices, driven by the operand."""
+    several = len(chain) > 1
+    if several and access not in reads(forall.body):
+        return _each_row(context, scope, forall, chain, aliases, access)
     statement: Stmt = forall.body
     for index in reversed(chain[1:]):
         statement = Forall(index, statement)
-    return _driven(context, scope, chain[0], statement, forall.tag, access, None, aliases if len(chain) == 1 else [])
+    return _driven(context, scope, chain[0], statement, forall.tag, access, None, [] if several else aliases)
+
+
+def _each_row(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access) -> list[Step]:
+    """The nest over the levels of an operand that is not read in it: what is computed has a slot for every position."""
+    level = context.storage(access).levels[scope.place(access).depth]
+    index, below = chain[0], chain[1:]
+    if not below:
+        return _driven(context, scope, index, forall.body, _inner_tag(forall.tag), access, None, aliases)
+    rest: Stmt = forall.body
+    for name in reversed(below):
+        rest = Forall(name, rest)
+    clip = (ZERO, level.extent) if level.kind is LevelKind.DENSE else level.bounds(scope.place(access))
+
+    def body(inside: Scope) -> list[Step]:
+        return _each_row(context, inside, forall, below, aliases, access)
+
+    return _row(context, scope, index, rest, access, clip, body, forall.tag)
 
 
 def _driven(
@@ -67,11 +89,14 @@ def _driven(
 
     def body(inside: Scope) -> list[Step]:
         for alias in aliases:
-            inside = inside.know(alias, inside.place(access).positions[-1])
+            position = position_at(context, inside, access, above.depth + 1)
+            assert position is not None
+            inside = inside.know(alias, position)
         return opened(context, inside, statement, index)
 
     if level.kind is LevelKind.DENSE:
-        low, high = clip if clip is not None else (ZERO, level.extent)
+        first = multiply(above.positions[-1], level.extent) if above.positions else ZERO
+        low, high = (subtract(clip[0], first), subtract(clip[1], first)) if clip is not None else (ZERO, level.extent)
         return _dense_rows(context, scope, index, statement, tag, access, level, low, high, body)
     low, high = clip if clip is not None else level.bounds(above)
     return position_loop(context, scope, index, statement, tag, access, low, high, body)
@@ -92,7 +117,10 @@ def _dense_rows(
     """Coordinates [low, high) of a dense level: every position is its coordinate, counted from the parent's."""
     with context.names.block():
         variable = Var(context.names.local(index), I64)
-        inside = settle(context, scope.know(index, variable).inside(index), statement, body)
+        above = scope.place(access)
+        position = add(multiply(above.positions[-1], level.extent), variable) if above.positions else variable
+        here = scope.know(index, variable).inside(index).at(access, above.deeper(position))
+        inside = settle(context, here, statement, body)
     return [For(variable, low, high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
 
 
@@ -108,15 +136,13 @@ def _clipped(
         return _driven(context, scope, chain[0], forall.body, forall.tag, access, (low, high), aliases)
     *upper, last = levels
     if any(level.kind is not LevelKind.COMPRESSED or not level.unique for level in (last, *upper[1:])) or not upper[0].unique:
-        raise ScheduleError(
-            f"positions of {storage.name} cannot be cut through levels that are not dense or compressed; convert it to csr or csf first"
-        )
+        return _each_position(context, scope, forall, aliases, low, high)
     bounds = [(low, high)]
     for place in range(len(levels) - 1, 0, -1):
         depth = scope.place(access).depth + place
         level = levels[place]
-        count = _level_length(context, storage, scope, access, depth)
-        first = named(context, f"first_{storage.name}{depth}", _parent_of(level, count, bounds[0][0]), before)
+        count = context.level_length(access, depth)
+        first = named(context, f"first_{storage.name}{depth}", parent_of(level, count, bounds[0][0]), before)
         past = named(context, f"past_{storage.name}{depth}", _parent_past(level, count, bounds[0][1]), before)
         bounds.insert(0, (first, past))
 
@@ -135,30 +161,31 @@ def _clipped(
     return nest(scope, 0)
 
 
+def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list[str], low: Value, high: Value) -> list[Step]:
+    """Positions [low, high) of levels that are not nested, such as those of COO: each leads to its own coordinates."""
+    with context.names.block():
+        variable = Var(context.names.local(forall.index), I64)
+        inside = with_aliases(context, scope.inside(forall.index), aliases[:-1], variable)
+        inner = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
+    return [For(variable, low, high, Steps(tuple(inner)), loop_mode(forall.tag))] if inner else []
+
+
 def _inner_tag(tag: LoopTag) -> LoopTag:
     return replace(tag, unit=None if tag.unit == "cpu_thread" else tag.unit)
 
 
-def _row(context: Context, scope: Scope, index: str, statement: Stmt, access: Access, clip: tuple[Value, Value], body: Body) -> list[Step]:
+def _row(
+    context: Context, scope: Scope, index: str, statement: Stmt, access: Access, clip: tuple[Value, Value], body: Body,
+    tag: LoopTag = PLAIN,
+) -> list[Step]:  # fmt: skip
     storage = context.storage(access)
     level = storage.levels[scope.place(access).depth]
     if level.kind is LevelKind.DENSE:
-        return _dense_rows(context, scope, index, statement, LoopTag(), access, level, clip[0], clip[1], body)
-    return position_loop(context, scope, index, statement, LoopTag(), access, clip[0], clip[1], body)
-
-
-def _level_length(context: Context, storage: Stored, scope: Scope, access: Access, depth: int) -> Value:
-    """Return how many positions level ``depth - 1`` has."""
-    above = storage.levels[depth - 1]
-    if above.kind is LevelKind.DENSE and depth == 1:
-        return above.extent
-    return context.size_parameter((storage.name, "length", depth - 1), f"{storage.name}{depth}_length")
-
-
-def _parent_of(level: Level, count: Value, position: Value) -> Value:
-    """Return the parent whose segment holds a position: the last p with pos[p] <= position."""
-    found = Level(level.kind, level.index, level.extent, crd=level.pos, crd_type=level.pos_type)
-    return subtract(found.search(integer(1), add(count, integer(1)), position, "upper_bound"), integer(1))
+        above = scope.place(access)
+        first = multiply(above.positions[-1], level.extent) if above.positions else ZERO
+        low, high = subtract(clip[0], first), subtract(clip[1], first)
+        return _dense_rows(context, scope, index, statement, tag, access, level, low, high, body)
+    return position_loop(context, scope, index, statement, tag, access, clip[0], clip[1], body)
 
 
 def _parent_past(level: Level, count: Value, position: Value) -> Value:
@@ -169,39 +196,13 @@ def _parent_past(level: Level, count: Value, position: Value) -> Value:
 
 def lower_coordinates(context: Context, scope: Scope, forall: Forall, relation: Coord, aliases: list[str]) -> list[Step]:
     """Back to coordinates: the range between the coordinates at both ends of the window of positions."""
-    source = context.graph.position_relation(relation.position)
-    access, chain = position_chain(context, source)
-    if len(chain) != 1:
-        raise ScheduleError(
-            f"coord({relation.position}, {relation.coordinate}): {source.access.tensor} is collapsed over {', '.join(chain)}; "
-            "positions of one index only lead back to coordinates"
-        )
-    storage = context.storage(access)
-    level = storage.levels[scope.place(access).depth]
-    low, high = level.bounds(scope.place(access))
-    own = window(context, scope, root_of(context, scope, relation.position))
+    (index,) = context.graph.originals(relation.position)
+    own = window(context, scope, relation.coordinate)
     steps: list[Step] = []
     with context.names.block():
-        first = Var(context.names.local(f"{relation.coordinate}_low"), I64)
-        last = Var(context.names.local(f"{relation.coordinate}_high"), I64)
-        steps += _coordinate_range(level, own, low, high, first, last, context.size(chain[0]))
-        inside = scope.narrow(chain[0], Window(first, last))
-        inner = iterate(
-            context,
-            inside,
-            chain[0],
-            Window(first, last),
-            forall.body,
-            forall.tag,
-            opening(context, forall.body, chain[0], [*aliases, chain[0]]),
-        )
+        low = named(context, f"{relation.coordinate}_low", own.low, steps)
+        high = named(context, f"{relation.coordinate}_high", own.high, steps)
+        body = opening(context, forall.body, index, [*aliases, index])
+        left = Window(low, high)
+        inner = iterate(context, scope.narrow(index, left), index, left, forall.body, forall.tag, body)
     return [*steps, *inner] if inner else []
-
-
-def _coordinate_range(level: Level, own: Window, low: Value, high: Value, first: Var, last: Var, size: Value) -> list[Step]:
-    begins = compare("<=", own.low, low)
-    ends = compare(">=", own.high, high)
-    return [
-        Declare(first, Select(begins, ZERO, level.coordinate(own.low), I64)),
-        Declare(last, Select(ends, size, level.coordinate(own.high), I64)),
-    ]

@@ -18,6 +18,7 @@ from .domain import EVERYWHERE, NOWHERE, Domain, intersect, unite
 from .domain import Stored as StoredDomain
 from .levels import Level, Stored
 from .quotients import skips
+from .recovery import coordinate
 from .scope import Place, Scope
 
 Body = Callable[[Scope], list[Step]]
@@ -153,11 +154,12 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[
         if all(level.kind is LevelKind.DENSE for level in storage.levels):
             continue
         level = next_level(context, scope, access)
-        if level is None or level.index not in scope.coordinates:
+        value = coordinate(context, scope, level.index) if level is not None else None
+        if level is None or value is None:
             continue
         if level.kind is LevelKind.DENSE:
-            return settle(context, scope.at(access, _dense(scope, access, level)), statement, body)
-        return _located(context, scope, access, storage, level, statement, body)
+            return settle(context, scope.at(access, _dense(scope, access, level, value)), statement, body)
+        return _located(context, scope, access, storage, level, value, statement, body)
     return body(scope)
 
 
@@ -168,25 +170,24 @@ def bounds(scope: Scope, access: Access, level: Level) -> tuple[Value, Value]:
     return (low, high) if present is None else (Select(present, low, ZERO, I64), Select(present, high, ZERO, I64))
 
 
-def _dense(scope: Scope, access: Access, level: Level) -> Place:
+def _dense(scope: Scope, access: Access, level: Level, value: Value) -> Place:
     above = scope.place(access)
     parent = above.positions[-1] if above.positions else None
-    coordinate = scope.coordinates[level.index]
-    position = coordinate if parent is None else add(multiply(parent, level.extent), coordinate)
-    return above.deeper(position)
+    return above.deeper(value if parent is None else add(multiply(parent, level.extent), value))
 
 
-def _located(context: Context, scope: Scope, access: Access, storage: Stored, level: Level, statement: Stmt, body: Body) -> list[Step]:
+def _located(
+    context: Context, scope: Scope, access: Access, storage: Stored, level: Level, value: Value, statement: Stmt, body: Body
+) -> list[Step]:
     above = scope.place(access)
     depth = above.depth + 1
     low, high = bounds(scope, access, level)
     steps: list[Step] = []
     low, high = named(context, f"begin_{storage.name}{depth}", low, steps), named(context, f"end_{storage.name}{depth}", high, steps)
-    coordinate = scope.coordinates[level.index]
-    position = named(context, f"p_{storage.name}{depth}", level.locate(low, high, coordinate), steps)
-    found = level.hit(position, low, high, coordinate)
+    position = named(context, f"p_{storage.name}{depth}", level.locate(low, high, value), steps)
+    found = level.hit(position, low, high, value)
     inside = scope.guarded()
-    past = None if level.unique else level.search(position, high, coordinate, "upper_bound")
+    past = None if level.unique else level.search(position, high, value, "upper_bound")
     if has_parts(statement):  # each part asks on its own whether it is there
         present = Var(context.names.local(f"in_{storage.name}"), BOOL)
         steps.append(Declare(present, found))

@@ -19,6 +19,16 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Clip:
+    """The part of a collapsed loop that its inner part has left in each row: ``[low, high)`` of rows of ``extent``."""
+
+    outer: str
+    low: Expr
+    high: Expr
+    extent: Expr
+
+
+@dataclass(frozen=True)
 class Place:
     """How far an access is resolved: the position in each of its first levels.
 
@@ -54,6 +64,7 @@ class Scope:
     Attributes:
         coordinates: value of every index, original or derived, that is known.
         windows: ranges of indices that outer tile loops have narrowed.
+        clips: for the inner index of a collapsed loop that a tile cuts, what is left.
         bases: for the inner index of a split, where its tile begins in the parent's space.
         places: how far each access is resolved.
         absent: accesses that are known to hold the fill value here.
@@ -67,6 +78,7 @@ class Scope:
 
     coordinates: Mapping[str, Expr] = field(default_factory=dict)
     windows: Mapping[str, Window] = field(default_factory=dict)
+    clips: Mapping[str, Clip] = field(default_factory=dict)
     bases: Mapping[str, Expr] = field(default_factory=dict)
     places: Mapping[Access, Place] = field(default_factory=dict)
     absent: frozenset[Access] = frozenset()
@@ -82,6 +94,12 @@ class Scope:
 
     def narrow(self, index: str, window: Window) -> Scope:
         return replace(self, windows={**self.windows, index: window})
+
+    def clip(self, index: str, clip: Clip) -> Scope:
+        return replace(self, clips={**self.clips, index: clip})
+
+    def unclipped(self, index: str) -> Scope:
+        return replace(self, clips={name: clip for name, clip in self.clips.items() if name != index})
 
     def base(self, index: str, value: Expr) -> Scope:
         return replace(self, bases={**self.bases, index: value})

@@ -14,6 +14,7 @@ from ..notation.nodes import Access
 from .context import Context, StoreFacts
 from .foralls import lower_forall
 from .privatize import PRIVATE, private_copies
+from .recovery import known
 from .resolve import settle, stepping_level
 from .restrict import restrict
 from .scope import ParallelLoop, Scope
@@ -118,7 +119,7 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     held = context.held.get(target.tensor)
     if held is not None:
         _note(context, scope, target.tensor, op, held.depth)
-        position = row_major(held.stored.levels, dict(scope.coordinates))
+        position = row_major(held.stored.levels, known(context, scope))
         counting = context.assembly is not None and context.assembly.counting
         steps = held.mark(position, context.names) if counting else held.update(position, value, op, context.names)
         return _if_nonempty(context, kept, steps)
@@ -151,10 +152,10 @@ def _note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> N
 def _result_position(context: Context, scope: Scope, target: Access) -> Value:
     stored = context.storage(target)
     if context.shares is None:
-        return stored.dense_position(scope.place(target), dict(scope.coordinates))
+        return stored.dense_position(scope.place(target), known(context, scope))
     place = scope.place(context.shares)
     depth = max(depth for depth, level in enumerate(stored.levels, 1) if level.kind is not LevelKind.DENSE)
-    return stored.dense_position(replace(place, positions=place.positions[:depth], end=None), dict(scope.coordinates))
+    return stored.dense_position(replace(place, positions=place.positions[:depth], end=None), known(context, scope))
 
 
 def _race(context: Context, scope: Scope, target: Access, op: str) -> str | None:

@@ -7,18 +7,18 @@ another copy (Senanayake et al., section 5.3 and Figure 5's footnote).
 from __future__ import annotations
 
 from ..concrete.nodes import Forall, Stmt, walk
-from ..concrete.relations import Bound, Collapse, Rename, Split
-from ..errors import ScheduleError
-from ..loops.nodes import I64, Declare, For, If, Var
+from ..concrete.relations import Split
+from ..loops.nodes import I64, For, If, Var
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
-from .arithmetic import ZERO, add, ceiling_quotient, compare, integer, minimum, multiply, quotient, remainder, subtract
+from .arithmetic import ONE, ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, subtract
 from .coiterate import loop_mode
 from .context import Context
-from .resolve import named, settle
+from .known import lower_known
+from .resolve import named
 from .scope import Scope, Window
-from .windows import opened, root_of, window, with_aliases
+from .windows import root_of, window, with_aliases
 
 
 def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, aliases: list[str]) -> list[Step]:
@@ -26,7 +26,7 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, al
     root = root_of(context, scope, split.parent)
     parent = window(context, scope, root)
     length = subtract(parent.high, parent.low)
-    size: Value = integer(split.factor) if split.constant_inner else ceiling_quotient(length, integer(split.factor))
+    size: Value = integer(split.factor) if split.constant_inner else maximum(ceiling_quotient(length, integer(split.factor)), ONE)
     count = ceiling_quotient(length, size) if split.constant_inner else integer(split.factor)
     divides = split.constant_inner and _divides(context, scope, split, root, parent)
     first, past = _own_range(scope, split.outer, count)
@@ -92,56 +92,14 @@ def _worth_cloning(context: Context, body: Stmt, split: Split) -> bool:
 
 def lower_strided(context: Context, scope: Scope, forall: Forall, split: Split, index: str, aliases: list[str]) -> list[Step]:
     """One half of a split whose inner loop stands outside: the parent is outer * size + inner once both are known."""
-    if split.inner not in scope.coordinates and index == split.inner:
-        low, past = _own_range(scope, split.inner, context.extent(split.inner))
-        with context.names.block():
-            variable = Var(context.names.local(forall.index), I64)
-            inside = context.lower(forall.body, with_aliases(context, scope.inside(forall.index), aliases, variable))
-        return [For(variable, low, past, Steps(tuple(inside)), loop_mode(forall.tag))] if inside else []
-    parent = window(context, scope, split.parent)
-    if context.graph.space(split.parent) == "position":
-        raise ScheduleError(
-            f"{split.inner} stands outside {split.outer}: tiles of positions are cut by the outer loop, which must come first"
-        )
-    size = context.extent(split.inner)
-    low, past = _own_range(scope, index, ceiling_quotient(subtract(parent.high, parent.low), size))
+    if index == split.inner:
+        count = context.extent(split.inner)
+    else:
+        parent = window(context, scope, root_of(context, scope, split.parent))
+        count = ceiling_quotient(subtract(parent.high, parent.low), context.extent(split.inner))
+    low, past = _own_range(scope, index, count)
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
-        value = Var(context.names.local(split.parent), I64)
-        position = add(parent.low, add(multiply(variable, size), scope.coordinates[split.inner]))
-        inner_scope = with_aliases(context, scope.inside(forall.index), aliases, variable).guarded()
-        inside = _becomes_known(context, inner_scope, split.parent, value, forall.body)
-    if not inside:
-        return []
-    guard = If(compare("<", value, parent.high), Steps(tuple(inside)))
-    return [For(variable, low, past, Steps((Declare(value, position), guard)), loop_mode(forall.tag))]
-
-
-def _becomes_known(context: Context, scope: Scope, index: str, value: Value, statement: Stmt) -> list[Step]:
-    """Go on where a variable has got a value by arithmetic: recover what follows from it, locate in all operands."""
-    scope = scope.know(index, value)
-    if not context.graph.is_derived(index):
-        return settle(context, scope, statement, lambda inner: opened(context, inner, statement, index))
-    relation = context.graph.made_by(index)
-    match relation:
-        case Bound() | Rename():
-            return _becomes_known(context, scope, relation.parents[0], value, statement)
-        case Split() if index == relation.inner and relation.outer in scope.coordinates:
-            base = scope.bases.get(index, ZERO)
-            return _becomes_known(context, scope, relation.parent, add(base, value), statement)
-        case Collapse() if context.graph.space(index) == "coordinate":
-            extent = context.extent(relation.inner)
-            inner = remainder(value, extent)
-            outer_known = scope.know(relation.inner, inner)
-            return _becomes_known_both(context, outer_known, relation, quotient(value, extent), inner, statement)
-        case _:
-            return context.lower(statement, scope)
-
-
-def _becomes_known_both(context: Context, scope: Scope, relation: Collapse, outer: Value, inner: Value, statement: Stmt) -> list[Step]:
-    """Both parts of a collapsed coordinate become known at once."""
-    for part, value in ((relation.outer, outer), (relation.inner, inner)):
-        scope = scope.know(part, value)
-        if context.graph.is_derived(part):
-            raise ScheduleError(f"{relation.fused} is strided: {part} is derived, so its coordinate cannot be recovered in every iteration")
-    return settle(context, scope, statement, lambda found: context.lower(statement, found))
+        inside = with_aliases(context, scope.inside(forall.index), aliases[:-1], variable).guarded()
+        body = lower_known(context, inside, ((index, variable),), forall.body)
+    return [For(variable, low, past, Steps(tuple(body)), loop_mode(forall.tag))] if body else []

@@ -10,6 +10,7 @@ from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
 from .arithmetic import every, some
 from .context import Context
 from .levels import KeyLevel, Stored
+from .recovery import known
 from .scope import Scope
 from .workspaces import HeldWorkspace, ScalarWorkspace
 
@@ -61,7 +62,7 @@ def _component(context: Context, scope: Scope, access: Access) -> Value:
     storage = context.storage(access)
     if held is not None:
         return Load(storage.values, _held_position(context, scope, access, storage, held), storage.type)
-    position = storage.dense_position(scope.place(access), dict(scope.coordinates))
+    position = storage.dense_position(scope.place(access), known(context, scope))
     loaded = Load(storage.values, position, storage.type)
     return loaded if storage.type == context.value_type else Cast(loaded, context.value_type)
 
@@ -70,7 +71,7 @@ def _held_position(context: Context, scope: Scope, access: Access, storage: Stor
     place = scope.place(access)
     if storage.levels and isinstance(storage.levels[-1], KeyLevel):
         return held.slot_of_key_at(place.positions[-1])
-    return storage.dense_position(place, dict(scope.coordinates))
+    return storage.dense_position(place, known(context, scope))
 
 
 def nonempty(context: Context, expr: Expr) -> Value | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..concrete.nodes import Block, Stmt, Where, Workspace, assignments, targets
+from ..concrete.assembled import handing
+from ..concrete.nodes import Block, Stmt, Where, Workspace, targets
 from ..errors import ScheduleError
 from ..loops.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Type, Var
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
-from ..notation.nodes import accesses
 from .arithmetic import ZERO, integer, multiply
 from .context import Context, StoreFacts
 from .levels import Stored
@@ -85,7 +85,7 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     length: Value = integer(1)
     for extent in extents:
         length = multiply(length, extent)
-    if kind in ("registers", "dense"):
+    if kind in ("registers", "dense", "positions"):
         if asks_pattern(context, workspace.name, statement.consumer):
             raise ScheduleError(f"workspace({workspace.name}, {kind}): its reader stores only entries; use list, bitmap or hashed")
         return _dense(context, scope, workspace, kind, extents, length, zero)
@@ -93,9 +93,7 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
         return _list(context, scope, workspace, extents, length, zero)
     if kind == "bitmap":
         return _bitmap(context, scope, workspace, extents, length, zero)
-    if kind == "hashed":
-        return _hashed(context, scope, workspace, extents, zero)
-    raise ScheduleError(f"workspace({workspace.name}, {kind}): positions workspaces need a position loop around them")
+    return _hashed(context, scope, workspace, extents, zero)
 
 
 def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
@@ -113,18 +111,16 @@ def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
 
 
 def asks_pattern(context: Context, name: str, consumer: Stmt) -> bool:
-    """Whether a consumer hands the entries of a workspace on to something that stores only entries."""
-    for assign in assignments(consumer):
-        if any(access.tensor == name for access in accesses(assign.value)):
-            target = assign.target.tensor
-            if target == context.result.tensor and context.assembly is not None:
-                return True
-            if isinstance(context.held.get(target), (ListWorkspace, BitmapWorkspace, HashedWorkspace)):
-                return True
-            held = context.held.get(target)
-            if isinstance(held, ScalarWorkspace) and held.flag is not None:
-                return True
-    return False
+    """Whether a consumer hands the entries of a workspace on to something that stores only entries, through others or at once."""
+    asking = {held for held, kept in context.held.items() if _stores_entries(kept)}
+    if context.assembly is not None:
+        asking.add(context.result.tensor)
+    return name in handing(consumer, asking)
+
+
+def _stores_entries(held: HeldWorkspace) -> bool:
+    flagged = isinstance(held, ScalarWorkspace) and held.flag is not None
+    return flagged or isinstance(held, (ListWorkspace, BitmapWorkspace, HashedWorkspace))
 
 
 def _scalar(context: Context, scope: Scope, workspace: Workspace, statement: Where, zero: Const) -> ScalarWorkspace:

@@ -7,12 +7,13 @@ its tile, follows from its value (Senanayake et al., sections 5.1 and 5.2).
 from __future__ import annotations
 
 from ..concrete.nodes import Stmt, targets
-from ..concrete.relations import Bound, Pos, Rename, Split
-from ..loops.nodes import Const
+from ..concrete.relations import Bound, Coord, Pos, Rename, Split
+from ..format import LevelKind
+from ..loops.nodes import I64, Const, Select
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
-from .arithmetic import ZERO, load_index, subtract
+from .arithmetic import ZERO, add, compare, load_index, maximum, minimum, multiply, subtract
 from .context import Context
 from .resolve import Body
 from .scope import Scope, Window
@@ -22,9 +23,11 @@ def window(context: Context, scope: Scope, index: str) -> Window:
     """Return the range that an index has left here."""
     if index in scope.windows:
         return scope.windows[index]
-    relation = context.graph.made_by(index) if context.graph.is_derived(index) else None
-    if isinstance(relation, Pos):
-        return all_positions(context, scope, relation)
+    relation = context.graph.maker(index)
+    if relation is not None and not isinstance(relation, Split) and context.graph.space(index) == "position":
+        return all_positions(context, scope, positions_of(context, index))
+    if isinstance(relation, Coord):
+        return coordinate_range(context, scope, relation)
     if isinstance(relation, (Bound, Rename)) and relation.parents[0] in scope.windows:
         return scope.windows[relation.parents[0]]
     extent = context.extent(index)
@@ -32,20 +35,69 @@ def window(context: Context, scope: Scope, index: str) -> Window:
 
 
 def all_positions(context: Context, scope: Scope, relation: Pos) -> Window:
-    """Return the positions of the last collapsed level that lie below the present place of the operand."""
+    """Return the positions of the last collapsed level that lie below the present place of the operand, in a tile of coordinates."""
     access, chain = position_chain(context, relation)
     place = scope.place(access)
     levels = context.storage(access).levels[place.depth : place.depth + len(chain)]
-    low, high = levels[0].bounds(place) if levels[0].steps else (ZERO, levels[0].extent)
-    for level in levels[1:]:
+    tile = scope.windows.get(chain[0])
+    if levels[0].steps:
+        low, high = levels[0].bounds(place)
+        if tile is not None:
+            low, high = levels[0].search(low, high, tile.low), levels[0].search(low, high, tile.high)
+    else:
+        first = multiply(place.positions[-1], levels[0].extent) if place.positions else ZERO
+        low, high = (ZERO, levels[0].extent) if tile is None else (tile.low, tile.high)
+        low, high = add(first, low), add(first, high)
+    for level in (level for level in levels[1:] if level.kind is not LevelKind.SINGLETON):  # which counts as the level above
         low = load_index(level.pos, low, level.pos_type) if low != ZERO else ZERO
         high = load_index(level.pos, high, level.pos_type)
     return Window(low, high)
 
 
+def coordinate_range(context: Context, scope: Scope, relation: Coord) -> Window:
+    """Return the coordinates between those at both ends of what is left of a range of positions.
+
+    Those before the first and after the last stored one belong to the first and the last tile.
+    """
+    source = context.graph.position_relation(relation.position)
+    access, chain = position_chain(context, source)
+    whole = all_positions(context, scope, source)
+    own = window(context, scope, root_of(context, scope, relation.position))
+    level = context.storage(access).levels[scope.place(access).depth]
+    tile = scope.windows.get(chain[0], Window(ZERO, context.size(chain[0])))
+    if level.kind is LevelKind.DENSE:
+        first = multiply(scope.place(access).positions[-1], level.extent) if scope.place(access).positions else ZERO
+        return Window(subtract(own.low, first), subtract(own.high, first))
+    within = Select(compare("<", own.low, whole.high), level.coordinate(own.low), tile.high, I64)
+    low = Select(compare("<=", own.low, whole.low), tile.low, within, I64)
+    high = Select(compare(">=", own.high, whole.high), tile.high, level.coordinate(own.high), I64)
+    return Window(low, high)
+
+
+def narrowed(context: Context, scope: Scope, index: str, part: Window) -> Scope:
+    """Return the scope in which an index has a part of its range left; it counts from 0 in its tile."""
+    root = root_of(context, scope, index)
+    while isinstance(relation := context.graph.maker(index), (Bound, Rename)):
+        index = relation.parents[0]
+    base = scope.bases.get(index)
+    if base is not None and root != index:
+        high = minimum(window(context, scope, root).high, add(base, part.high))
+        return scope.narrow(root, Window(add(base, part.low), high))
+    if root not in scope.windows and not isinstance(context.graph.maker(root), Coord):
+        return scope.narrow(root, part)
+    whole = window(context, scope, root)
+    return scope.narrow(root, Window(maximum(whole.low, part.low), minimum(whole.high, part.high)))
+
+
+def positions_of(context: Context, index: str) -> Pos:
+    """Return the relation of a loop over positions; where coordinates were joined to it, of all levels together."""
+    relation = context.graph.made_by(index)
+    return relation if isinstance(relation, Pos) else Pos(index, index, context.graph.position_access(index))
+
+
 def position_chain(context: Context, relation: Pos) -> tuple[Access, tuple[str, ...]]:
     """Return the access whose positions are counted, and the indices of the levels that are collapsed."""
-    return relation.access, context.graph.originals(relation.position)
+    return context.operand(relation.access), context.graph.originals(relation.position)
 
 
 def root_of(context: Context, scope: Scope, index: str) -> str:

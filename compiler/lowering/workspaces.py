@@ -9,6 +9,7 @@ where a dense array would be too large. A key is the row-major number of a compo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..format import LevelKind
@@ -249,9 +250,9 @@ def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, 
     return tuple(levels)
 
 
-def row_major(levels: tuple[Level, ...], coordinates: dict[str, Value]) -> Value:
-    """Return the key of a component."""
+def row_major(levels: tuple[Level, ...], coordinate: Callable[[str], Value]) -> Value:
+    """Return the key of a component; ``coordinate`` gives the values of indices."""
     key: Value = ZERO
     for level in levels:
-        key = add(multiply(key, level.extent), coordinates[level.index])
+        key = add(multiply(key, level.extent), coordinate(level.index))
     return key

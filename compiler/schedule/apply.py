@@ -89,6 +89,8 @@ def _judge_whole(program: Program, schedule: Schedule, judgement: Judgement) -> 
                 judgement.position_loop(program, directive)
             elif isinstance(directive, d.Assemble):
                 judgement.assembly(program, directive)
+            elif isinstance(directive, d.WorkspaceDirective):
+                judgement.workspace(program, directive)
         except Refusal as refusal:
             raise _error(number, directive, refusal) from None
 

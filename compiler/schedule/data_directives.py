@@ -73,16 +73,8 @@ def _check_kind(space: Workspace, kind: str, program: Program, context: Context)
     unknown = [index for index in space.indices if graph.constant_extent(index, context.extents) is None]
     if kind == "registers" and unknown:
         refuse(Rule.WORKSPACE_FITS, f"registers need a constant extent, and that of {unknown[0]} is not known; split or bound it")
-    if kind == "positions" and not any(_is_stored(index, program, context) for index in space.indices):
-        refuse(Rule.WORKSPACE_FITS, f"no mode of {space.name} runs through stored coordinates of an operand, which positions need")
-
-
-def _is_stored(index: str, program: Program, context: Context) -> bool:
-    graph = graph_of(program.relations)
-    if graph.space(index) == "position":
-        return True
-    stored = {names for access in reads(program.statement) for kind, names in context.levels(access) if kind.stores_coordinates}
-    return (index,) in stored
+    if kind == "positions" and not any(graph.space(index) == "position" for index in space.indices):
+        refuse(Rule.WORKSPACE_FITS, f"no mode of {space.name} counts positions of an operand; take them with pos first")
 
 
 def convert(program: Program, directive: d.Convert, context: Context) -> Program:

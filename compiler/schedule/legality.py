@@ -6,6 +6,7 @@ in any order and races depend on the whole parallel nest (``schedule.parallel``)
 
 from __future__ import annotations
 
+from ..concrete.assembled import handing
 from ..concrete.nodes import Assign, Forall, Program
 from ..concrete.provenance import Coord
 from ..format import LevelKind
@@ -16,7 +17,7 @@ from .addresses import enclosing_loops, everywhere, leaves
 from .context import Context
 from .dependence import covers, graph_of
 from .iteration import producers_inside, vanishes
-from .parallel import check_parallel_loop
+from .parallel import check_parallel_loop, sharing_operand
 from .ranges import unknown_in_range
 from .rules import Rule, refuse
 
@@ -107,6 +108,24 @@ class Judgement:
             if places != sorted(places) or scattered:
                 what = show(leaf.target)
                 refuse(Rule.ASSEMBLE_FITS, f"components of {what} do not come in the order of its levels; use insert or workspace")
+
+    def workspace(self, program: Program, directive: d.WorkspaceDirective) -> None:
+        """Refuse workspaces that do not know what was written to them where that is asked for."""
+        if directive.kind not in ("registers", "dense", "positions"):
+            return
+        graph = graph_of(program.relations)
+        entries = {space.name for space in program.workspaces if space.kind in ("list", "bitmap", "hashed")}
+        for _, leaf in leaves(program.statement):
+            form = self.context.types.get(leaf.target.tensor)
+            assembled = form is not None and not form.is_dense
+            if assembled and sharing_operand(program, leaf.target, graph, self.context) is None:
+                entries.add(leaf.target.tensor)
+        if directive.workspace in handing(program.statement, entries):
+            refuse(
+                Rule.WORKSPACE_FITS,
+                f"what reads {directive.workspace} stores only entries, and a {directive.kind} workspace does not know which it has;"
+                " use list, bitmap or hashed",
+            )
 
     def parallel_loop(self, program: Program, directive: d.Parallelize) -> None:
         """Refuse a parallel loop that is unsound in the finished program."""

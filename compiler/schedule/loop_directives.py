@@ -204,6 +204,12 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} counts coordinates already; coord takes a loop that pos made")
     whole = graph.position_relation(directive.position)
     made = graph.made_by(directive.position)
+    originals = graph.originals(directive.position)
+    if len(originals) > 1:
+        refuse(
+            Rule.COORD_OF_POSITION,
+            f"{directive.position} counts positions of {', '.join(originals)} together; only those of one index lead back to coordinates",
+        )
     if isinstance(made, Split) and directive.position != made.inner:
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} runs through tiles; coord takes the loop inside a tile, {made.inner}")
     if isinstance(made, Collapse) or whole.position not in (directive.position, *graph.parents(directive.position)):

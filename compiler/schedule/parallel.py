@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..concrete.nodes import Assign, Forall, Program, Where, targets
+from ..concrete.assembled import ordered_loops
+from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets
 from ..concrete.provenance import Provenance
-from ..concrete.sharing import shared_operand
-from ..format import Format, dense_format
+from ..concrete.sharing import shared_pattern
+from ..format import Format
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
 from .addresses import Address, at, everywhere, find_loop, frames, leaves
 from .context import Context
 from .dependence import covers, graph_of
-from .iteration import inlined, producers_inside, stepped_operands
+from .iteration import producers_inside, stepped_operands
 from .rules import Rule, refuse
 
 _RANK = {"cpu_thread": 0, "cpu_vector": 1, "gpu_block": 0, "gpu_warp": 1, "gpu_thread": 2}
@@ -123,16 +124,13 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
     form = context.types.get(target.tensor)
     if write.local or form is None or form.is_dense:
         return
-    known: dict[str, Format] = {space.name: dense_format(len(space.indices)) for space in program.workspaces}
-    known.update({name: context.types[name] for name in context.types})
-    known.update({key: converted for key, converted in context.conversions.items() if key in known})
-    value = inlined(write.assign.value, producers_inside(program.statement))
-    if shared_operand(target, form, value, known) is not None:
+    if sharing_operand(program, target, graph, context) is not None:
         return
     outermost = target.subscripts[form.order[0]].index
     inserted = (target.tensor, "insert") in program.assembly
     if inserted and not any(isinstance(frame, Forall) for frame in frames(program.statement, address)):
         if graph.originals(loop.index) == (outermost,):
+            _check_rows(program, target, loop, form, graph)
             return
         refuse(Rule.PARALLEL_INSERT, f"{show(target)} is inserted into in parallel over its outermost level, {outermost}, not {loop.index}")
     refuse(
@@ -140,6 +138,29 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
         f"{target.tensor} ({form}) cannot be written in any order, nor has it the pattern of an operand; parallelize the outermost loop,"
         f" over {outermost}, and say assemble({target.tensor}, insert)",
     )
+
+
+def _check_rows(program: Program, target: Access, loop: Forall, form: Format, graph: Provenance) -> None:
+    """Refuse threads that would collect components of the result together, because they do not come row by row."""
+    collected = (target.tensor, "workspace") in program.assembly or ordered_loops(program.statement, graph, target, form) == 0
+    if collected:
+        refuse(
+            Rule.PARALLEL_INSERT,
+            f"components of {show(target)} do not come in the order of its levels inside loop {loop.index}, and threads cannot collect"
+            " them together; reorder the loops",
+        )
+
+
+def sharing_operand(program: Program, target: Access, graph: Provenance, context: Context) -> Access | None:
+    """Return the operand whose pattern a sparse result has, or None."""
+    form = context.types.get(target.tensor)
+    if form is None or form.is_dense:
+        return None
+    read = {access: context.format_of(access) for access in reads(program.statement)}
+    known = {access.tensor: found for access, found in read.items() if found is not None}
+    if any(found != known[access.tensor] for access, found in read.items() if found is not None):
+        return None
+    return shared_pattern(program.statement, graph, target, form, known)
 
 
 def _check_races(loop: Forall, write: _Write, graph: Provenance) -> None:

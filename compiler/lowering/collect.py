@@ -1,0 +1,59 @@
+"""Sparse results whose components do not come in the order of their levels: collected in a workspace, then appended.
+
+Any order of loops is possible that way (tiles that cut rows, reductions outside, strides). The workspace has the modes of the
+result that the outermost loops do not go through in order; what it holds is appended inside these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..concrete.assembled import ordered_loops
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, nest, transform
+from ..concrete.provenance import Provenance
+from ..format import Format
+from ..notation.nodes import Access, index_subscript
+
+
+def collected(program: Program, result: Access, form: Format) -> Program:
+    """Return a program that appends to a sparse result in order; its own where it does so already.
+
+    Args:
+        program: scheduled concrete notation.
+        result: the left side.
+        form: the format that is asked for.
+    """
+    graph = Provenance(program.relations)  # type: ignore[arg-type]
+    asked = dict(program.assembly).get(result.tensor) == "workspace"
+    outermost = ordered_loops(program.statement, graph, result, form)
+    if outermost is None and not asked:
+        return program
+    workspace = _workspace(program, graph, result, form, outermost or 0)
+    statement = _around(program.statement, outermost or 0, result, workspace)
+    return replace(program, statement=statement, workspaces=(*program.workspaces, workspace))
+
+
+def _workspace(program: Program, graph: Provenance, result: Access, form: Format, outermost: int) -> Workspace:
+    """Return the workspace over what the outermost loops leave of the result, in the order of its levels."""
+    statement, loops = program.statement, list[str]()
+    while len(loops) < outermost and isinstance(statement, Forall):
+        loops.append(statement.index)
+        statement = statement.body
+    known = graph.known_after(loops)
+    rest = tuple(result.subscripts[mode].index for mode in form.order)
+    taken = {space.name for space in program.workspaces}
+    names = (f"{result.tensor}_entries{'' if number == 1 else number}" for number in range(1, len(taken) + 2))
+    return Workspace(next(name for name in names if name not in taken), tuple(name for name in rest if name not in known))
+
+
+def _around(statement: Stmt, loops: int, result: Access, workspace: Workspace) -> Stmt:
+    """Put the workspace between what computes components and what appends them, inside the outermost loops."""
+    if loops and isinstance(statement, Forall):
+        return replace(statement, body=_around(statement.body, loops - 1, result, workspace))
+    held = Access(workspace.name, tuple(map(index_subscript, workspace.indices)))
+
+    def written(node: Stmt) -> Stmt | None:
+        mine = isinstance(node, Assign) and node.target.tensor == result.tensor
+        return replace(node, target=held) if mine else None
+
+    return Where(nest(workspace.indices, Assign(result, "=", held)), transform(statement, written))

@@ -1,0 +1,139 @@
+"""Indices that become known by value, not by the loop that iterates them: what follows from each of them.
+
+A loop over the inner half of a split that stands outside the outer half is a plain loop; once both halves have values, so has what
+was split, and everything that it was derived from (``recover_original`` of Senanayake et al., Figure 18), under the guards that
+keep it in its range (section 5.3). A position leads to the coordinates of all levels above it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..concrete.nodes import Stmt
+from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
+from ..format import LevelKind
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import If
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access
+from .arithmetic import ZERO, add, compare, every, integer, is_constant, minimum, multiply, quotient, remainder, subtract
+from .context import Context
+from .levels import Level
+from .resolve import named, settle
+from .scope import Place, Scope, Window
+from .windows import position_chain, positions_of, root_of, window
+
+Known = tuple[tuple[str, Value], ...]
+
+
+def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt) -> list[Step]:
+    """Lower a statement where some indices have values; first all that follows from these."""
+    if not pending:
+        return settle(context, scope, statement, lambda inner: context.lower(statement, inner))
+    (index, value), *rest = pending
+    with context.names.block():
+        steps: list[Step] = []
+        value = named(context, index, value, steps)
+        conditions = _in_range(scope, index, value)
+        inside = scope.know(index, value)
+        if conditions:
+            inside = inside.guarded()
+        relation = context.graph.maker(index)
+        inner: list[Step] = []
+        match relation:
+            case None:
+                further: Known = ()
+            case Pos() | Collapse() if context.graph.space(index) == "position":
+                inside, further = _at_position(context, inside, positions_of(context, index), value, inner), ()
+            case Bound() | Rename() | Coord():
+                further = ((_source(context, relation), value),)
+            case Collapse():
+                extent = context.extent(relation.inner)
+                further = ((relation.outer, quotient(value, extent)), (relation.inner, remainder(value, extent)))
+            case Split():
+                inside, further = _half(context, inside, relation, index, value, inner)
+            case _:
+                raise TypeError(f"nothing follows from {type(relation).__name__}")
+        inner += lower_known(context, inside, (*further, *rest), statement)
+    if not inner:
+        return []
+    return [*steps, If(every(conditions), Steps(tuple(inner)))] if conditions else [*steps, *inner]
+
+
+def _source(context: Context, relation: Bound | Rename | Coord) -> str:
+    """Return the variable that has the same value."""
+    return context.graph.position_relation(relation.position).parent if isinstance(relation, Coord) else relation.parents[0]
+
+
+def _in_range(scope: Scope, index: str, value: Value) -> list[Value]:
+    """Return the conditions that a value lies in what outer loops have left of its range."""
+    own = scope.windows.get(index)
+    if own is None:
+        return []
+    low = [] if is_constant(own.low, 0) else [compare(">=", value, own.low)]
+    return [*low, compare("<", value, own.high)]
+
+
+def _half(context: Context, scope: Scope, split: Split, half: str, value: Value, steps: list[Step]) -> tuple[Scope, Known]:
+    """One half of a split is known: with the other one they give the parent; the outer alone is the number of a tile."""
+    if half == split.inner and split.inner in scope.bases:
+        return _whole(context, scope, split.parent, add(scope.bases[split.inner], value))
+    other = split.outer if half == split.inner else split.inner
+    root = root_of(context, scope, split.parent)
+    parent = window(context, scope, root)
+    size = context.extent(split.inner)
+    if other in scope.coordinates:
+        outer, inner = (value, scope.coordinates[other]) if half == split.outer else (scope.coordinates[other], value)
+        return _whole(context, scope, root, add(parent.low, add(multiply(outer, size), inner)))
+    if half == split.inner:
+        return scope, ()
+    low = named(context, f"{root}_low", add(parent.low, multiply(value, size)), steps)
+    high = named(context, f"{root}_high", minimum(add(low, size), parent.high), steps)
+    return scope.base(split.inner, low).narrow(root, Window(low, high)), ()
+
+
+def _whole(context: Context, scope: Scope, parent: str, value: Value) -> tuple[Scope, Known]:
+    """The parent of a split is known; the last tile may run over its end."""
+    return scope.narrow(parent, window(context, scope, parent)), ((parent, value),)
+
+
+def _at_position(context: Context, scope: Scope, relation: Pos, position: Value, steps: list[Step]) -> Scope:
+    """Return the place of an operand at a position, and the coordinates that its levels store there."""
+    access, chain = position_chain(context, relation)
+    storage = context.storage(access)
+    above = scope.place(access)
+    levels = storage.levels[above.depth : above.depth + len(chain)]
+    parent = above.positions[-1] if above.positions else ZERO
+    positions: list[Value] = []
+    for place in range(len(levels) - 1, -1, -1):
+        level, depth = levels[place], above.depth + place
+        positions.insert(0, position)
+        scope = scope.know(level.index, named(context, level.index, _coordinate(level, position, parent, first=place == 0), steps))
+        if place:
+            position = named(context, f"p_{storage.name}{depth}", _parent(context, access, level, depth, position), steps)
+    found = scope.stepping_shared() if access == context.shares else scope.guarded()
+    return replace(found.found(access, Place((*above.positions, *positions))), revisited=True)
+
+
+def _coordinate(level: Level, position: Value, parent: Value, *, first: bool) -> Value:
+    if level.kind is not LevelKind.DENSE:
+        return level.coordinate(position)
+    return subtract(position, multiply(parent, level.extent)) if first else remainder(position, level.extent)
+
+
+def _parent(context: Context, access: Access, level: Level, depth: int, position: Value) -> Value:
+    """Return the position of the level above that a position of a level belongs to."""
+    match level.kind:
+        case LevelKind.SINGLETON:
+            return position
+        case LevelKind.DENSE:
+            return quotient(position, level.extent)
+        case _:
+            return parent_of(level, context.level_length(access, depth), position)
+
+
+def parent_of(level: Level, count: Value, position: Value) -> Value:
+    """Return the parent whose segment holds a position: the last p with pos[p] <= position, of ``count`` parents."""
+    found = Level(level.kind, level.index, level.extent, crd=level.pos, crd_type=level.pos_type)
+    return subtract(found.search(integer(1), add(count, integer(1)), position, "upper_bound"), integer(1))

@@ -1,0 +1,176 @@
+"""Draws directives that fit the loops of a program as it stands: whether they are legal is for the rules to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from random import Random
+
+from sparsetune.compiler.concrete.nodes import Forall, Program, assignments, loops, reads, walk
+from sparsetune.compiler.format import Format
+from sparsetune.compiler.notation.nodes import Access, Literal, Mul
+from sparsetune.compiler.notation.nodes import walk as walk_expression
+from sparsetune.compiler.notation.printer import show
+
+RACES = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
+KINDS = ("scalar", "registers", "dense", "list", "bitmap", "hashed", "positions")
+CONVERSIONS = {1: ("dense", "compressed"), 2: ("csr", "csc", "dcsr", "coo", "dense"), 3: ("csf", "dss", "coo", "dense")}
+SHAPING = (
+    "reorder", "reorder", "split", "split", "split_up", "collapse", "collapse", "pos", "pos", "coord", "bound", "precompute", "precompute",
+    "factors", "loopfuse", "convert", "protocol",
+)  # fmt: skip
+FINISHING = (
+    "thread", "thread", "thread", "vector", "unroll", "prefetch", "workspace", "workspace", "assemble", "merge", "protocol", "call",
+    "build",
+)  # fmt: skip
+
+
+class Drawer:
+    """Draws directives for one expression.
+
+    Attributes:
+        result: the name of the tensor on the left.
+        extents: compile-time constants, by index: what ``bound`` may say for certain.
+        formats: of operands and result.
+    """
+
+    def __init__(self, rng: Random, result: str, extents: Mapping[str, int], formats: Mapping[str, Format]) -> None:
+        self.rng, self.result, self.extents, self.formats = rng, result, extents, formats
+        self.count = 0
+
+    def new(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def shaping(self, program: Program) -> str:
+        """Return a directive that changes loops or statements."""
+        return getattr(self, f"_{self.rng.choice(SHAPING)}")(program)
+
+    def finishing(self, program: Program) -> str:
+        """Return a directive that says how loops run, or how data is kept."""
+        return getattr(self, f"_{self.rng.choice(FINISHING)}")(program)
+
+    def _loop(self, program: Program) -> str:
+        return self.rng.choice(loops(program.statement))
+
+    def _reorder(self, program: Program) -> str:
+        chain = self.rng.choice(chains(program))[:6]
+        return f"reorder({', '.join(self.rng.sample(chain, len(chain)))})"
+
+    def _split(self, program: Program) -> str:
+        return f"split({self._loop(program)}, {self.new()}, {self.new()}, {self.rng.choice((1, 2, 3, 4, 7, 100))})"
+
+    def _split_up(self, program: Program) -> str:
+        return f"split_up({self._loop(program)}, {self.new()}, {self.new()}, {self.rng.choice((1, 2, 3, 5))})"
+
+    def _collapse(self, program: Program) -> str:
+        loop = self._loop(program)
+        pairs = [pair for chain in chains(program) for pair in pairwise(chain)] or [(loop, loop)]
+        return f"collapse({', '.join(self.rng.choice(pairs))}, {self.new()})"
+
+    def _pos(self, program: Program) -> str:
+        operands = [access for access in reads(program.statement) if access.tensor in self.formats]
+        stored = [access for access in operands if not self.formats[access.tensor].is_dense]
+        return f"pos({self._loop(program)}, {self.new()}, {self._named(stored, program)})"
+
+    def _coord(self, program: Program) -> str:
+        return f"coord({self._loop(program)}, {self.new()})"
+
+    def _bound(self, program: Program) -> str:
+        """Bounds that hold for every input: of the beginning, and of extents that are constants."""
+        loop = self._loop(program)
+        known = [("0", "min_exact"), ("0", "min_constraint")]
+        if loop in self.extents:
+            known += [(str(self.extents[loop]), "max_exact"), (str(self.extents[loop] + 2), "max_constraint")]
+            known += [(str(number), "divisible") for number in (2, 3, 4) if self.extents[loop] % number == 0]
+        amount, kind = self.rng.choice(known)
+        return f"bound({loop}, {self.new()}, {amount}, {kind})"
+
+    def _factors(self, program: Program) -> str:
+        leaf = self.rng.choice(assignments(program.statement))
+        parts = leaf.value.operands if isinstance(leaf.value, Mul) else (leaf.value,)
+        return f"factors({', '.join(show(part) for part in self.rng.sample(parts, len(parts)))})"
+
+    def _loopfuse(self, program: Program) -> str:
+        rng = self.rng
+        return f"loopfuse({rng.randint(1, 2)}, {rng.choice(('true', 'false'))}, {rng.choice(('[]', '[0]', '[1]', '[1, 0]'))})"
+
+    def _precompute(self, program: Program) -> str:
+        """Some factors or addends of an assignment, over loops as they are or as they once were, several deep."""
+        rng = self.rng
+        leaf = rng.choice(assignments(program.statement))
+        node = rng.choice([node for node in walk_expression(leaf.value) if not isinstance(node, Literal)] or [leaf.value])
+        parts = list(node.operands) if isinstance(node, Mul) else [node]
+        chosen = rng.sample(parts, rng.randint(1, len(parts)))
+        part = show(node.rebuild(tuple(chosen)) if len(chosen) > 1 else chosen[0])
+        present = list(loops(program.statement))
+        if rng.random() < 0.3:
+            present = list(dict.fromkeys((*present, *(name for access in reads(program.statement) for name in access.indices))))
+        over = rng.sample(present, rng.randint(0, min(3, len(present))))
+        made = [name if rng.random() < 0.5 else self.new() for name in over]
+        return f"precompute({part}, [{', '.join(over)}], [{', '.join(made)}], {self.new()})"
+
+    def _thread(self, program: Program) -> str:
+        rng = self.rng
+        outer = rng.choice([chain[0] for chain in chains(program)]) if rng.random() < 0.7 else self._loop(program)
+        turn = rng.choice(("", ", static", ", dynamic, 1", ", guided", ", dynamic, 4"))
+        return f"parallelize({outer}, cpu_thread, {rng.choice(RACES)}{turn})"
+
+    def _vector(self, program: Program) -> str:
+        inner = self.rng.choice([chain[-1] for chain in chains(program)]) if self.rng.random() < 0.7 else self._loop(program)
+        return f"parallelize({inner}, cpu_vector, {self.rng.choice(RACES)})"
+
+    def _unroll(self, program: Program) -> str:
+        return f"unroll({self._loop(program)}, {self.rng.choice((2, 4, 3))})"
+
+    def _prefetch(self, program: Program) -> str:
+        return f"prefetch({self._loop(program)}, {self._named(list(reads(program.statement)), program)}, {self.rng.choice((1, 8))})"
+
+    def _workspace(self, program: Program) -> str:
+        return f"workspace({self.rng.choice([space.name for space in program.workspaces] or ['w'])}, {self.rng.choice(KINDS)})"
+
+    def _assemble(self, program: Program) -> str:
+        return f"assemble({self.result}, {self.rng.choice(('insert', 'append', 'workspace'))})"
+
+    def _merge(self, program: Program) -> str:
+        return f"merge({self._loop(program)}, {self.rng.choice(('two_finger', 'locate', 'gallop', 'bitmap'))})"
+
+    def _convert(self, program: Program) -> str:
+        operands = [access for access in reads(program.statement) if access.tensor in self.formats]
+        access = self.rng.choice(operands or [self._target(program)])
+        return f'convert({self._text(access)}, "{self.rng.choice(CONVERSIONS.get(len(access.subscripts), ("dense",)))}")'
+
+    def _protocol(self, program: Program) -> str:
+        access = self.rng.choice(reads(program.statement) or (self._target(program),))
+        given = [self.rng.choice(("step", "step", "locate")) for _ in access.subscripts] or ["step"]
+        return f"protocol({self._text(access)}, {', '.join(given)})"
+
+    def _call(self, program: Program) -> str:
+        return f"call({self.rng.choice(('[], ', '[1], ', '[0], ', ''))}{self.rng.choice(('gemm', 'gemv', 'ger', 'axpy', 'dot'))})"
+
+    def _build(self, program: Program) -> str:
+        return self.rng.choice(('build(auto, "-O1")', "build(auto)", 'build(gcc, "-O2")'))
+
+    def _named(self, found: list[Access], program: Program) -> str:
+        return self._text(self.rng.choice(found or [self._target(program)]))
+
+    def _text(self, access: Access) -> str:
+        return show(access) if self.rng.random() < 0.7 else access.tensor
+
+    def _target(self, program: Program) -> Access:
+        return assignments(program.statement)[-1].target
+
+
+def chains(program: Program) -> list[list[str]]:
+    """Return the loops that stand directly inside each other, outermost first, for every such nest."""
+    found, inside = [], set()
+    for node in walk(program.statement):
+        chain: list[str] = []
+        while isinstance(node, Forall) and id(node) not in inside:
+            inside.add(id(node))
+            chain.append(node.index)
+            node = node.body
+        if chain:
+            found.append(chain)
+    return found or [[]]
+
