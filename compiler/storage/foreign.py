@@ -48,6 +48,8 @@ def dense_array(data: Any) -> NDArray[Any]:
         data = data.get()
     elif library == "torch" and hasattr(data, "detach"):
         data = data.detach().cpu().numpy()
+    elif _only_dlpack(data):
+        data = _from_dlpack(data)
     if isinstance(data, np.ma.MaskedArray):
         raise DataError("a masked array is no tensor; use .filled(0), or coordinates and values of what is not masked")
     if isinstance(data, (Tensor, str, bytes, dict, set)) or callable(data) or data is None:
@@ -59,6 +61,17 @@ def dense_array(data: Any) -> NDArray[Any]:
     if array.dtype == object and not isinstance(data, np.ndarray):
         raise DataError(f"cannot make a tensor of {_named(data)}; give an ndarray, a sparse array or (coordinates, values)")
     return array
+
+
+def _only_dlpack(data: Any) -> bool:
+    return hasattr(data, "__dlpack__") and not any(hasattr(data, name) for name in ("__array__", "__array_interface__"))
+
+
+def _from_dlpack(data: Any) -> NDArray[Any]:
+    try:
+        return np.from_dlpack(data)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(f"cannot make a tensor of {_named(data)}: {str(error).splitlines()[0]}") from None
 
 
 def _from_scipy(array: Any) -> Tensor:

@@ -153,6 +153,18 @@ class Tensor:
     def T(self) -> Tensor:  # noqa: N802 the name that every array library gives it
         return self.transpose()
 
+    def block(self, block_shape: tuple[int, ...], format: Format | str | None = None) -> Tensor:
+        """Return the tensor of order 2n whose last n modes lie inside a block: BCSR for matrices; see ``storage.block.block``."""
+        from .block import block
+
+        return block(self, block_shape, format)
+
+    def unblock(self, shape: tuple[int, ...] | None = None, format: Format | str | None = None) -> Tensor:
+        """Return the plain tensor of a blocked one, of ``shape`` where blocks were padded; see ``storage.block.unblock``."""
+        from .block import unblock
+
+        return unblock(self, shape, format)
+
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Any:
         """Return the sum over modes: a scalar over all of them, an ndarray where one mode is left, else a sparse Tensor."""
         from .arithmetic import sum_modes

@@ -171,3 +171,71 @@ def test_axes_that_are_none(axis: Any) -> None:
 def test_transpositions_that_are_none(modes: Any) -> None:
     with pytest.raises(SparsetuneError, match="each of the modes"):
         st.tensor(SQUARE, "csr").transpose(modes)
+
+
+class OnlyDLPack:
+    """An array that offers its memory by DLPack alone."""
+
+    def __init__(self, held: np.ndarray) -> None:
+        self.held = held
+
+    def __dlpack__(self, **wishes: Any) -> Any:
+        return self.held.__dlpack__(**wishes)
+
+    def __dlpack_device__(self) -> Any:
+        return self.held.__dlpack_device__()
+
+
+class Broken(OnlyDLPack):
+    def __dlpack__(self, **wishes: Any) -> Any:
+        raise BufferError("on another device")
+
+
+@pytest.mark.cc
+def test_arrays_by_dlpack() -> None:
+    assert default("y(i) = 2 * x(i)", {"x": OnlyDLPack(VECTOR)}).tolist() == (2 * VECTOR).tolist()
+    assert np.shares_memory(st.tensor(OnlyDLPack(VECTOR)).values, VECTOR)
+    with pytest.raises(SparsetuneError, match="on another device"):
+        st.tensor(Broken(VECTOR))
+
+
+@pytest.mark.cc
+def test_products_of_blocked_matrices() -> None:
+    plain = st.tensor(np.where(MATRIX < 0.4, MATRIX, 0), "csr")
+    blocked = plain.block((4, 2))
+    assert blocked.shape == (2, 3, 4, 2)
+    found = default("y(i,p) = A(i,j,p,q) * x(j,q)", {"A": blocked, "x": np.append(VECTOR, 0).reshape(3, 2)})
+    np.testing.assert_allclose(found.reshape(-1)[:6], plain @ VECTOR)
+    assert (blocked.unblock((6, 5)).to_numpy() == plain.to_numpy()).all()
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "dense"])
+@pytest.mark.parametrize(("semiring", "wanted"), [(("min", "+"), 2.0), (("max", "+"), 6.0), (("max", "*"), 5.0)])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_nan_goes_through_minima_and_maxima(format: str, semiring: tuple[str, str], wanted: float, place: int) -> None:
+    values = np.array([5.0, 1.0, 2.0])
+    matrix = st.tensor((np.array([[0, 1, 2], [0, 0, 0]]), values), "csc", (3, 2))
+    operands = {"W": matrix.convert(format).astype("float64"), "d": np.ones(3)}
+    fill = {"min": np.inf, "max": -np.inf}[semiring[0]]
+    if format == "dense":
+        operands["W"] = np.where(matrix.to_numpy() == 0, fill, matrix.to_numpy())
+    assert default("y(j) = W(i,j) * d(i)", operands, semiring=semiring).tolist() == [wanted, fill]
+    values[place] = np.nan
+    if format == "dense":
+        operands["W"][place, 0] = np.nan
+    else:
+        operands["W"] = st.tensor((np.array([[0, 1, 2], [0, 0, 0]]), values), format, (3, 2))
+    found = default("y(j) = W(i,j) * d(i)", operands, semiring=semiring)
+    assert np.isnan(found[0])
+    assert found[1] == fill
+
+
+@pytest.mark.cc
+def test_signs_of_zeros() -> None:
+    zeros, minus = np.array([0.0, -0.0]), np.array([0.0, 0.0])
+    assert np.signbit(default("y(i) = a(i)", {"a": zeros})).tolist() == [False, True]
+    assert np.signbit(default("y(i) = -a(i)", {"a": zeros})).tolist() == [True, False]
+    assert np.signbit(default("y(i) = a(i) - b(i)", {"a": zeros, "b": minus})).tolist() == [False, True]
+    sparse = st.tensor((np.array([[0, 1]]), zeros), "compressed", (2,))
+    assert np.signbit(default("y(i) = -a(i)", {"a": sparse}, output_format="compressed").values).tolist() == [True, False]
