@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.build.kernel import BoundKernel, Kernel
+from ..compiler.concrete.concretize import Concretized
+from ..compiler.concrete.nodes import Program
 from ..compiler.format import Format
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
@@ -82,6 +84,26 @@ def is_legal(problem: Problem, schedule: Schedule) -> bool:
     try:
         compile_problem(problem, schedule)
     except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
+        return False
+    return True
+
+
+def lowers(problem: Problem, program: Program, default: Concretized) -> bool:
+    """Return whether a program of a problem can be lowered; no C is written.
+
+    Args:
+        problem: gives the operands.
+        program: a schedule applied to the default program.
+        default: the default program, with the formats and users' names of its operands.
+    """
+    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
+    scheduled = Concretized(program, default.formats, default.sources)
+    determined = {index for access in reads(problem.assignment) for index in access.indices}
+    free = {index: extent for index, extent in problem.extents.items() if index not in determined}
+    try:
+        compiled = CompiledExpression(problem.assignment, dict(problem.formats), constants, scheduled, None, None, "auto")
+        compiled.specialised(problem.operands, free)
+    except Exception:  # as above
         return False
     return True
 

@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..compiler.concrete.concretize import concretize
-from ..compiler.concrete.nodes import Assign, Forall, Program
+from ..compiler.concrete.nodes import Assign, Forall, Program, Where, targets
 from ..compiler.concrete.provenance import Provenance
-from ..compiler.errors import SparsetuneError
-from ..compiler.notation.nodes import Access, accesses
+from ..compiler.notation.nodes import Access, Add, Div, Expr, accesses, walk
 from ..compiler.pipeline import constant_extents
-from ..compiler.schedule.addresses import enclosing_loops, frames, leaves
-from ..compiler.schedule.apply import apply_schedule
+from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
+from ..compiler.schedule.arrays import array_workspaces
 from ..compiler.schedule.candidates import Candidate, candidates
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.schedule.situation import Situation
 from ..compiler.storage.tensor import Tensor
 from .kernels import is_legal
 from .problem import Problem
@@ -65,17 +65,20 @@ def problem_candidates(problem: Problem) -> tuple[Candidate, ...]:
 
 def rank(problem: Problem, found: Sequence[Candidate]) -> list[Ranked]:
     """Return candidates with their costs, the cheapest first; those of equal cost keep their order."""
-    default = concretize(problem.assignment, problem.formats)
-    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
-    ranked = []
-    for candidate in found:
-        schedule = candidate.schedule()
-        try:
-            program = apply_schedule(default.program, schedule, default.formats, constants)
-        except SparsetuneError:
-            continue
-        ranked.append(Ranked(candidate, schedule, _Costs(problem, program, default.sources).total()))
+    sources = concretize(problem.assignment, problem.formats).sources
+    ranked = [Ranked(candidate, candidate.schedule(), operations(problem, candidate.program, sources)) for candidate in found]
     return sorted(ranked, key=lambda item: item.cost)
+
+
+def operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
+    """Return the cost of a program on the operands of a problem.
+
+    Args:
+        problem: gives the operands.
+        program: a scheduled program of its expression.
+        sources: the user's name of every operand in the program.
+    """
+    return _Costs(problem, program, sources).total()
 
 
 def stored_prefixes(operand: Tensor) -> tuple[float, ...]:
@@ -100,32 +103,84 @@ class _Costs:
         self._prefixes = {
             name: stored_prefixes(operand) for name, operand in problem.operands.items() if not operand.format.is_dense
         }
+        self._formats = {**problem.formats, **{name: problem.formats[source] for name, source in sources.items()}}
+        self._leaves = tuple(leaves(program.statement))
+        self._written: dict[str, tuple[set[str], float]] = {}
+        self._writes()
 
     def total(self) -> float:
-        return sum(self._leaf(address, leaf) for address, leaf in leaves(self._program.statement)) + self._conversions()
+        return sum(self._leaf(address, leaf) for address, leaf in self._leaves) + self._conversions()
 
-    def _leaf(self, address: tuple[int, ...], leaf: Assign) -> float:
+    def _leaf(self, address: Address, leaf: Assign) -> float:
         loops = enclosing_loops(self._program.statement, address)
-        covered = {original for loop in loops for original in self._graph.originals(loop)}
-        iterations = self._points(covered, accesses(leaf.value))
+        iterations = self._points(self._covered(address), address, leaf)
         innermost = set(self._graph.originals(loops[-1])) if loops else set()
         touched = [access for access in accesses(leaf.value) if self._moves(access, innermost)]
         writes = 2.0 if self._moves(leaf.target, innermost) else 0.0
         lanes = _VECTOR_LANES if self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost) else 1.0
-        return self._shared_out(address, iterations * (1 + len(touched) + writes) / lanes, iterations, accesses(leaf.value))
+        return self._shared_out(address, iterations * (1 + len(touched) + writes) / lanes, iterations, leaf)
 
-    def _points(self, covered: set[str], reads: Sequence[Access]) -> float:
-        """Return how often loops over these original indices run: as often as the operand that stores fewest of them."""
-        extents = self._problem.extents
-        everywhere = math.prod(float(extents.get(index, 1)) for index in covered)
-        bounds = [everywhere]
-        for access in reads:
-            name = self._sources.get(access.tensor, access.tensor)
-            if name in self._prefixes:
-                bounds.append(self._stored(name, access, covered) * math.prod(
-                    float(extents.get(index, 1)) for index in covered if index not in access.indices
-                ))  # fmt: skip
-        return min(bounds)
+    def _points(self, covered: set[str], address: Address, leaf: Assign) -> float:
+        """Return how often loops over these original indices run for an assignment, as if entries were spread evenly.
+
+        Loops that it shares with the other side of a where are driven by what is read there too, unless it reads a workspace
+        from there that knows its entries.
+        """
+        points = self._everywhere(covered) * self._density(leaf.value, covered)
+        if any(isinstance(node, Add) for _, other in self._leaves for node in walk(other.value)):
+            return points
+        for other, read in self._leaves:
+            shared = next((place for place, (mine, its) in enumerate(zip(address, other, strict=False)) if mine != its), len(address))
+            split = at(self._program.statement, address[:shared])
+            known = {access.tensor for access in accesses(leaf.value)} & set(self._written)
+            if isinstance(split, Where) and not (other[shared] == 1 and known.intersection(targets(split.producer))):
+                together = covered & self._covered(address[:shared])
+                points *= math.prod(self._stored_share(access, together) for access in accesses(read.value) if self._is_stored(access))
+        return points
+
+    def _is_stored(self, access: Access) -> bool:
+        return self._sources.get(access.tensor, access.tensor) in self._prefixes
+
+    def _everywhere(self, covered: set[str]) -> float:
+        return math.prod(float(self._problem.extents.get(index, 1)) for index in covered)
+
+    def _density(self, value: Expr, covered: set[str]) -> float:
+        """Return the share of the combinations of the covered indices at which a value has something to compute."""
+        match value:
+            case Add(operands):
+                return min(1.0, sum(self._density(operand, covered) for operand in operands))
+            case Div(numerator, _):
+                return self._density(numerator, covered)
+            case Access():
+                return self._stored_share(value, covered)
+            case _:
+                return math.prod(self._density(child, covered) for child in dict.fromkeys(value.children))
+
+    def _stored_share(self, access: Access, covered: set[str]) -> float:
+        name = self._sources.get(access.tensor, access.tensor)
+        if name in self._prefixes:
+            everywhere = self._everywhere(covered.intersection(access.indices))
+            return self._stored(name, access, covered) / everywhere if everywhere else 0.0
+        if access.tensor in self._written:
+            loops, points = self._written[access.tensor]
+            everywhere = self._everywhere(loops & covered)
+            return min(1.0, points / everywhere) if everywhere else 0.0
+        return 1.0
+
+    def _writes(self) -> None:
+        """Note the loops around what fills each workspace that knows its entries, and how often they run."""
+        situation = Situation(self._program, self._formats, self._problem.extents)
+        arrays = array_workspaces(self._program, situation)
+        known = {space.name for space in self._program.workspaces if space.name not in arrays}
+        for address, leaf in reversed(self._leaves):
+            if leaf.target.tensor in known:
+                covered = self._covered(address)
+                self._written[leaf.target.tensor] = covered, self._points(covered, address, leaf)
+
+    def _covered(self, address: Address) -> set[str]:
+        """Return the original indices that the loops around an assignment run through."""
+        loops = enclosing_loops(self._program.statement, address)
+        return {original for loop in loops for original in self._graph.originals(loop)}
 
     def _stored(self, name: str, access: Access, covered: set[str]) -> float:
         """Return how many combinations of the covered indices an operand stores; exact for its outer levels."""
@@ -158,14 +213,14 @@ class _Costs:
                 return False
         return True
 
-    def _shared_out(self, address: tuple[int, ...], operations: float, iterations: float, reads: Sequence[Access]) -> float:
+    def _shared_out(self, address: Address, operations: float, iterations: float, leaf: Assign) -> float:
         """Return the operations of one thread, and what sharing them costs each time the parallel loop is entered."""
         outside: set[str] = set()
         for frame in frames(self._program.statement, address):
             if not isinstance(frame, Forall):
                 continue
             if frame.tag.unit == "cpu_thread":
-                entered = self._points(outside, reads)
+                entered = self._points(outside, address, leaf)
                 if frame.tag.race == "atomics":
                     operations += _ATOMIC * iterations
                 if frame.tag.race == "temporary":

@@ -8,16 +8,22 @@ until sizes decide). The default schedule and the library of known good ones alw
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
+from ..compiler.concrete.concretize import Concretized, concretize
+from ..compiler.concrete.nodes import Program
+from ..compiler.errors import TuningError
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.candidates import Candidate
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.schedule.situation import Situation
+from .asymptotic.screening import Screening, beaten
 from .config import load_machine
-from .kernels import is_legal
-from .model import problem_candidates, rank
+from .kernels import lowers
+from .model import operations, problem_candidates, rank
 from .problem import Problem
 from .search.space import Parameter, Space, Template
 
@@ -42,18 +48,65 @@ def run_stages(items: list[Item], stages: Sequence[Stage[Item]]) -> tuple[list[I
     return items, report
 
 
-def surviving_space(problem: Problem) -> tuple[Space, list[dict[str, Any]]]:
-    """Return the space that is left to search, best first by the static model, and what each stage of pruning kept."""
+SWITCHES = ("memory", "asymptotic", "loop depth")
+"""Stages that can be left out."""
+
+
+def surviving_space(problem: Problem, skip: Collection[str] = ()) -> tuple[Space, list[dict[str, Any]]]:
+    """Return the space that is left to search, best first by the static model, and what each stage of pruning kept.
+
+    Args:
+        problem: what is to be tuned.
+        skip: stages to leave out, of ``SWITCHES``.
+
+    Raises:
+        TuningError: a stage cannot be left out.
+    """
+    check_skip(skip)
     room = _room(problem)
+    default = concretize(problem.assignment, problem.formats)
+
+    @cache
+    def usable(item: Candidate) -> bool:
+        return lowers(problem, item.program, default)
+
     stages: list[Stage[Candidate]] = [
         Stage("generated", lambda _: list(problem_candidates(problem))),
         Stage("memory", lambda items: [item for item in items if _is_given(item) or _workspace_bytes(item, problem) <= room]),
+        Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable)),
         Stage("loop depth", lambda items: _undominated(items, problem)),
-        Stage("legal", lambda items: [item for item in items if is_legal(problem, item.schedule())]),
+        Stage("legal", lambda items: [item for item in items if usable(item)]),
         Stage("ranked", lambda items: [ranked.candidate for ranked in rank(problem, items)]),
     ]
-    kept, report = run_stages([], stages)
+    kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     return Space(tuple(_template(item) for item in kept), lambda text: problem.to_canonical(Schedule(text))), report
+
+
+def check_skip(skip: Collection[str]) -> None:
+    """Raise TuningError unless all stages can be left out."""
+    for name in [skip] if isinstance(skip, str) else skip:
+        if isinstance(skip, str) or name not in SWITCHES:
+            raise TuningError(f"skip names {name!r}: stages that can be left out are {', '.join(SWITCHES)}, given as a list")
+
+
+def _not_beaten(
+    items: list[Candidate], problem: Problem, default: Concretized, usable: Callable[[Candidate], bool]
+) -> list[Candidate]:
+    """Return the candidates whose loops and workspaces no usable one beats asymptotically (``asymptotic.screening``).
+
+    Workspaces fit into the cache by now, so time alone counts.
+    """
+    screening = Screening(problem.assignment, Situation(default.program, default.formats, problem.extents))
+    members: dict[Program, list[Candidate]] = {}
+    for item in items:
+        if item.structure is not None:
+            members.setdefault(item.structure, []).append(item)
+    programs = list(members)
+    costs = [screening.cost(program) for program in programs]
+    expected = [operations(problem, program, default.sources) for program in programs]
+    lost = beaten(costs, expected, lambda place: any(map(usable, members[programs[place]])), screening)
+    dropped = {program for program, loses in zip(programs, lost, strict=True) if loses}
+    return [item for item in items if _is_given(item) or item.structure not in dropped]
 
 
 def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]]) -> list[Item]:

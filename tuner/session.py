@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -22,7 +22,7 @@ from .measure.finals import Verdict, play
 from .measure.runner import Runner, Worker
 from .measure.timing import median
 from .problem import Problem, make_problem
-from .prune import surviving_space
+from .prune import check_skip, surviving_space
 from .records import Decision, Status
 from .search.space import Space
 from .search.strategy import choose_strategy
@@ -107,6 +107,7 @@ def tune(
     threads: int | None = None,
     database: str | os.PathLike[str] | None = None,
     seed: int = 0,
+    skip: Sequence[str] = (),
 ) -> TuningResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -120,14 +121,16 @@ def tune(
         threads: exact number of threads; None: $SPARSETUNE_THREADS, or the cores that this process may use.
         database: path or URL; None: the default one.
         seed: of the search.
+        skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
 
     Raises:
         SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found.
     """
     budget = make_budget(trials, time_budget)
+    check_skip(skip)
     problem = make_problem(expression, operands, output_format, target, threads)
     with open_database(database) as store, Worker(problem.threads) as worker:
-        return tune_problem(problem, store, worker, budget, seed=seed)
+        return tune_problem(problem, store, worker, budget, Settings(skip=tuple(skip)), seed)
 
 
 def tune_problem(
@@ -145,7 +148,7 @@ def tune_problem(
     deadline = math.inf if budget.seconds is None else time.monotonic() + (1 - _FINAL_SHARE) * budget.seconds
     campaign = Campaign(problem, store, seed, worker.settings)
     trials = Trials(campaign)
-    space, stages = surviving_space(problem)
+    space, stages = surviving_space(problem, settings.skip)
     if (finished := _finished(campaign, trials, space, stages, budget)) is not None:
         return finished
     report(Progress("preparing", len(trials), budget.trials))

@@ -18,6 +18,7 @@ class Settings:
         final_rounds: rounds of the finals; at least 6.
         final_seconds: no round starts after so long.
         burst_seconds: a finalist runs about this long each round, five times at least; the fastest run counts.
+        skip: stages of static pruning to leave out (``prune.SWITCHES``).
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -26,6 +27,7 @@ class Settings:
     final_rounds: int = 11
     final_seconds: float = 8.0
     burst_seconds: float = 0.015
+    skip: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from itertools import chain
 from math import prod
 
 from ..concrete.concretize import concretize
-from ..concrete.nodes import Program
+from ..concrete.nodes import Forall, Program
 from ..concrete.printer import show_statement
 from ..errors import ScheduleError
 from ..format import Format
@@ -24,7 +24,8 @@ from .decorations import SERIAL, Decoration, build_choices, inner_choices, paral
 from .dependence import graph_of
 from .library import schedules_for
 from .schedule import Schedule
-from .structures import Choice, Situation, Structure, structures
+from .situation import Choice, Situation, Structure
+from .structures import structures
 
 MAX_CANDIDATES = 400
 REGISTERS = 256  # elements up to which a workspace of known size is no memory
@@ -42,6 +43,8 @@ class Candidate:
             and numbers such as "r + 8 * m"; "0" where there are none.
         origin: default, order, chain, blocks, products, conversion; with a parallel style: rows, entries; or library and a
             name.
+        program: what the schedule makes with its usual parameters.
+        structure: the same with loops and workspaces settled and nothing else; None where that is not told apart.
     """
 
     template: str
@@ -49,6 +52,8 @@ class Candidate:
     depth: int
     memory: str
     origin: str
+    program: Program = field(compare=False, repr=False)
+    structure: Program | None = field(default=None, compare=False, repr=False)
 
     def schedule(self, **values: Choice) -> Schedule:
         """Return the schedule for some values; parameters that are not given take the usual ones."""
@@ -91,8 +96,8 @@ def candidates(
     situation = Situation(found.program, found.formats, dict(extents or {}))
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []
-    for candidate, program in chain(_all(situation, threads), _known(assignment, situation, threads)):
-        key = _key(program)
+    for candidate in chain(_all(situation, threads), _known(assignment, situation, threads)):
+        key = _key(candidate.program)
         if key not in seen:
             seen.add(key)
             kept.append(candidate)
@@ -101,33 +106,36 @@ def candidates(
     return tuple(kept)
 
 
-def _known(assignment: Assignment, situation: Situation, threads: int) -> Iterator[tuple[Candidate, Program]]:
+def _known(assignment: Assignment, situation: Situation, threads: int) -> Iterator[Candidate]:
     """Yield the schedules of the library that were written for the same expression, as they stand."""
     if threads < 2:
         return
     for named, schedule in schedules_for(assignment):
         program = _further(situation.program, Decoration(str(schedule)), {}, situation)
         if program is not None:
-            yield Candidate(str(schedule), {}, _depth(program), _memory(program, situation), f"library: {named.name}"), program
+            origin = f"library: {named.name}"
+            yield Candidate(str(schedule), {}, _depth(program), _memory(program, situation), origin, program)
 
 
-def _all(situation: Situation, threads: int) -> Iterator[tuple[Candidate, Program]]:
-    """Yield candidates with the programs of their usual parameters; what cannot be applied is left out."""
-    yield Candidate("", {}, _depth(situation.program), _memory(situation.program, situation), "default"), situation.program
+def _all(situation: Situation, threads: int) -> Iterator[Candidate]:
+    """Yield candidates; what cannot be applied is left out."""
+    program = situation.program
+    yield Candidate("", {}, _depth(program), _memory(program, situation), "default", program, program)
     seen = set()
     for structure in structures(situation):
         text = _shape(structure.program)
         if text in seen:
             continue
         seen.add(text)
-        serial = [SERIAL] if threads < 2 or structure.origin in ("default", "chain", "blocks") else []
+        whole = isinstance(structure.program.statement, Forall)  # else two nests, one after another
+        serial = [SERIAL] if threads < 2 or not whole or structure.origin in ("default", "chain", "blocks") else []
         for style in chain(parallel_styles(structure, situation, threads), serial):
             made = _candidate(structure, style, situation)
             if made is not None:
                 yield made
 
 
-def _candidate(structure: Structure, style: Decoration, situation: Situation) -> tuple[Candidate, Program] | None:
+def _candidate(structure: Structure, style: Decoration, situation: Situation) -> Candidate | None:
     """Return a structure in a parallel style, with the parameters of inner loops that it admits."""
     parameters = dict((*structure.parameters, *style.parameters))
     texts = [*structure.steps, style.text] if style.text else list(structure.steps)
@@ -142,7 +150,9 @@ def _candidate(structure: Structure, style: Decoration, situation: Situation) ->
             parameters[name] = choices
             program = trial if choices[0] != "" else program
     origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
-    return Candidate("; ".join(texts), parameters, _depth(program), _memory(program, situation), origin), program
+    return Candidate(
+        "; ".join(texts), parameters, _depth(program), _memory(program, situation), origin, program, structure.program
+    )  # fmt: skip
 
 
 def _further(program: Program, more: Decoration, parameters: Mapping[str, tuple[Choice, ...]], situation: Situation) -> Program | None:

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..concrete.nodes import Assign, Forall, Program
+from ..concrete.nodes import Assign, Forall, Program, Where
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
 from ..format import LevelKind
@@ -19,7 +19,7 @@ from .addresses import Address, chain, everywhere, frames, leaves, path_to
 from .context import names_of
 from .dependence import covers, graph_of
 from .iteration import inlined, producers_inside
-from .structures import Choice, Situation, Structure, converted_formats, result_leaf
+from .situation import Choice, Situation, Structure, converted_formats, result_leaf
 
 Parameters = tuple[tuple[str, tuple[Choice, ...]], ...]
 CHUNKINGS: tuple[Choice, ...] = ("dynamic, 64", "static", "dynamic, 16", "dynamic, 256", "guided, 16", "dynamic, 1")
@@ -45,13 +45,30 @@ SERIAL = Decoration("")
 def parallel_styles(structure: Structure, situation: Situation, threads: int) -> Iterator[Decoration]:
     """Yield the ways in which a structure runs on several threads: the outermost loop, or equal shares of stored entries."""
     loops = chain(structure.program.statement, ())
-    if threads < 2 or not loops:
-        return
     graph = graph_of(structure.program.relations)
+    if threads < 2:
+        return
+    if not loops:
+        yield from _sides(structure.program, situation, graph)
+        return
     yield _outermost(structure.program, loops[0], situation, graph)
     stored = situation.stored(structure.program)
     if len(stored) == 1:
         yield from _entries(structure.program, loops, stored[0], situation, threads)
+
+
+def _sides(program: Program, situation: Situation, graph: Provenance) -> Iterator[Decoration]:
+    """Yield both sides of a where at the root in parallel, as far as the iterations of their outermost loops write apart."""
+    if not isinstance(program.statement, Where):
+        return
+    steps = []
+    for place, path in ((1, "[0]"), (0, "[1]")):
+        loops, (_, leaf) = chain(program.statement, (place,)), next(leaves(program.statement.children[place]))
+        form = situation.formats.get(leaf.target.tensor)
+        if loops and covers(leaf.target.indices, loops[0], graph) and (form is None or form.is_dense):
+            steps.append(f"parallelize({path}, {loops[0]}, cpu_thread, no_races, {{chunking}})")
+    if steps:
+        yield Decoration("; ".join(steps), (("chunking", CHUNKINGS),), "rows")
 
 
 def _outermost(program: Program, loop: str, situation: Situation, graph: Provenance) -> Decoration:

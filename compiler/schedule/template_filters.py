@@ -14,7 +14,7 @@ from ..concrete.provenance import Collapse, Provenance, Split
 from ..notation.nodes import Access, accesses
 from .context import Context
 from .iteration import stepped_operands
-from .structures import Situation, result_leaf
+from .situation import Situation, result_leaf
 from .template_space import Allowed, Partition, Template, count_orders
 
 

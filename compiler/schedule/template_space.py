@@ -18,7 +18,7 @@ from .apply import apply_schedule
 from .context import Context
 from .dependence import covers, graph_of
 from .schedule import Schedule
-from .structures import Situation, result_leaf
+from .situation import Situation, result_leaf
 
 UNITS = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", "gpu_thread")}
 USUAL_SIZE = 4

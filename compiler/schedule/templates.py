@@ -18,7 +18,7 @@ from . import directives as d
 from .addresses import chain
 from .apply import apply_schedule
 from .schedule import Schedule
-from .structures import Situation
+from .situation import Situation
 from .template_filters import DEFAULT, Filter, OrderFilter, PartitionFilter, UnitFilter
 from .template_space import Allowed, Partition, Template, assignments_of_units, count_orders, count_units, orders, partitions
 

@@ -6,13 +6,14 @@ operators and fill values, not from the letters + and * (Ahrens et al., section 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
+from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, transform, walk
 from ...compiler.errors import ExpressionError
-from ...compiler.notation.nodes import Add, Div, Expr, Literal, Mul, Neg
+from ...compiler.notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
+from ...compiler.notation.nodes import transform as transform_expr
 
 Number = int | float
 
@@ -40,11 +41,14 @@ class Algebra:
     Attributes:
         add, multiply: "+", "*", "min", "max", "and" or "or".
         fills: tensor name to fill value.
+        looks_ahead: whether what reads a workspace that is not filled is simplified at once, as the compiler does, or is
+            executed and finds nothing (the model of the paper).
     """
 
     add: str = "+"
     multiply: str = "*"
     fills: Mapping[str, Number] = field(default_factory=dict)
+    looks_ahead: bool = False
 
     def __post_init__(self) -> None:
         for operator in (self.add, self.multiply):
@@ -86,6 +90,17 @@ class Algebra:
             return Literal(identity)
         return kept[0] if len(kept) == 1 else kind(kept)
 
+    def without(self, statement: Stmt, absent: Callable[[Access], bool]) -> Stmt:
+        """Return a statement in which some reads have their fill values."""
+
+        def filled(value: Expr) -> Expr | None:
+            return self.fill(value.tensor) if isinstance(value, Access) and absent(value) else None
+
+        def rule(node: Stmt) -> Stmt | None:
+            return Assign(node.target, node.operator, transform_expr(node.value, filled)) if isinstance(node, Assign) else None
+
+        return transform(statement, rule)
+
     def live(self, statement: Stmt) -> Stmt | None:
         """Return what of a statement remains to be executed; None if nothing does.
 
@@ -106,7 +121,12 @@ class Algebra:
                     return None
                 names = written(producer)
                 read = {access.tensor for access in reads(reader)}.intersection(names)
-                return Where(reader, _mentioning(names, self.live(producer) if read else None))
+                made = self.live(producer) if read else None
+                if self.looks_ahead and (unfilled := read.difference(() if made is None else targets(made))):
+                    reader = self.live(self.without(reader, lambda access: access.tensor in unfilled))
+                    if reader is None:
+                        return None
+                return Where(reader, _mentioning(names, made))
             case Block(statements):
                 left = tuple(self.live(inner) or Untouched(()) for inner in statements)
                 return None if all(isinstance(inner, Untouched) for inner in left) else Block(left)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, transform
+from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, assignments, reads, transform
 from ...compiler.errors import TuningError
 from ...compiler.notation.nodes import Access, Affine, Expr
 from ...compiler.notation.nodes import transform as transform_expr
@@ -45,10 +45,12 @@ class Charge:
 class _States:
     """Predicates of workspaces over their modes, ``%0``, ``%1`` ..., and the loops around their where statements.
 
-    ``gathered`` are the modes of the result that are written out of order.
+    ``gathered`` are the modes of the result that are written out of order, ``arrays`` the workspaces that do not know
+    what was written to them.
     """
 
     gathered: frozenset[str] = frozenset()
+    arrays: frozenset[str] = frozenset()
     predicate: dict[str, int] = field(default_factory=dict)
     outside: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -83,11 +85,16 @@ class Interpreter:
         self.dense_modes = dense_modes
         self.gathering = gathering
 
-    def charges(self, statement: Stmt) -> tuple[Charge, ...]:
-        """Return the cost of every node in the order of execution, a node's charge for each guard under which it runs."""
+    def charges(self, statement: Stmt, arrays: frozenset[str] = frozenset()) -> tuple[Charge, ...]:
+        """Return the cost of every node in the order of execution, a node's charge for each guard under which it runs.
+
+        Args:
+            statement: a protocolized program.
+            arrays: workspaces that are arrays of all their coordinates: cleared before their producer runs, and read whole.
+        """
         live = self.algebra.live(_distinct_reads(statement))
         gathered = self.gathering.workspace(self.gathering.of_statement(statement)) if self.gathering else frozenset()
-        found = () if live is None else self._visit(live, (), (), self.predicates.true, _States(gathered))
+        found = () if live is None else self._visit(live, (), (), self.predicates.true, _States(gathered, arrays))
         return tuple(dict.fromkeys(found))
 
     def _visit(self, node: Stmt, path: Path, bound: tuple[str, ...], guard: int, states: _States) -> Iterator[Charge]:
@@ -98,6 +105,7 @@ class Interpreter:
                 for name in written(producer):
                     states.predicate[name] = self.predicates.false
                     states.outside[name] = frozenset(bound)
+                yield from self._clear(producer, (*path, 1), bound, guard, states)
                 yield from self._visit(producer, (*path, 1), bound, guard, states)
                 yield from self._visit(consumer, (*path, 0), bound, guard, states)
             case Block(statements):
@@ -115,6 +123,13 @@ class Interpreter:
             case _:
                 raise TypeError(f"no cost of {type(node).__name__}")
 
+    def _clear(self, producer: Stmt, path: Path, bound: tuple[str, ...], guard: int, states: _States) -> Iterator[Charge]:
+        """Charge for clearing the arrays that a producer fills; from then on they have every entry."""
+        for target in (assign.target for assign in assignments(producer) if assign.target.tensor in states.arrays):
+            if states.predicate.get(target.tensor) == self.predicates.false:
+                states.predicate[target.tensor] = self.predicates.true
+                yield Charge(path, (*bound, *(name for name in target.indices if name not in bound)), guard)
+
     def _loop(self, loop: Forall, path: Path, bound: tuple[str, ...], guard: int, states: _States) -> Iterator[Charge]:
         steppers = [access for access in reads(loop.body) if self._steps(access, loop.index, bound)]
         entries = {id(access): self._entry(access, loop.index, bound, states) for access in steppers}
@@ -123,8 +138,8 @@ class Interpreter:
         if not steppers:
             yield Charge(path, bound, guard)
         for present in product((True, False), repeat=len(steppers)):
-            absent = [access for access, there in zip(steppers, present, strict=True) if not there]
-            inner = self.algebra.live(_without(loop.body, absent, self.algebra))
+            absent = {id(access) for access, there in zip(steppers, present, strict=True) if not there}
+            inner = self.algebra.live(self.algebra.without(loop.body, lambda access, absent=absent: id(access) in absent))
             if inner is None:
                 continue
             left = {id(access) for access in reads(inner)}
@@ -200,18 +215,3 @@ def _distinct_reads(statement: Stmt) -> Stmt:
 
 def _copied(value: Expr) -> Expr | None:
     return replace(value) if isinstance(value, Access) else None
-
-
-def _without(statement: Stmt, absent: list[Access], algebra: Algebra) -> Stmt:
-    """Return a statement in which some reads have their fill values."""
-    gone = {id(access) for access in absent}
-
-    def rule(node: Stmt) -> Stmt | None:
-        if not isinstance(node, Assign):
-            return None
-        return Assign(node.target, node.operator, transform_expr(node.value, filled))
-
-    def filled(value: Expr) -> Expr | None:
-        return algebra.fill(value.tensor) if isinstance(value, Access) and id(value) in gone else None
-
-    return transform(statement, rule)

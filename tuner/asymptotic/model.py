@@ -70,17 +70,17 @@ class CostModel:
         assumed = Premises((), self.premises.facts, self.premises.rules)
         return TaskTable(self.predicates, assumed, self.vocabulary)
 
-    def cost(self, statement: Stmt) -> int:
-        """Return the cost of a protocolized program, without what is sunk, as a set of ``tasks``."""
-        return self._summed(statement, self.tasks, ("time", "memory") if self.memory else ("time",))
+    def cost(self, statement: Stmt, arrays: frozenset[str] = frozenset()) -> int:
+        """Return the cost of a protocolized program, without what is sunk, as a set of ``tasks``; ``arrays`` as ``Interpreter``'s."""
+        return self._summed(statement, self.tasks, ("time", "memory") if self.memory else ("time",), arrays)
 
     def task_set(self, statement: Stmt, resource: str = "time") -> TaskSet:
         """Return all tasks of a program that no others contain, the sunk ones too."""
         return self._unsunk.queries(self._summed(statement, self._unsunk, (resource,)))
 
-    def _summed(self, statement: Stmt, table: TaskTable, resources: tuple[str, ...]) -> int:
+    def _summed(self, statement: Stmt, table: TaskTable, resources: tuple[str, ...], arrays: frozenset[str] = frozenset()) -> int:
         total = 0
-        for charge in self.interpreter.charges(statement):
+        for charge in self.interpreter.charges(statement, arrays):
             if charge.resource in resources and (charge.bound or charge.resource == "time"):
                 total |= table.tasks(frozenset(charge.bound), charge.guard, charge.resource)
         return table.reduced(total)

@@ -10,7 +10,7 @@ from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.library import LIBRARY, NamedSchedule
-from sparsetune.compiler.schedule.structures import Situation
+from sparsetune.compiler.schedule.situation import Situation
 from sparsetune.compiler.schedule.template_filters import DEFAULT, NO_COORD, PAPER, PartitionFilter
 from sparsetune.compiler.schedule.template_space import UNITS, Template, partitions
 from sparsetune.compiler.schedule.templates import removed_by, report, template_of, templates

@@ -1,0 +1,26 @@
+"""Which workspaces of a program are arrays of all their coordinates, and which know what was written to them."""
+
+from __future__ import annotations
+
+from ..concrete.nodes import Program, assignments
+from ..notation.nodes import accesses
+from .decorations import shares_pattern
+from .situation import Situation, result_leaf
+
+_ENTRIES = ("list", "bitmap", "hashed", "positions")
+
+
+def array_workspaces(program: Program, situation: Situation) -> frozenset[str]:
+    """Return the workspaces that are cleared and read whole.
+
+    Without a kind of their own those that a sparse result is gathered from know their entries, by whatever way it is.
+    """
+    local = {space.name: space.kind for space in program.workspaces}
+    target = result_leaf(program)[1].target.tensor
+    asked = set[str]()
+    if not (situation.formats[target].is_dense or shares_pattern(program, situation)):
+        asked.add(target)
+    for assign in assignments(program.statement):  # consumers stand before what fills the workspaces that they read
+        if assign.target.tensor in asked:
+            asked.update(access.tensor for access in accesses(assign.value) if access.tensor in local)
+    return frozenset(name for name, kind in local.items() if kind not in _ENTRIES and not (kind is None and name in asked))

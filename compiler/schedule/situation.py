@@ -1,0 +1,136 @@
+"""What structures of loop nests are made of: an expression as schedules see it, and a program with the directives that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..concrete.nodes import Assign, Program, assignments
+from ..concrete.provenance import Provenance
+from ..errors import ScheduleError
+from ..format import Format, parse_format
+from ..notation.nodes import Access, Expr, Mul, accesses
+from ..notation.printer import show
+from .addresses import Address, enclosing_loops, leaves
+from .apply import apply_schedule
+from .dependence import graph_of, needs_of_expression, uses
+from .factors import joined
+from .iteration import producers_inside
+
+Choice = str | int
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Directives that settle loops and workspaces, and the program that they make with the usual parameters."""
+
+    steps: tuple[str, ...]
+    parameters: tuple[tuple[str, tuple[Choice, ...]], ...]
+    program: Program
+    origin: str
+
+    def then(self, step: str, situation: Situation, origin: str | None = None) -> Structure | None:
+        """Return the structure with one more directive, or None where that is refused."""
+        try:
+            changed = apply_schedule(self.program, _filled(step, self.parameters), situation.formats, situation.extents)
+        except ScheduleError:
+            return None
+        return Structure((*self.steps, step), self.parameters, changed, origin or self.origin)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The expression as schedules see it.
+
+    Attributes:
+        program: the default program.
+        formats: of operands and result.
+        extents: what is known of extents.
+    """
+
+    program: Program
+    formats: Mapping[str, Format]
+    extents: Mapping[str, int]
+
+    def stored(self, program: Program) -> tuple[Access, ...]:
+        """Return the accesses of stored operands in a program."""
+        found = [access for assign in assignments(program.statement) for access in accesses(assign.value)]
+        return tuple(dict.fromkeys(access for access in found if not self.formats.get(access.tensor, Format()).is_dense))
+
+    def tree(self, program: Program) -> frozenset[str]:
+        """Return the indices of stored operands."""
+        return frozenset(name for access in self.stored(program) for name in access.indices)
+
+
+def _filled(step: str, parameters: Sequence[tuple[str, tuple[Choice, ...]]]) -> str:
+    for name, choices in parameters:
+        step = step.replace(f"{{{name}}}", str(choices[0]))
+    return step
+
+
+def tree_first(structure: Structure, situation: Situation) -> bool:
+    tree, loops = situation.tree(structure.program), leaf_loops(structure.program)
+    return [loop for loop in loops if loop in tree] == list(loops[: sum(loop in tree for loop in loops)])
+
+
+def leaf_loops(program: Program) -> tuple[str, ...]:
+    """Return the loops around the assignment to the result."""
+    address, _ = result_leaf(program)
+    return enclosing_loops(program.statement, address)
+
+
+def result_leaf(program: Program) -> tuple[Address, Assign]:
+    """Return the first assignment to the result and its address."""
+    local = {space.name for space in program.workspaces}
+    return next((address, leaf) for address, leaf in leaves(program.statement) if leaf.target.tensor not in local)
+
+
+def converted_formats(program: Program, situation: Situation) -> dict[str, Format]:
+    """Return the formats of the operands that a program converts."""
+    found = {}
+    for key, text in program.conversions:
+        name = key.split("(")[0]
+        found[name] = parse_format(text, len(situation.formats[name]))
+    return found
+
+
+def precompute_step(
+    part: Sequence[Expr], rest: Sequence[Expr], leaf: Assign, loops: Sequence[str], situation: Situation, structure: Structure, count: int
+) -> str:
+    """Return the directive that moves a part into a workspace over the dense loops that it shares with the rest."""
+    program = structure.program
+    graph, producers = graph_of(program.relations), producers_inside(program.statement)
+    part_needs = frozenset().union(*(needs_of_expression(factor, producers, graph) for factor in part))
+    rest_needs = frozenset(leaf.target.indices).union(*(needs_of_expression(factor, producers, graph) for factor in rest))
+    shared = [loop for loop in loops if uses(part_needs, loop, graph) and uses(rest_needs, loop, graph)]
+    return precompute_over(part, shared_below(shared, situation.tree(program), graph), program, situation, count)
+
+
+def precompute_over(part: Sequence[Expr], loops: Sequence[str], program: Program, situation: Situation, count: int) -> str:
+    """Return the directive that moves a part into a workspace over some loops; ``count`` is for its name."""
+    over = f"[{', '.join(loops)}]"
+    names = {space.name for space in program.workspaces} | situation.tree(program) | set(graph_names(program))
+    name = next(wish for wish in (f"w{number}" for number in range(count, count + 50)) if wish not in names)
+    expression = show(joined(Mul(tuple(part)), list(part)))
+    return f"precompute({expression}, {over}, {over}, {name})"
+
+
+def is_block_loop(loop: str, graph: Provenance) -> bool:
+    """Return whether a loop runs through blocks, of which one at a time is worked on."""
+    return graph.is_derived(loop) and loop == graph.made_by(loop).children[0] and len(graph.made_by(loop).children) == 2
+
+
+def graph_names(program: Program) -> frozenset[str]:
+    """Return tensors and indices of a program, which new names must avoid."""
+    found = [access for assign in assignments(program.statement) for access in (assign.target, *accesses(assign.value))]
+    return frozenset(name for access in found for name in (access.tensor, *access.indices))
+
+
+def shared_below(shared: Sequence[str], tree: frozenset[str], graph: Provenance) -> list[str]:
+    """Return the loops that a workspace ranges over: the innermost shared ones, up to one of the tree or over blocks."""
+    listed: list[str] = []
+    for loop in reversed(shared):
+        if tree.intersection(graph.originals(loop)) or is_block_loop(loop, graph):
+            break
+        listed.insert(0, loop)
+    return listed

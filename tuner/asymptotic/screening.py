@@ -1,0 +1,148 @@
+"""Which candidates of the tuner another one beats asymptotically, in the formats that the operands have.
+
+The cost is that of Ahrens et al., with what their model leaves open read off the candidate: dense levels are located and
+compressed ones stepped through, converted operands have the formats that they are converted to (section 6.8), and a
+workspace that is an array is cleared and read whole, whatever was written. What every candidate does, and so is sunk: read
+each sparse operand, run one loop over a dimension, clear a dense result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ...compiler.concrete.nodes import Assign, Forall, Program, Stmt, assignments, transform
+from ...compiler.concrete.relations import Rename, Split
+from ...compiler.format import Format, parse_format
+from ...compiler.notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript
+from ...compiler.notation.nodes import transform as transform_expr
+from ...compiler.schedule.arrays import array_workspaces
+from ...compiler.schedule.situation import Situation
+from ...compiler.space.defaults import with_default_protocols
+from .algebra import Algebra
+from .model import CostModel
+
+FEWER = 2.0
+"""How many times fewer operations the static model, which knows no constant factors well, must expect of a program that beats another."""
+
+
+class Screening:
+    """Asymptotic time of programs of one expression.
+
+    Args:
+        assignment: the checked expression.
+        situation: its default program, with a format for every tensor in it.
+    """
+
+    def __init__(self, assignment: Assignment, situation: Situation) -> None:
+        self._situation = situation
+        self._operands = {name: form for name, form in situation.formats.items() if name != assignment.target.tensor}
+        read = _with_initial(assignment, situation)
+        result = situation.formats[assignment.target.tensor]
+        cleared = ("{(" + ",".join(assignment.target.indices) + ")}",) if result.is_dense and len(result) > 1 else ()
+        sunk = ("inputs", "dimensions", *cleared)
+        self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=Algebra(looks_ahead=True))
+
+    def cost(self, program: Program) -> int | None:
+        """Return the cost of a program beyond what is sunk; None where its loops run through something that has no cost here."""
+        plain = _structural(program)
+        formats = self._converted(program)
+        if plain is None or formats is None:
+            return None
+        return self._model.cost(with_default_protocols(plain, formats), array_workspaces(program, self._situation))
+
+    def is_less(self, cost: int, other: int) -> bool:
+        """Return whether a cost is at most as high as another on every input, and the other way round not."""
+        within = self._model.tasks.within
+        return within(cost, other) and not within(other, cost)
+
+    def show(self, cost: int) -> str:
+        """Return a cost in set notation."""
+        return self._model.show(self._model.tasks.queries(cost))
+
+    def _converted(self, program: Program) -> dict[str, Format] | None:
+        formats = dict(self._operands)
+        for operand, text in program.conversions:
+            if operand not in formats:
+                name = operand.partition("(")[0]
+                if sum(access.tensor == name for assign in assignments(program.statement) for access in accesses(assign.value)) > 1:
+                    return None
+                operand = name
+            formats[operand] = parse_format(text, len(formats[operand]))
+        return formats
+
+
+def beaten(
+    costs: Sequence[int | None], operations: Sequence[float], usable: Callable[[int], bool], screening: Screening
+) -> list[bool]:
+    """Return for each of some programs whether another one beats it.
+
+    A usable program beats another if it costs less on every large enough input, and the static model expects far fewer
+    operations of it on the input at hand: what is better only asymptotically drops nothing.
+
+    Args:
+        costs: of ``Screening.cost``; a program without one neither beats nor is beaten.
+        operations: what the static model expects.
+        usable: whether the program at a place can be compiled.
+        screening: compares costs.
+    """
+
+    def loses(place: int) -> bool:
+        own = costs[place]
+        return own is not None and any(
+            cost is not None and FEWER * operations[rival] <= operations[place] and screening.is_less(cost, own) and usable(rival)
+            for rival, cost in enumerate(costs)
+        )
+
+    return [loses(place) for place in range(len(costs))]
+
+
+def _with_initial(assignment: Assignment, situation: Situation) -> Assignment:
+    """Return an assignment that reads, as an operand of its own, what ``+=`` starts from."""
+    named = {access.tensor for access in accesses(assignment.value)} | {assignment.target.tensor}
+    initial = [name for name in situation.formats if name not in named]
+    start = tuple(Access(name, assignment.target.subscripts) for name in initial)
+    value: Expr = Add((*start, assignment.value)) if start else assignment.value
+    return replace(assignment, operator="=", value=value)
+
+
+def _structural(program: Program) -> Stmt | None:
+    """Return the loop nest over original indices: of a tile's two loops the long one alone. None: it has other derived loops."""
+    names: dict[str, str | None] = {}
+    for relation in program.relations:
+        match relation:
+            case Split(parent, outer, inner, _, constant_inner):
+                long, short = (outer, inner) if constant_inner else (inner, outer)
+                names[long], names[short] = parent, None
+            case Rename(parent, renamed):
+                names[renamed] = parent
+            case _:
+                return None
+
+    def original(name: str) -> str | None:
+        while name in names:
+            parent = names[name]
+            if parent is None:
+                return None
+            name = parent
+        return name
+
+    def access(node: Expr) -> Expr | None:
+        if not isinstance(node, Access) or not any(subscript.is_index and subscript.index in names for subscript in node.subscripts):
+            return None
+        found = (original(subscript.index) for subscript in node.subscripts)
+        return Access(node.tensor, tuple(index_subscript(name) for name in found if name is not None))
+
+    def loop(node: Stmt) -> Stmt | None:
+        match node:
+            case Forall(index, body):
+                name = original(index)
+                return body if name is None else Forall(name, body)
+            case Assign(target, operator, value):
+                renamed = transform_expr(target, access)
+                assert isinstance(renamed, Access)
+                return Assign(renamed, operator, transform_expr(value, access))
+            case _:
+                return None
+
+    return transform(program.statement, loop)
