@@ -3,16 +3,16 @@
     python -m sparsetune.tuner.asymptotic.payoff
 
 After Ahrens et al., Figure 7: uniformly sparse square inputs; the dimension grows until the default takes 0.1 seconds. Times
-are the least of runs in turn, of kernels alone: operands are converted before.
+are the least of runs in turn, of kernels alone: operands are converted before. A run that was stopped goes on with the kernels
+that it has not measured.
 """
 
 from __future__ import annotations
 
-import csv
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...compiler.concrete.nodes import Program
@@ -23,12 +23,15 @@ from ..plots import STYLE
 from ..reports.markdown import table
 from .contest import KERNELS, Operands, alphabetical, compiled, explored, inputs, least_times, runs_of, spread
 from .model import CostClass
+from .partial import Partial, write_rows
 
 COMMAND = "python -m sparsetune.tuner.asymptotic.payoff"
 DENSITY, ENOUGH, GROWTH = 0.01, 0.1, 1.5
-MOST_ENTRIES = 3e5
-"""No operand of the growing inputs stores more; only SpMV, where nothing is to be gained, comes there."""
-MOST, SECONDS = 4, 0.3
+PARTS, DENSITIES = (0.125, 0.25, 0.5, 1.0), (0.0025, 0.005, 0.02)
+"""Dimensions, as shares of the largest; densities at half of it."""
+MOST_BYTES, ENTRY = 240e6, 12
+"""No operand of the growing inputs takes more, at 8 bytes a value and 4 a coordinate; making one takes several times as much."""
+MOST, SECONDS = 6, 0.5
 """Programs of one frontier that are built, one of every cost at least; seconds for every point."""
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
@@ -63,8 +66,8 @@ def measured(kernel: str) -> list[Point]:
         best = min(range(1, len(field)), key=times.__getitem__)
         return Point(kernel, sweep, dimension, density, times[0], times[best], len(field) - 1)
 
-    points = [point("dimension", max(16, round(largest * part)), DENSITY) for part in (0.25, 0.5, 1.0)]
-    return points + [point("density", max(16, largest // 2), density) for density in (0.0025, 0.02)]
+    points = [point("dimension", max(16, round(largest * part)), DENSITY) for part in PARTS]
+    return points + [point("density", max(16, largest // 2), density) for density in DENSITIES]
 
 
 def _programs(found: Exploration, costs: CostClass) -> list[Program]:
@@ -79,7 +82,7 @@ def _uniform(found: Exploration, dimension: int, density: float) -> Operands:
 def _grown(found: Exploration, default: CompiledExpression) -> int:
     """Return the least tried dimension at which the default takes long enough."""
     dimension, order = 32, max(map(len, found.space.formats.values()))
-    largest = int((MOST_ENTRIES / DENSITY) ** (1 / order))
+    largest = int((MOST_BYTES / ENTRY / DENSITY) ** (1 / order))
     while dimension < largest:
         (seconds,) = least_times(runs_of([default], _uniform(found, dimension, DENSITY)), 0.0)
         if seconds >= ENOUGH:
@@ -96,11 +99,18 @@ def page(points: Sequence[Point]) -> str:
          f"{one.speedup:.3g}", str(one.programs))
         for one in points
     ]  # fmt: skip
+    late = [one for one in points if one.sweep == "dimension" and one.default < ENOUGH]
+    largest = {one.kernel: one for one in late if one.dimension == max(other.dimension for other in points if other.kernel == one.kernel)}
+    short = "".join(
+        f" {name} takes {1e3 * one.default:.0f} ms there; {ENOUGH} s would need about {_bytes_needed(one) / 1e9:.1f} GB."
+        for name, one in largest.items()
+        if one.default < ENOUGH / GROWTH
+    )
     return f"""# What the asymptotic frontier is worth
 
 After Figure 7 of Ahrens et al., "An asymptotic cost model for autoscheduling sparse tensor programs". Inputs are square and
-uniformly sparse; the largest dimension is the first tried at which the default takes {ENOUGH} s, or at which an operand stores
-{MOST_ENTRIES:g} entries. The default nests its loops in alphabetical order and has no workspace (a scalar accumulates a reduction
+uniformly sparse; the largest dimension is the first tried at which the default takes {ENOUGH} s, or at which an operand takes
+{MOST_BYTES / 1e6:.0f} MB.{short} The default nests its loops in alphabetical order and has no workspace (a scalar accumulates a reduction
 into a sparse result); operands stored in another order are converted before. It is compiled as that program, not by `reorder`,
 since the default of this compiler has workspaces already. Both sides are timed without conversions, on one thread; times are the
 least of runs in turn on a shared machine, so read the speedups, not the times. The frontier is that of the paper's space (least
@@ -113,6 +123,11 @@ the whole frontier could only do better. The best of several least times is take
 
 Plot: `payoff.svg` (speedup over dimension, density {DENSITY}). Raw: `payoff.csv`.
 """
+
+
+def _bytes_needed(point: Point) -> float:
+    """Return the size of a matrix at which a default that takes time in proportion to what it stores takes long enough."""
+    return ENOUGH / point.default * DENSITY * point.dimension**2 * ENTRY
 
 
 def plot(points: Sequence[Point]) -> str:
@@ -138,22 +153,21 @@ def plot(points: Sequence[Point]) -> str:
     return "\n".join([*parts, '<text x="300" y="360">dimension</text>', "</svg>", ""])
 
 
-def main(kernels: Sequence[str]) -> None:
-    """Measure kernels (all if none are named) and write the results, after every kernel what there is."""
-    points: list[Point] = []
+def main(kernels: Sequence[str], results: Path = RESULTS) -> None:
+    """Measure kernels (all if none are named) and write the results; those that an interrupted run measured are taken over."""
+    kept = Partial(results / "payoff.partial.csv", Point)
     for kernel in kernels or KERNELS:
-        points.extend(measured(kernel))
-        _written(points)
+        if all(point.kernel != kernel for point in kept.rows):
+            kept.add(measured(kernel))
+            print(f"{kernel} is measured", file=sys.stderr)
+    _write(kept.rows, results)
+    kept.done()
 
 
-def _written(points: Sequence[Point]) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / "payoff.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([field.name for field in fields(Point)])
-        writer.writerows(astuple(one) for one in points)
-    (RESULTS / "payoff.md").write_text(page(points))
-    (RESULTS / "payoff.svg").write_text(plot(points))
+def _write(points: Sequence[Point], results: Path) -> None:
+    write_rows(results / "payoff.csv", points)
+    (results / "payoff.md").write_text(page(points))
+    (results / "payoff.svg").write_text(plot(points))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ Schedules that become the same program, since formats say what protocols said, a
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...compiler.concrete.nodes import Program
@@ -17,6 +17,7 @@ from ...compiler.space.reformat import lowerable
 from ..exploration import Exploration
 from ..reports.markdown import table
 from .contest import compiled, explored, inputs, least_times, runs_of
+from .partial import Partial, write_rows
 from .taco import taco_schedules
 
 COMMAND = "python -m sparsetune.tuner.asymptotic.pruning"
@@ -29,7 +30,7 @@ PATTERNS = {
     "power law": "zipf:{size}:density=0.01:alpha=1.5:seed={seed}",
     "banded": "banded:{size}:bandwidth=3:seed={seed}",
 }
-SECONDS, FEW = 2.0, 12
+SECONDS, FEW = 5.0, 6
 """Seconds for a first race of a whole space on one pattern, and how many of its fastest, on and off the frontier, meet again."""
 
 
@@ -54,16 +55,15 @@ class Finding:
         return self.inside / min(self.inside, self.outside)
 
 
-def measured(kernel: str, preset: str, dimension: int) -> list[Finding]:
-    """Return what every pattern gives on a whole space."""
+def measured(kernel: str, preset: str, dimension: int, patterns: Sequence[str]) -> Iterator[Finding]:
+    """Yield what some patterns give on a whole space."""
     found = explored(kernel, preset)
     schedules = _whole(found, preset)
     programs = list(dict.fromkeys(schedules))
     kept = {schedule.program for schedule in found.frontier}
     field = compiled(found, programs)
-    findings = []
-    for name, pattern in PATTERNS.items():
-        operands = inputs(found.space.formats, found.space.assignment.target.tensor, dimension, pattern)
+    for name in patterns:
+        operands = inputs(found.space.formats, found.space.assignment.target.tensor, dimension, PATTERNS[name])
         runs = runs_of(field, operands)
         first = least_times(runs, SECONDS)
         order = sorted(range(len(runs)), key=first.__getitem__)
@@ -72,10 +72,7 @@ def measured(kernel: str, preset: str, dimension: int) -> list[Finding]:
         times = [min(first[number], again.get(number, first[number])) for number in range(len(runs))]
         inside = min(times[number] for number in fastest if programs[number] in kept)
         outside = min((times[number] for number in fastest if programs[number] not in kept), default=float("inf"))
-        findings.append(
-            Finding(kernel, preset, dimension, name, len(schedules), len(programs), len(kept), inside, outside, max(times))
-        )  # fmt: skip
-    return findings
+        yield Finding(kernel, preset, dimension, name, len(schedules), len(programs), len(kept), inside, outside, max(times))
 
 
 def _whole(found: Exploration, preset: str) -> list[Program]:
@@ -119,17 +116,17 @@ Patterns: {"; ".join(f"{name} `random:{text}`" for name, text in PATTERNS.items(
 """
 
 
-def main() -> None:
-    """Measure all spaces and write the results, after every space what there is."""
-    findings: list[Finding] = []
-    for space in SPACES:
-        findings += measured(*space)
-        RESULTS.mkdir(exist_ok=True)
-        with (RESULTS / "pruning.csv").open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([field.name for field in fields(Finding)])
-            writer.writerows(astuple(one) for one in findings)
-        (RESULTS / "pruning.md").write_text(page(findings))
+def main(results: Path = RESULTS) -> None:
+    """Measure all spaces and write the results; what an interrupted run measured is taken over."""
+    kept = Partial(results / "pruning.partial.csv", Finding)
+    for kernel, preset, dimension in SPACES:
+        done = {one.pattern for one in kept.rows if one.kernel == kernel}
+        for finding in measured(kernel, preset, dimension, [name for name in PATTERNS if name not in done]):
+            kept.add([finding])
+            print(f"{kernel}, {finding.pattern} is measured", file=sys.stderr)
+    write_rows(results / "pruning.csv", kept.rows)
+    (results / "pruning.md").write_text(page(kept.rows))
+    kept.done()
 
 
 if __name__ == "__main__":
