@@ -4,7 +4,8 @@ Products are distributed over sums; each term is evaluated over its whole index 
 not on the left. Beside every value stands whether anything is stored there: a sum is stored where one part is, a product
 where all are; what is not stored takes no part in the arithmetic. A quotient divides as IEEE says, what is not stored being
 zero; it is stored where its numerator is, and where its denominator is not (0 / 0). Dense results of terms without a
-reduction are looked at over the full index space, so that 0 / 0 shows where a stored denominator is 0 too.
+reduction are looked at over the full index space, so that 0 / 0 shows where a stored denominator is 0 too; a constant one is
+not 0, and its quotient has the pattern of the numerator.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ class Evaluation:
                 value, there = self._tree(left, space, complete)
                 below, also = self._tree(right, space, complete)
                 whole = np.divide(np.where(there, value, 0), np.where(also, below, 0))
-                return whole, np.asarray(np.broadcast_to(complete, whole.shape) | there | ~also)
+                everywhere = complete and any(leaves(right))  # constants are not 0: where the numerator is, the quotient is
+                return whole, np.asarray(np.broadcast_to(everywhere, whole.shape) | there | ~also)
 
     def _leaf(self, leaf: Leaf, space: tuple[str, ...]) -> Masked:
         operand = self.case.operands[leaf.tensor]
