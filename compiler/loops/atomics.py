@@ -1,11 +1,14 @@
 """Atomic updates taken out of loops that do not move their target.
 
 ``for p: atomic y[i] += ...`` locks one element for every p. Where nothing else in the loop touches ``y``, the sum is made in a
-variable of the thread, or in a small array for the elements of a row, and added atomically once after the loop.
+variable of the thread, or in a small array for the elements of a row, and added atomically once after the loop. Where threads have
+tiles of equally many positions, as in ``for p in max(pos[i], low) .. min(pos[i + 1], high)``, a segment that lies inside its tile is
+nobody else's, and is added without a lock.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -17,6 +20,7 @@ from .nodes import (
     Binary,
     Block,
     Call,
+    Cast,
     Const,
     Declare,
     Expr,
@@ -36,7 +40,7 @@ from .nodes import (
     Var,
     Vector,
 )
-from .rewrite import block, mentions, walk
+from .rewrite import block, mentions, transform, walk
 
 IDENTITY = {"+": 0, "*": 1}
 LONGEST_ROW = 256
@@ -59,18 +63,36 @@ def gather_atomics(body: Block, types: dict[str, Type], fresh: Callable[[str], s
         fresh: gives a name that nothing else has.
     """
 
-    def visit(statement: Stmt) -> Stmt:
-        if isinstance(statement, For) and not isinstance(statement.tag, Parallel):
-            found = _targets(statement)
-            if found:
-                return _gathered(statement, found, types, fresh)
-        children = tuple(visit(child) if isinstance(child, Stmt) else child for child in statement.children)
+    def visit(statement: Stmt, tiles: frozenset[_Tile]) -> Stmt:
+        if isinstance(statement, For) and isinstance(statement.tag, Parallel):
+            tiles = _tiles(statement)
+        elif isinstance(statement, For) and (found := _targets(statement)):
+            return _gathered(statement, found, tiles, types, fresh)
+        children = tuple(visit(child, tiles) if isinstance(child, Stmt) else child for child in statement.children)
         return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
 
     if not any(isinstance(node, Store) and node.atomic for node in walk(body)):
         return body
-    made = visit(body)
+    made = visit(body, frozenset())
     return made if isinstance(made, Block) else Block((made,))
+
+
+_Tile = tuple[str, str]
+"""The variables that hold where a tile of positions begins and ends."""
+
+
+def _tiles(loop: For) -> frozenset[_Tile]:
+    """Return the tiles that the iterations of a parallel loop declare: ``low = number * size``, ``high = min(low + size, ...)``."""
+    declared = {node.variable.name: node.value for node in walk(loop.body) if isinstance(node, Declare)}
+    counts = Counter(node.variable.name for node in walk(loop.body) if isinstance(node, Declare | SetVar | For))
+    found = set()
+    for high, value in declared.items():
+        match value:
+            case Binary("min", Binary("+", Var(low), Const() | Var() as size), _):
+                begins = declared.get(low) == Binary("*", loop.variable, size, I64)
+                if begins and counts[low] == counts[high] == 1 and not mentions(size, counts.keys() | {loop.variable.name}):
+                    found.add((low, high))
+    return frozenset(found)
 
 
 def _targets(loop: For) -> list[_Target]:
@@ -128,9 +150,13 @@ class _Detour:
     after: list[Stmt]
 
 
-def _gathered(loop: For, found: list[_Target], types: dict[str, Type], fresh: Callable[[str], str]) -> Stmt:
-    detours = {target.store: _detour(target, types[target.store.array], fresh) for target in found}
+def _gathered(loop: For, found: list[_Target], tiles: frozenset[_Tile], types: dict[str, Type], fresh: Callable[[str], str]) -> Stmt:
     low, high = (Var(fresh(f"{loop.variable.name}_{end}"), I64) for end in ("from", "to"))
+    owned = _inside_tile(loop, low, high, tiles)
+    detours = {
+        target.store: _detour(target, owned[1] if owned and _is_row(target, owned[0]) else None, types[target.store.array], fresh)
+        for target in found
+    }
     inside = replace(loop, low=low, high=high, body=_replaced(loop.body, {store: detour.update for store, detour in detours.items()}))
     before = [statement for detour in detours.values() for statement in detour.before]
     after = [statement for detour in detours.values() for statement in detour.after]
@@ -138,19 +164,56 @@ def _gathered(loop: For, found: list[_Target], types: dict[str, Type], fresh: Ca
     return Block((Declare(low, loop.low), Declare(high, loop.high), some))
 
 
-def _detour(target: _Target, kind: Type, fresh: Callable[[str], str]) -> _Detour:
-    """Gather in a variable, or a row in an array; that is copied before it is added, so that it can live in registers itself."""
+def _inside_tile(loop: For, low: Var, high: Var, tiles: frozenset[_Tile]) -> tuple[Var, Expr] | None:
+    """Return the index of the segment that a loop runs through, and the condition that no other tile has a part of it."""
+    match loop.low, loop.high:
+        case Binary("max", begin, Var(first)), Binary("min", end, Var(past)) if (first, past) in tiles:
+            match _uncast(begin), _uncast(end):
+                case Load(pos, Var() as row), Load(other, Binary("+", Var() as same, Const(1), _)) if pos == other and row == same:
+                    return row, Binary("and", Binary("==", low, begin, BOOL), Binary("==", high, end, BOOL), BOOL)
+    return None
+
+
+def _uncast(expr: Expr) -> Expr:
+    return expr.operand if isinstance(expr, Cast) else expr
+
+
+def _is_row(target: _Target, index: Var) -> bool:
+    """Return whether a target is the element of an index, or all of its row, so that no other index has the same elements."""
+    if target.row is None:
+        return target.store.index == index
+    match target.store.index:
+        case Binary("+", Binary("*", Var() as row, Const(width), _), Var() as place, _):
+            return row == index and place == target.row.variable and isinstance(target.row.high, Const) and target.row.high.value == width
+    return False
+
+
+def _detour(target: _Target, owned: Expr | None, kind: Type, fresh: Callable[[str], str]) -> _Detour:
+    """Gather in a variable, or a row in an array; that is copied before it is added, so that it can live in registers itself.
+
+    Args:
+        owned: where it holds no other thread updates the target.
+    """
     store, row = target.store, target.row
     neutral = Const(IDENTITY[store.op], kind)
     if row is None:
         total = Var(fresh(f"{store.array}_sum"), kind)
-        return _Detour([Declare(total, neutral)], SetVar(total, store.value, store.op), [replace(store, value=total)])
+        added = replace(store, value=total)
+        return _Detour([Declare(total, neutral)], SetVar(total, store.value, store.op), [_unlocked(owned, added, added)])
     place, sums, copied = row.variable, fresh(f"{store.array}_sums"), fresh(f"{store.array}_copied")
     made: list[Stmt] = [Allocate(array, kind, row.high, "registers") for array in (sums, copied)]
     begin = replace(row, body=Store(sums, place, neutral), tag=Vector())
     copy = replace(row, body=Store(copied, place, Load(sums, place, kind)), tag=Vector())
+    direct = replace(row, body=replace(store, value=Load(sums, place, kind)), tag=Vector())
     add = replace(row, body=replace(store, value=Load(copied, place, kind)), tag=None)
-    return _Detour([*made, begin], Store(sums, place, store.value, store.op), [copy, add])
+    return _Detour([*made, begin], Store(sums, place, store.value, store.op), [_unlocked(owned, direct, Block((copy, add)))])
+
+
+def _unlocked(owned: Expr | None, alone: Stmt, shared: Stmt) -> Stmt:
+    """Return an update that is atomic only where another thread may meet it."""
+    if owned is None:
+        return shared
+    return If(owned, transform(alone, lambda node: replace(node, atomic=False) if isinstance(node, Store) else node), shared)
 
 
 def _replaced(statement: Stmt, changes: dict[Store, Stmt]) -> Stmt:

@@ -6,9 +6,26 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse
 from loop_runs import function, run_both
 from sparsetune.compiler.codegen.c import emit_c
-from sparsetune.compiler.loops.nodes import F64, I64, Binary, Block, Const, Expr, For, Function, Load, Node, Parallel, Stmt, Store, Var
+from sparsetune.compiler.loops.nodes import (
+    F64,
+    I64,
+    Binary,
+    Block,
+    Const,
+    Declare,
+    Expr,
+    For,
+    Function,
+    Load,
+    Node,
+    Parallel,
+    Stmt,
+    Store,
+    Var,
+)
 from sparsetune.compiler.loops.rewrite import walk
 from sparsetune.compiler.loops.vectorize import vectorize
 from sparsetune.compiler.pipeline import compile_kernel
@@ -86,3 +103,33 @@ def test_row_of_position_split_stays_in_registers() -> None:
     entries = source[source.index("for (int64_t p_A2") :]
     assert "atomic" not in entries[: entries.index("}")]
     assert "f64x8 Y_vals_sums_0" in source
+
+
+@pytest.mark.parametrize("lengths", [[0, 3, 3, 0, 90, 1, 1], [1] * 40, [0, 0, 64, 0], [200], [0, 0]], ids=str)
+@pytest.mark.parametrize("tiles", [1, 2, 7, 64])
+def test_segments_inside_a_tile_need_no_lock(lengths: list[int], tiles: int) -> None:
+    text = f"collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, {tiles}); parallelize(p0, cpu_thread, atomics, dynamic, 1)"
+    pos = np.cumsum([0, *lengths])
+    random = np.random.default_rng(1)
+    columns, values = random.integers(0, 9, pos[-1]), random.integers(1, 9, pos[-1]).astype(float)
+    matrix = scipy.sparse.csr_array((values, columns, pos), (len(lengths), 9))
+    matrix.sum_duplicates()
+    for kernel, x in (("y(i) = A(i,j) * x(j)", np.arange(9.0)), ("y(i,k) = A(i,j) * x(j,k)", np.arange(72.0).reshape(9, 8))):
+        compiled = compile_kernel(kernel, {"A": "csr"}, {"k": 8} if x.ndim == 2 else {}, text)
+        assert "== (int64_t)A2_pos[i + 1]" in compiled.source
+        np.testing.assert_array_equal(compiled(A=matrix, x=x, threads=4), matrix @ x)
+
+
+def test_tiles_of_other_sizes_than_they_step_overlap() -> None:
+    """What begins at p0 * 4 and holds 8 entries meets the next tile: a segment inside one may be inside another too."""
+    low, high = Var("low", I64), Var("high", I64)
+    begin, end = Load("pos", R, I64), Load("pos", plus(R, ONE), I64)
+    for size in (4, 8):
+        update = Store("y", R, Load("a", P, F64), "+", atomic=True)
+        entries = For(P, plus(begin, low, "max"), plus(end, high, "min"), update)
+        tile = [Declare(low, plus(K, Const(4, I64), "*")), Declare(high, plus(plus(low, Const(size, I64)), Load("pos", N, I64), "min"))]
+        loop = For(K, ZERO, Const(3, I64), Block((*tile, For(R, ZERO, N, entries))), Parallel())
+        arrays = {"pos": ("i64", False), "a": ("f64", False), "y": ("f64", True)}
+        made = vectorize(function([loop], arrays, ["n"]), 32)
+        plain = [node for node in walk(made.body) if isinstance(node, Store) and not node.atomic]
+        assert len(plain) == (1 if size == 4 else 0)
