@@ -12,7 +12,7 @@ from sparsetune.compiler.storage import Tensor
 from storage_cases import stored_entries
 
 from .cases import Case
-from .formats import one_coordinate_levels, storable, stored
+from .formats import one_coordinate_levels, padded_above, storable, stored
 from .interpreted import interpreted
 from .oracle import Expected, expected
 
@@ -53,7 +53,7 @@ def fault(case: Case, made: CompiledExpression, interpreted_every: int = INTERPR
 def unstorable(case: Case, wanted: Expected) -> bool:
     """Whether singleton levels of the result's format would need several coordinates below one parent, or a coordinate where none is."""
     form = case.result_format
-    if any(case.shape[form.order[level]] == 0 for level in one_coordinate_levels(form)) and stored([], form, case.shape):
+    if any(case.shape[form.order[level]] == 0 and padded_above(form, case.shape, level) for level in one_coordinate_levels(form)):
         return True
     entries = [tuple(map(int, place)) for place in np.argwhere(wanted.present)]
     return len(storable(entries, form)) < len(entries)

@@ -42,6 +42,11 @@ def one_coordinate_levels(form: Format) -> list[int]:
     return [level for level, kind in enumerate(form.levels) if kind is SINGLETON and not shares_positions(form, level)]
 
 
+def padded_above(form: Format, shape: tuple[int, ...], level: int) -> bool:
+    """Return whether even an empty tensor has positions above a level: all levels there are dense, or singletons that pad."""
+    return all(kind is SINGLETON or (kind is DENSE and shape[form.order[above]] > 0) for above, kind in enumerate(form.levels[:level]))
+
+
 def storable(coordinates: Iterable[Coordinates], form: Format) -> list[Coordinates]:
     """Return those of the coordinates that a format can hold together: the first to come where a parent has one slot."""
     kept = []
