@@ -6,10 +6,12 @@ in which a sparse result can be written in any order, also in parallel).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from ..format import Format, LevelKind
+from ..notation.constants import constant_value
 from ..notation.nodes import Access, Div, Expr, Literal, Mul, Neg, accesses, transform, walk
 from .nodes import Forall, Stmt, assignments, path_to, reads
 from .provenance import Provenance
@@ -25,7 +27,7 @@ def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping
     if result.is_dense:
         return None
     sparse = [access for access in factors(value) or () if not formats[access.tensor].is_dense]
-    if len(sparse) != 1 or sparse[0] in denominators(value):
+    if len(sparse) != 1 or sparse[0] in denominators(value) or _is_everywhere(value):
         return None
     operand = sparse[0]
     form = formats[operand.tensor]
@@ -84,6 +86,12 @@ def shared_levels(target: Access, result: Format, operand: Access, form: Format)
 def denominators(value: Expr) -> tuple[Access, ...]:
     """Return the accesses that an expression divides by."""
     return tuple(access for node in walk(value) if isinstance(node, Div) for access in accesses(node.denominator))
+
+
+def _is_everywhere(value: Expr) -> bool:
+    """Whether an expression divides by a constant that makes 0 a NaN, so that it has a value where nothing is stored."""
+    below = [constant_value(node.denominator) for node in walk(value) if isinstance(node, Div)]
+    return any(constant is not None and (constant == 0 or math.isnan(constant)) for constant in below)
 
 
 def factors(value: Expr) -> tuple[Access, ...] | None:

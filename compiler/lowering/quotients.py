@@ -7,16 +7,20 @@ is looked at only where this costs nothing: in dense results whose every compone
 
 from __future__ import annotations
 
+import math
+
 from ..concrete.nodes import Assign
-from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg, accesses, indices
+from ..notation.constants import constant_value
+from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, indices
 from .context import Context
 from .scope import Scope
 
 
 def skips(context: Context, scope: Scope, statement: Assign, denominator: Expr) -> bool:
     """Return whether a quotient in an assignment may be skipped wherever its numerator is not stored, from here on inwards."""
-    if not accesses(denominator):
-        return denominator != Literal(0)
+    constant = constant_value(denominator)
+    if constant is not None:
+        return constant != 0 and not math.isnan(constant)
     return not _is_complete(context, statement) and _stored(context, scope, denominator)
 
 

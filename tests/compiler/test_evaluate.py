@@ -239,3 +239,23 @@ def test_signs_of_zeros() -> None:
     assert np.signbit(default("y(i) = a(i) - b(i)", {"a": zeros, "b": minus})).tolist() == [False, True]
     sparse = st.tensor((np.array([[0, 1]]), zeros), "compressed", (2,))
     assert np.signbit(default("y(i) = -a(i)", {"a": sparse}, output_format="compressed").values).tolist() == [True, False]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("zero", ["0", "0.0", "(1 - 1)", "(2 * 0)", "(0 / 3)"])
+@pytest.mark.parametrize("format", [None, "csr", "coo"])
+def test_quotients_by_zero_are_everywhere(zero: str, format: str | None) -> None:
+    matrix = st.tensor(np.array([[0.0, 2.0, 0.0], [-1.0, 0.0, 0.0]]), "csr")
+    found = default(f"C(i,j) = A(i,j) / {zero}", {"A": matrix}, output_format=format)
+    whole = found if format is None else found.to_numpy()
+    np.testing.assert_array_equal(whole, [[np.nan, np.inf, np.nan], [-np.inf, np.nan, np.nan]])
+    assert format is None or found.nnz == 6
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("divisor", ["2", "(1 + 1)", "(3 - 1)", "-(-2)", "(4 / 2)"])
+def test_quotients_by_other_constants_have_the_pattern_of_the_numerator(divisor: str) -> None:
+    matrix = st.tensor(np.array([[0.0, 2.0, 0.0], [-1.0, 0.0, 0.0]]), "csr")
+    found = default(f"C(i,j) = A(i,j) / {divisor}", {"A": matrix}, output_format="csr")
+    assert found.nnz == 2
+    assert found.to_numpy().tolist() == [[0.0, 1.0, 0.0], [-0.5, 0.0, 0.0]]

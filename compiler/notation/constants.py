@@ -1,0 +1,34 @@
+"""The values of expressions that read no tensor."""
+
+from __future__ import annotations
+
+import math
+
+from .nodes import Add, Div, Expr, Literal, Mul, Neg
+
+
+def constant_value(expr: Expr) -> float | None:
+    """Return what an expression of constants is worth, divided as IEEE says; None where it reads a tensor."""
+    if isinstance(expr, Literal):
+        return float(expr.value)
+    parts = [constant_value(child) for child in expr.children]
+    values = [part for part in parts if part is not None]
+    if not values or len(values) < len(parts):
+        return None
+    match expr:
+        case Neg():
+            return -values[0]
+        case Add():
+            return sum(values)
+        case Mul():
+            return math.prod(values)
+        case Div():
+            return _divided(*values)
+        case _:
+            return None
+
+
+def _divided(numerator: float, denominator: float) -> float:
+    if denominator != 0:
+        return numerator / denominator
+    return math.nan if numerator == 0 or math.isnan(numerator) else math.copysign(math.inf, numerator) * math.copysign(1, denominator)
