@@ -11,14 +11,16 @@ import sparsetune as st
 from sparsetune.compiler.errors import DataError, ExpressionError, FormatError, ScheduleError, ShapeError
 
 RNG = np.random.default_rng(8)
-A = sp.random_array((6, 5), density=0.4, format="csr", rng=RNG)
-S = sp.random_array((6, 6), density=0.4, format="csr", rng=RNG)
-B = sp.random_array((6, 6), density=0.5, format="csr", rng=RNG)
+A: Any = sp.random_array((6, 5), density=0.4, format="csr", rng=RNG)
+S: Any = sp.random_array((6, 6), density=0.4, format="csr", rng=RNG)
+B: Any = sp.random_array((6, 6), density=0.5, format="csr", rng=RNG)
 X, D, E = RNG.random(5), S.toarray(), B.toarray()
+MASKED: Any = np.ma.array([1, 2], mask=[False, True])
+LEGACY: Any = np.asmatrix(A.toarray())
 SPMV = "y(i) = A(i,j) * x(j)"
 BOTH = {"A": A, "x": X}
 
-MISTAKES: list[tuple[str, Any, dict[str, Any], type[Exception], str]] = [
+MISTAKES: list[tuple[Any, ...]] = [
     (SPMV, {"A": A}, {}, ExpressionError, "operand 'x' .* is missing"),
     (SPMV, {**BOTH, "z": X}, {}, ExpressionError, "operand 'z' is not used"),
     (SPMV, [A, X], {}, ExpressionError, "operands are given by name"),
@@ -51,7 +53,7 @@ MISTAKES: list[tuple[str, Any, dict[str, Any], type[Exception], str]] = [
     ("y = b", {"b": 10**30}, {}, DataError, "object"),
     ("y(i) = b(i,j)", {"b": [[1, 2], [3]]}, {}, DataError, "'b'.*list"),
     ("y(i) = b(i)", {"b": np.ones(3, np.float16)}, {}, DataError, "float16"),
-    ("y(i) = b(i)", {"b": np.ma.masked_array([1, 2], [0, 1])}, {}, DataError, "masked"),
+    ("y(i) = b(i)", {"b": MASKED}, {}, DataError, "masked"),
     (None, {}, {}, ExpressionError, "must be a string"),
     ("", {}, {}, ExpressionError, "is empty"),
     ("A(i,j)", {"A": A}, {}, ExpressionError, "expected '=' or"),
@@ -73,7 +75,7 @@ def test_mistakes_end_in_one_line(expression: Any, operands: Any, keywords: dict
     assert len(str(caught.value).splitlines()[0]) < 260
 
 
-SOUND: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
+SOUND: list[tuple[Any, ...]] = [
     ("C(i,j) = S(i,j) * S(j,i)", {"S": S}, {"output_format": "csr"}, D * D.T),
     ("C(i,j) = S(i,j) + S(j,i)", {"S": S}, {"output_format": "csc"}, D + D.T),
     ("c = S(i,j) * S(j,i)", {"S": S}, {}, (D * D.T).sum()),
@@ -91,7 +93,7 @@ SOUND: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("y(k) = x(i)", {"x": X}, {"shape": {"k": 2}}, np.full(2, X.sum())),
     ("y(i) = A(i,j) * x(j)", {"A": sp.csr_array((0, 5)), "x": X}, {}, np.zeros(0)),
     ("y(i) = 2 * x(i)", {"x": sp.csr_array(X)}, {}, 2 * X),
-    ("y(i) = A(i,j) * x(j)", {"A": np.matrix(A.toarray()), "x": X.tolist()}, {}, A @ X),
+    ("y(i) = A(i,j) * x(j)", {"A": LEGACY, "x": X.tolist()}, {}, A @ X),
     ("y(i) = x(i)", {"x": X[::-1]}, {}, X[::-1]),
     ("y[i] = A[i,j] * x[j]", {"A": np.asfortranarray(A.toarray()), "x": X}, {}, A @ X),
     ("double(int) = for(int,long) * while(long)", {"for": A, "while": X}, {}, A @ X),
@@ -130,7 +132,7 @@ def test_cancelled_entries_and_explicit_zeros_stay() -> None:
 
 @pytest.mark.cc
 def test_unsorted_operands_with_duplicates_are_left_as_they_are() -> None:
-    messy = sp.csr_array((np.array([1.0, 2, 3]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    messy: Any = sp.csr_array((np.array([1.0, 2, 3]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
     for array in (messy.data, messy.indices, messy.indptr):
         array.setflags(write=False)
     assert st.evaluate("y(i) = M(i,j)", {"M": messy}, schedule="default").tolist() == [6.0]
