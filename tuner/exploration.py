@@ -10,14 +10,12 @@ from itertools import islice
 from typing import Any, overload
 
 from ..compiler.concrete.concretize import concretize
-from ..compiler.concrete.nodes import Assign, Forall, Program, Stmt, assignments, loops, reads, transform, used_indices
-from ..compiler.concrete.relations import Rename
+from ..compiler.concrete.nodes import Program, Stmt, assignments, loops, reads, used_indices
 from ..compiler.errors import ExpressionError
 from ..compiler.format import Format
-from ..compiler.notation.nodes import Access, Assignment, accesses
+from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule as DirectiveSchedule
-from ..compiler.schedule.schedule import rename_expression
 from ..compiler.space.defaults import with_default_protocols
 from ..compiler.space.protocolized import loop_nest, parse_protocolized
 from ..compiler.space.reformat import lowerable
@@ -26,6 +24,7 @@ from .asymptotic.compare import Comparison, compare
 from .asymptotic.compare import explain as explain_comparison
 from .asymptotic.listing import annotated, size_text
 from .asymptotic.model import CostClass, CostModel
+from .asymptotic.original_loops import original_loops
 
 
 class FrontierSchedule:
@@ -146,7 +145,7 @@ class Exploration:
         if isinstance(program, DirectiveSchedule) or (isinstance(program, str) and _is_directives(program)):
             program = self._scheduled(program)
         given = parse_protocolized(program) if isinstance(program, str) else program
-        statement = _with_original_loops(given) if isinstance(given, Program) else given
+        statement = _statement_of(given) if isinstance(given, Program) else given
         _check_program(statement, self.space.assignment)
         operands = {name: form for name, form in self.space.formats.items() if name != self.space.assignment.target.tensor}
         return with_default_protocols(statement, operands)
@@ -195,22 +194,13 @@ def _is_directives(text: str) -> bool:
     return "=" not in re.sub(r'"[^"]*"', "", text)
 
 
-def _with_original_loops(program: Program) -> Stmt:
-    """Give loops that ``precompute`` renamed their original names."""
-    originals = {relation.renamed: relation.parent for relation in program.relations if isinstance(relation, Rename)}
-
-    def rule(node: Stmt) -> Stmt | None:
-        match node:
-            case Forall(index):
-                return replace(node, index=originals.get(index, index))
-            case Assign(target, operator, value):
-                renamed = rename_expression(target, originals)
-                assert isinstance(renamed, Access)
-                return Assign(renamed, operator, rename_expression(value, originals))
-            case _:
-                return None
-
-    return transform(program.statement, rule) if originals else program.statement
+def _statement_of(program: Program) -> Stmt:
+    statement = original_loops(program)
+    if statement is None:
+        raise ExpressionError(
+            "collapsed loops and loops over positions have no asymptotic cost of their own; give the schedule without collapse and pos"
+        )
+    return statement
 
 
 def _check_program(statement: Stmt, assignment: Assignment) -> None:

@@ -10,9 +10,10 @@ TACO compiler can express. Without a preset deeper loop nests stay, and what wor
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from ..compiler.concrete.check import check_assignment, formats_of
@@ -41,6 +42,7 @@ def explore(
     sunk_costs: bool | Sequence[str] = True,
     assumptions: bool | Sequence[str] = True,
     semiring: tuple[str, str] | None = None,
+    time_limit: float | None = None,
 ) -> Exploration:
     """Explore the schedule space of an expression without any data.
 
@@ -57,11 +59,12 @@ def explore(
             ``"{(i,k) | B(i,k) and C(k,j)}"``.
         assumptions: True: "nonempty". A sequence names it and others, such as ``"B(i,k) implies C(i,k)"``.
         semiring: (add, multiply) other than ("+", "*").
+        time_limit: seconds after which to give up; None: never.
 
     Raises:
         ExpressionError: the expression, a sunk cost or an assumption cannot be read, or ranges names an unknown index.
         FormatError: a format is unknown or does not fit.
-        TuningError: the preset or the workspace state model is unknown.
+        TuningError: the preset or the workspace state model is unknown, or the time is over.
     """
     if preset not in PRESETS:
         known = ", ".join(repr(name) for name in PRESETS)
@@ -74,16 +77,27 @@ def explore(
     model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=preset is None)
     pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
     stages: list[dict[str, Any]] = []
-    space, classes = pipeline(assignment, known_formats, model, _Clock(stages))
+    space, classes = pipeline(assignment, known_formats, model, _Clock(stages, time_limit))
     return Exploration(expression, preset, stages, FrontierSchedules(classes, model, known_formats), classes, space, model)
 
 
 class _Clock:
-    """Notes what every stage keeps and how long it took."""
+    """Notes what every stage keeps and how long it took, and ends an exploration that takes too long."""
 
-    def __init__(self, stages: list[dict[str, Any]]) -> None:
+    def __init__(self, stages: list[dict[str, Any]], limit: float | None) -> None:
         self._stages = stages
         self._last = time.perf_counter()
+        self._limit = limit
+        self._end = math.inf if limit is None else self._last + limit
+
+    def watch(self) -> None:
+        """Raise TuningError once the time is over."""
+        if time.perf_counter() > self._end:
+            done = ", ".join(f"{stage['stage']} {stage['kept']}" for stage in self._stages) or "not even counted"
+            raise TuningError(
+                f"this schedule space is too large to explore in {self._limit:g} seconds ({done}); give more time, the preset"
+                " 'pigeon' (least depth), fewer operands or fewer sparse ones"
+            )
 
     def note(self, stage: str, kept: int) -> None:
         now = time.perf_counter()
@@ -94,7 +108,7 @@ class _Clock:
 def _own_stages(
     assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
 ) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
-    space = ScheduleSpace(assignment, formats)
+    space = ScheduleSpace(assignment, formats, watch=clock.watch)
     clock.note("generated", space.count)
     frontier = model.frontier(space)
     clock.note("undominated", frontier.count)
@@ -123,8 +137,8 @@ def _taco_stages(
 
 def _shallow(assignment: Assignment, formats: Mapping[str, Format], clock: _Clock) -> ScheduleSpace:
     """Count the paper's space, then return its part of least nesting depth."""
-    clock.note("generated", ScheduleSpace(assignment, formats, Rules(paper_operators=True)).count)
-    space = ScheduleSpace(assignment, formats, PIGEON)
+    clock.note("generated", ScheduleSpace(assignment, formats, Rules(paper_operators=True), clock.watch).count)
+    space = ScheduleSpace(assignment, formats, PIGEON, clock.watch)
     clock.note("min_depth", space.count)
     return space
 
@@ -169,10 +183,14 @@ def explain(
         ``expression``, ``stages``, ``frontier`` (each ``loop_nest``, ``time``, ``memory``, ``task_set``), and, if a schedule
         is given, ``schedule`` (``loop_nest``: with the cost of every line; ``verdict``: who beats it and why).
     """
-    found = explore(expression, formats, ranges, preset, **options)
+    return described(explore(expression, formats, ranges, preset, **options), schedule, limit)
+
+
+def described(found: Exploration, schedule: str | Program | None = None, limit: int | None = None) -> dict[str, Any]:
+    """Return an exploration as ``explain`` does."""
     shown = found.frontier if limit is None else _spread(found, limit)
     answer: dict[str, Any] = {
-        "expression": expression,
+        "expression": found.expression,
         "stages": found.stages,
         "frontier": [
             {"loop_nest": one.loop_nest, "time": one.time, "memory": one.memory, "task_set": one.task_set} for one in shown
@@ -185,9 +203,6 @@ def explain(
 
 def _spread(found: Exploration, limit: int) -> list[FrontierSchedule]:
     """Return some schedules of the frontier: the first of every cost, then the others in order."""
-    firsts, place = [], 0
-    for one in found.classes:
-        firsts.append(place)
-        place += one.count
-    others = (number for number in range(place) if number not in set(firsts))
-    return [found.frontier[number] for number in islice((*firsts, *islice(others, limit)), limit)]
+    others = chain.from_iterable(islice(one.schedules, 1, None) for one in found.classes)
+    chosen = chain((next(iter(one.schedules)) for one in found.classes), others)
+    return [FrontierSchedule(schedule, found.model, found.space.formats) for schedule in islice(chosen, limit)]

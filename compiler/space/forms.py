@@ -42,12 +42,22 @@ class Form:
     addends: tuple[Term, ...]
 
 
-def rewritings(assignment: Assignment) -> tuple[Form, ...]:
-    """Return the different forms of an assignment, the one closest to what was written first."""
+def unwatched() -> None:
+    """Let an enumeration go on."""
+
+
+def rewritings(assignment: Assignment, watch: Callable[[], None] = unwatched) -> tuple[Form, ...]:
+    """Return the different forms of an assignment, the one closest to what was written first.
+
+    Args:
+        assignment: the expression.
+        watch: called again and again; it may raise to end the enumeration.
+    """
     free = frozenset(assignment.target.indices)
-    choices = [[Term(term.reduced, value) for value in expansions(term.value)] for term in terms(assignment.value, free)]
+    choices = [[Term(term.reduced, value) for value in expansions(term.value, watch)] for term in terms(assignment.value, free)]
     forms: dict[str, Form] = {}
     for chosen in product(*choices):
+        watch()
         for addends in (chosen, _apart(chosen), _joined(chosen)):
             text = " ; ".join(sorted(canonical_text(Sum(addend.reduced, addend.value)) for addend in addends))
             forms.setdefault(text, Form(addends))
@@ -71,13 +81,14 @@ def _joined(addends: tuple[Term, ...]) -> tuple[Term, ...]:
     return (Term((), Add(tuple(values))),)
 
 
-def expansions(value: Expr) -> tuple[Expr, ...]:
+def expansions(value: Expr, watch: Callable[[], None] = unwatched) -> tuple[Expr, ...]:
     """Return every expression that distribution of products over sums gives, the given one first; nested sums and products are merged."""
     first = flattened(value)
     found = {canonical_text(first): first}
     pending = [first]
     while pending:
         for step in _distributions(pending.pop(0)):
+            watch()
             result = flattened(step)
             if found.setdefault(canonical_text(result), result) is result:
                 pending.append(result)

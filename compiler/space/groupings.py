@@ -8,14 +8,14 @@ producers. Workspaces have no indices yet: they follow from the loops (``naming`
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
 from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, accesses, transform
 from ..notation.printer import show
-from .forms import Form, Sum, canonical_text
+from .forms import Form, Sum, canonical_text, unwatched
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,21 @@ def workspace_number(access: Access) -> int | None:
     return int(access.tensor[1:]) if access.tensor.startswith("#") else None
 
 
-def groupings(table: Statements, form: Form, both_operators: bool = False) -> Iterator[Grouping]:
+def groupings(
+    table: Statements, form: Form, both_operators: bool = False, watch: Callable[[], None] = unwatched
+) -> Iterator[Grouping]:
     """Yield every grouping of a form once, the one without workspaces first.
 
     Args:
         table: where the statements are put.
         form: the right-hand side.
         both_operators: also ``w += e`` where it sums nothing, and so is the program of ``w = e`` (the paper counts both).
+        watch: called again and again; it may raise to end the enumeration.
     """
-    choices = [list(_bodies(addend.value, True)) for addend in form.addends]
+    choices = [list(_bodies(addend.value, True, watch)) for addend in form.addends]
     seen = set()
     for values in product(*choices):
+        watch()
         key = tuple(sorted(canonical_text(value, _hole_text) for value in values))
         if key in seen:
             continue
@@ -150,63 +154,67 @@ def _hole_text(value: Expr) -> str:
     return show(value)
 
 
-def _bodies(value: Expr, linear: bool) -> Iterator[Expr]:
+def _bodies(value: Expr, linear: bool, watch: Callable[[], None]) -> Iterator[Expr]:
     """Yield the ways to write the right-hand side of one statement; ``linear``: sums distribute over all above it."""
     match value:
         case Add(operands) | Mul(operands):
             kind = type(value)
-            for blocks in _partitions(operands):
+            for blocks in _partitions(operands, watch):
                 inner = linear and kind is Mul
-                choices = [list(_block(kind, block, inner)) for block in blocks]
+                choices = [list(_block(kind, block, inner, watch)) for block in blocks]
                 for chosen in product(*choices):
                     yield kind(chosen)
         case Neg(operand):
-            yield from map(Neg, _operands(operand, linear))
+            yield from map(Neg, _operands(operand, linear, watch))
         case Div(numerator, denominator):
-            for above, below in product(list(_operands(numerator, linear)), list(_operands(denominator, False))):
+            for above, below in product(list(_operands(numerator, linear, watch)), list(_operands(denominator, False, watch))):
                 yield Div(above, below)
         case _:
             yield value
 
 
-def _block(kind: type[Add] | type[Mul], block: tuple[Expr, ...], linear: bool) -> Iterator[Expr]:
+def _block(
+    kind: type[Add] | type[Mul], block: tuple[Expr, ...], linear: bool, watch: Callable[[], None]
+) -> Iterator[Expr]:
     if len(block) == 1:
-        yield from _operands(block[0], linear)
+        yield from _operands(block[0], linear, watch)
     else:
-        yield from _holes(kind(block), linear)
+        yield from _holes(kind(block), linear, watch)
 
 
-def _operands(value: Expr, linear: bool) -> Iterator[Expr]:
+def _operands(value: Expr, linear: bool, watch: Callable[[], None]) -> Iterator[Expr]:
     """Yield the ways to write one operand of a statement: in place, or as a workspace."""
     if isinstance(value, Sum):
-        yield from (Hole("+=", body, value.over) for body in _bodies(value.operand, True))
+        yield from (Hole("+=", body, value.over) for body in _bodies(value.operand, True, watch))
         return
-    yield from _bodies(value, linear)
+    yield from _bodies(value, linear, watch)
     if not isinstance(value, Neg) and len(accesses(value)) > 1:
-        yield from _holes(value, linear)
+        yield from _holes(value, linear, watch)
 
 
-def _holes(value: Expr, linear: bool) -> Iterator[Expr]:
-    for body in _bodies(value, linear):
+def _holes(value: Expr, linear: bool, watch: Callable[[], None]) -> Iterator[Expr]:
+    for body in _bodies(value, linear, watch):
+        watch()
         yield Hole("=", body)
         if linear:
             yield Hole("+=", body)
 
 
-def _partitions(operands: tuple[Expr, ...]) -> Iterator[tuple[tuple[Expr, ...], ...]]:
+def _partitions(operands: tuple[Expr, ...], watch: Callable[[], None]) -> Iterator[tuple[tuple[Expr, ...], ...]]:
     """Yield partitions of operands into blocks, never all in one; constants stay alone. All apart comes first."""
     grouped = [operand for operand in operands if accesses(operand)]
     alone = tuple((operand,) for operand in operands if not accesses(operand))
-    for blocks in sorted(_set_partitions(grouped), key=len, reverse=True):
+    for blocks in sorted(_set_partitions(grouped, watch), key=len, reverse=True):
         if len(blocks) > 1 or len(grouped) < 2:
             yield (*alone, *blocks)
 
 
-def _set_partitions(items: Sequence[Expr]) -> Iterator[tuple[tuple[Expr, ...], ...]]:
+def _set_partitions(items: Sequence[Expr], watch: Callable[[], None]) -> Iterator[tuple[tuple[Expr, ...], ...]]:
     if not items:
         yield ()
         return
-    for rest in _set_partitions(items[1:]):
+    for rest in _set_partitions(items[1:], watch):
+        watch()
         yield ((items[0],), *rest)
         for place, block in enumerate(rest):
             yield (*rest[:place], (items[0], *block), *rest[place + 1 :])

@@ -7,10 +7,11 @@ nested where statements whose order does not matter, so cuts of several workspac
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..notation.nodes import Access
+from .forms import unwatched
 from .grammar import Alternative, subsets
 from .groupings import Grouping, Statements
 
@@ -72,6 +73,7 @@ class Nestings:
         both_operators: as in ``groupings``: a producer with "+=" need not sum anything inside its where.
         workspace_modes: workspaces may not have more modes than this; None: any number.
         protocols: whether protocols are chosen too.
+        watch: called again and again while the nests are enumerated; it may raise to end that.
     """
 
     def __init__(
@@ -81,8 +83,10 @@ class Nestings:
         both_operators: bool = False,
         workspace_modes: int | None = None,
         protocols: bool = True,
+        watch: Callable[[], None] = unwatched,
     ) -> None:
         self.table = table
+        self.watch = watch
         self.sparse = sparse
         self.both_operators = both_operators
         self.workspace_modes = workspace_modes
@@ -110,6 +114,7 @@ class Nestings:
         """Return the ways to continue, loops first; some may lead nowhere."""
         known = self._alternatives.get(scope)
         if known is None:
+            self.watch()
             known = self._alternatives[scope] = tuple(self._continuations(scope))
         return known
 

@@ -7,14 +7,15 @@ every mode of every sparse read. Nothing is stored but counts; the canonical ord
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from ..concrete.nodes import Program
 from ..format import Format
 from ..notation.nodes import Assignment, accesses
-from .forms import rewritings
+from .forms import rewritings, unwatched
 from .grammar import Alternative, Derivation, Grammar
 from .groupings import Grouping, Statements, groupings
 from .layout import Layout, layout_of
@@ -77,10 +78,18 @@ class ScheduleSpace:
         assignment: the checked expression.
         formats: a format for every tensor; those that are all dense have no protocols to choose.
         rules: what belongs to the space.
+        watch: called again and again while the space is worked on; it may raise to end that.
     """
 
-    def __init__(self, assignment: Assignment, formats: Mapping[str, Format], rules: Rules | None = None) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        formats: Mapping[str, Format],
+        rules: Rules | None = None,
+        watch: Callable[[], None] = unwatched,
+    ) -> None:
         self.assignment = assignment
+        self._watch = watch
         self.rules = rules or Rules()
         self.formats = dict(formats)
         self.sparse = frozenset(name for name, form in formats.items() if not form.is_dense and name != assignment.target.tensor)
@@ -93,13 +102,14 @@ class ScheduleSpace:
         """The loop nests of all groupings."""
         table = Statements(self.assignment.target, self.loops)
         rules = self.rules
-        return Nestings(table, self.sparse, rules.paper_operators, rules.workspace_modes, rules.protocols)
+        return Nestings(table, self.sparse, rules.paper_operators, rules.workspace_modes, rules.protocols, self._watch)
 
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
         """The groupings of every form."""
         table, paper = self.nestings.table, self.rules.paper_operators
-        return tuple(grouping for form in rewritings(self.assignment) for grouping in groupings(table, form, paper))
+        found = (groupings(table, form, paper, self._watch) for form in rewritings(self.assignment, self._watch))
+        return tuple(chain.from_iterable(found))
 
     @cached_property
     def depth(self) -> int | None:

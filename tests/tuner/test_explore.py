@@ -141,6 +141,50 @@ def test_requests_that_are_wrong(options, error, message):
     assert isinstance(caught.value, SparsetuneError)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "A(i,j) = B(i,k) * C(k,l) * D(l,m) * E(m,n) * F(n,j)",
+        "a = b(i) * c(i) * d(i) * e(i) * f(i) * g(i) * h(i) * p(i)",
+        "a(i) = b(i) + c(i) + d(i) + e(i) + f(i) + g(i) + h(i) + p(i) + q(i)",
+        "a(i) = b(i) * (c(i) + d(i)) * (e(i) + f(i)) * (g(i) + h(i)) * (p(i) + q(i))",
+    ],
+)
+def test_spaces_that_are_too_large_end_in_time(expression):
+    with pytest.raises(TuningError, match=r"too large to explore in 0.5 seconds \(not even counted\); give more time"):
+        explore(expression, time_limit=0.5)
+
+
+@pytest.mark.parametrize(
+    "expression", ["a = 3", "a = b", "a = b * c", "a(i) = 2", "a(i) = 0", "a = B(i,i)", "A(i,j) = B(i,j) * B(j,i)", "a = b / c(i)",
+                   "a(i) = -b(i) * (c(i) + D(i,j))", "a(i) += B(i,j) * c(j)", "A(i,j) = B(i,j) + 2", "a(i) = B(i,j) * 0"]
+)  # fmt: skip
+def test_odd_expressions_have_an_answer(expression):
+    formats = {"B": "csr", "D": "csr"} if "B(" in expression else {}
+    answer = explain(expression, {name: form for name, form in formats.items() if f"{name}(" in expression}, schedule="", limit=3)
+    assert answer["frontier"]
+    assert answer["schedule"]["verdict"]
+
+
+def test_directives_with_tiles_are_judged_as_the_loops_they_come_from():
+    found = explore("A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", {"B": "csf"})
+    assert found.compare("split(r, r0, r1, 8); reorder(i, r0, j, k, r1)", "reorder(i, r, j, k)").verdict == "equivalent"
+    with pytest.raises(ExpressionError, match="loops over positions have no asymptotic cost"):
+        found.why("pos(i, p, B)")
+
+
+def test_users_take_costs_and_facts_for_granted():
+    product = KERNELS["SpGEMM"]
+    sunk = explore(product, preset="pigeon", sunk_costs=("inputs", "dimensions", "{(i,j,k) | B(i,k)}"))
+    assert sunk.stages[-1]["kept"] > 12  # what reads C for entries of B alone costs nothing extra now
+    with pytest.raises(ExpressionError, match="has no index q"):
+        explore(product, preset="pigeon", sunk_costs=("{(q)}",))
+    beaten = "forall(i,k,j) A(i,j) += B(i:step,k:locate) * C(k:step,j:step)"
+    assert explore(product, preset="pigeon").beaten_by(beaten)
+    everything = ("inputs", "dimensions", "{(i,k)}", "{(i,j,k) | C(k,j)}")
+    assert not explore(product, preset="pigeon", sunk_costs=everything).beaten_by(beaten)
+
+
 def test_expressions_that_are_wrong():
     with pytest.raises(ExpressionError, match="column"):
         explore("A(i,j) = B(i,k *")

@@ -42,6 +42,7 @@ class Census:
         """Return what the schedules of a scope cost and leave behind."""
         known = self._known.get(situation)
         if known is None:
+            self.steps.nestings.watch()
             known = self._known[situation] = self._computed(situation)
         return known
 

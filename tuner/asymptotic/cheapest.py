@@ -48,6 +48,7 @@ class CheapestSearch:
         while starts:
             following: dict[Scope, list[tuple[tuple[str, ...], Opened]]] = {}
             for names, start in starts:
+                self.steps.nestings.watch()
                 results += [self.steps.around(situation, names, start, outcome) for outcome in self._ended(start.inner)]
                 for name, opened in self._opened(start.inner):
                     self._enter(following.setdefault(opened.inner.scope, []), (*names, name), self._joined(start, opened))

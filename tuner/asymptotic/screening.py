@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ...compiler.concrete.nodes import Assign, Forall, Program, Stmt, assignments, transform
-from ...compiler.concrete.relations import Rename, Split
+from ...compiler.concrete.nodes import Program, assignments
 from ...compiler.format import Format, parse_format
-from ...compiler.notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript
-from ...compiler.notation.nodes import transform as transform_expr
+from ...compiler.notation.nodes import Access, Add, Assignment, Expr, accesses
 from ...compiler.schedule.arrays import array_workspaces
 from ...compiler.schedule.situation import Situation
 from ...compiler.space.defaults import with_default_protocols
 from .algebra import Algebra
 from .model import CostModel
+from .original_loops import original_loops
 
 FEWER = 2.0
 """How many times fewer operations the static model, which knows no constant factors well, must expect of a program that beats another."""
@@ -45,7 +44,7 @@ class Screening:
 
     def cost(self, program: Program) -> int | None:
         """Return the cost of a program beyond what is sunk; None where its loops run through something that has no cost here."""
-        plain = _structural(program)
+        plain = original_loops(program)
         formats = self._converted(program)
         if plain is None or formats is None:
             return None
@@ -104,45 +103,3 @@ def _with_initial(assignment: Assignment, situation: Situation) -> Assignment:
     start = tuple(Access(name, assignment.target.subscripts) for name in initial)
     value: Expr = Add((*start, assignment.value)) if start else assignment.value
     return replace(assignment, operator="=", value=value)
-
-
-def _structural(program: Program) -> Stmt | None:
-    """Return the loop nest over original indices: of a tile's two loops the long one alone. None: it has other derived loops."""
-    names: dict[str, str | None] = {}
-    for relation in program.relations:
-        match relation:
-            case Split(parent, outer, inner, _, constant_inner):
-                long, short = (outer, inner) if constant_inner else (inner, outer)
-                names[long], names[short] = parent, None
-            case Rename(parent, renamed):
-                names[renamed] = parent
-            case _:
-                return None
-
-    def original(name: str) -> str | None:
-        while name in names:
-            parent = names[name]
-            if parent is None:
-                return None
-            name = parent
-        return name
-
-    def access(node: Expr) -> Expr | None:
-        if not isinstance(node, Access) or not any(subscript.is_index and subscript.index in names for subscript in node.subscripts):
-            return None
-        found = (original(subscript.index) for subscript in node.subscripts)
-        return Access(node.tensor, tuple(index_subscript(name) for name in found if name is not None))
-
-    def loop(node: Stmt) -> Stmt | None:
-        match node:
-            case Forall(index, body):
-                name = original(index)
-                return body if name is None else Forall(name, body)
-            case Assign(target, operator, value):
-                renamed = transform_expr(target, access)
-                assert isinstance(renamed, Access)
-                return Assign(renamed, operator, transform_expr(value, access))
-            case _:
-                return None
-
-    return transform(program.statement, loop)

@@ -26,12 +26,18 @@ class Range(options.Pair):
         return index, bounds
 
 
+LISTED, LISTED_AS_JSON = 20, 1000
+"""Schedules of a frontier that are listed unless ``--limit`` says otherwise."""
+
+
 @click.command(
     "explain",
     cls=ExampleCommand,
     examples=(
         ('tune-kernel explain "A(i,j) = B(i,k) * C(k,j)" --format B=csr --format C=csr', "the space of a sparse product"),
         ('tune-kernel explain "A(i,j) = B(i,k) * C(k,l) * D(l,j)" --format B=csr --format C=csr --format D=csr --json', "as JSON"),
+        ('tune-kernel explain "a(i) = B(i,j) * C(j,k) * d(k)" --preset pigeon --schedule ""', "who beats the default schedule, and why"),
+        ('tune-kernel explain "a(i) = B(i,j) * c(j)" --format B=csr --schedule "forall(j,i) a(i) += B(i,j) * c(j)"', "a loop nest"),
     ),
 )
 @options.together(
@@ -40,20 +46,49 @@ class Range(options.Pair):
                  help="Bounds of an extent, for the symbolic costs."),
     click.option("--preset", type=click.Choice(["pigeon", "pigeon-taco", "sparseauto", "spttn"]),
                  help="The pipeline of a paper.  [default: ours]"),
+    click.option("--schedule", metavar="TEXT", help="Directives or a loop nest: say which schedules are cheaper, and why."),
+    click.option("--workspace-state", type=click.Choice(["exact", "paper"]), default="exact", show_default=True,
+                 help="How the pattern of a workspace is described."),
+    click.option("--sunk-cost", "sunk_costs", multiple=True, metavar="TEXT",
+                 help="What every schedule pays: inputs, dimensions, none, or a set such as '{(i,k) | B(i,k) and C(k,j)}'. "
+                      "May be repeated.  [default: inputs, dimensions]"),
+    click.option("--assume", "assumptions", multiple=True, metavar="TEXT",
+                 help="What holds for the inputs: nonempty, none, or a fact such as 'B(i,k) implies C(i,k)'. May be repeated.  "
+                      "[default: nonempty]"),
+    click.option("--limit", type=click.IntRange(min=1), help=f"Schedules to list.  [default: {LISTED}, {LISTED_AS_JSON} as JSON]"),
+    click.option("--time-limit", type=options.Seconds(), default=60.0, show_default=True, help="Seconds after which to give up."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Show the schedule space of EXPR stage by stage, and the schedules that no other is asymptotically better than."""
-    from ..explore import explore
+    from ..explore import described, explore
 
-    space = explore(given["expression"], formats=given["formats"], ranges=given["ranges"] or None, preset=given["preset"])
+    found = explore(
+        given["expression"], given["formats"], given["ranges"] or None, given["preset"], given["workspace_state"],
+        _named(given["sunk_costs"]), _named(given["assumptions"]), time_limit=given["time_limit"],
+    )  # fmt: skip
+    limit = given["limit"] or (LISTED_AS_JSON if given["as_json"] else LISTED)
+    answer = described(found, given["schedule"], limit)
     if given["as_json"]:
-        keys = ("loop_nest", "time", "memory", "task_set")
-        frontier = [{key: getattr(found, key) for key in keys} for found in space.frontier]
-        print_json({"expression": given["expression"], "stages": space.stages, "frontier": frontier})
-        return
-    rows = [[str(stage["stage"]), str(stage["kept"]), show_seconds(float(stage["seconds"]))] for stage in space.stages]
+        print_json(answer)
+    else:
+        _show(answer)
+
+
+def _named(texts: tuple[str, ...]) -> bool | tuple[str, ...]:
+    """Return what ``explore`` takes: nothing given is its default, "none" alone is nothing."""
+    return tuple(text for text in texts if text != "none") if texts else True
+
+
+def _show(answer: dict[str, Any]) -> None:
+    rows = [[str(stage["stage"]), str(stage["kept"]), show_seconds(float(stage["seconds"]))] for stage in answer["stages"]]
     print_table(rows, ("stage", "kept", "time"))
-    for number, found in enumerate(space.frontier, 1):
-        print(f"\nschedule {number} of {len(space.frontier)}\n{found.loop_nest}")
-        print(f"time    {found.time}\nmemory  {found.memory}\ntasks   {found.task_set}")
+    total = answer["stages"][-1]["kept"]
+    for number, found in enumerate(answer["frontier"], 1):
+        print(f"\nschedule {number} of {total}\n{found['loop_nest']}")
+        print(f"time    {found['time']}\nmemory  {found['memory']}\ntasks   {found['task_set']}")
+    if len(answer["frontier"]) < total:
+        print(f"\n{total - len(answer['frontier'])} more; --limit {total} lists all")
+    if "schedule" in answer:
+        judged = answer["schedule"]
+        print(f"\nthe given schedule\n{judged['loop_nest']}\n\nverdict\n{judged['verdict']}")
