@@ -181,18 +181,10 @@ class CompiledExpression:
         form = self.formats[result.tensor]
         wide = 64 if signature.wide else max((bits for found in widths.values() for bits in found), default=32)
         types[result.tensor] = TensorType(form, kind, (wide,) * len(form))
-        try:
-            return lower(
-                self.concretized.program, types, result, sources=self.concretized.sources, extents=self.extents,
-                original=self.assignment, expression=self.assignment.text, schedule=self._schedule_text,
-            )  # fmt: skip
-        except (AssertionError, KeyError) as error:
-            if not self._schedule_text:
-                raise
-            # Combinations of directives that are legal one by one, but that lowering has no loops for.
-            raise ScheduleError(
-                f"the schedule '{self._schedule_text}' combines directives that cannot be lowered together ({error})"
-            ) from error
+        return lower(
+            self.concretized.program, types, result, sources=self.concretized.sources, extents=self.extents,
+            original=self.assignment, expression=self.assignment.text, schedule=self._schedule_text,
+        )  # fmt: skip
 
     def _result_dtype(self, dtypes: Mapping[str, str]) -> str:
         kind = self.dtype or result_dtype(self.assignment, dtypes.values())

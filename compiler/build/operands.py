@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ..concrete.bounds import broken_bound
 from ..errors import DataError, ExpressionError, ShapeError
 from ..format import LevelKind, dense_format
 from ..lowering.kernel_spec import KernelSpec, OperandSpec
@@ -163,7 +164,7 @@ def find_extents(spec: KernelSpec, operands: Mapping[str, Operand], given: Mappi
     """Return the extent of every index, from the operands, the caller, and what the kernel was compiled for.
 
     Raises:
-        ShapeError: two of them disagree, or an index has no extent.
+        ShapeError: two of them disagree, an index has no extent, or a bound of the schedule does not hold.
     """
     extents: dict[str, int] = {}
     origins: dict[str, str] = {}
@@ -179,6 +180,9 @@ def find_extents(spec: KernelSpec, operands: Mapping[str, Operand], given: Mappi
         if index not in extents:
             advice = f"give its extent: shape={{'{index}': ...}}"
             raise ShapeError(f"no operand of '{spec.expression}' says how far index '{index}' goes; {advice}")
+    broken = broken_bound(spec.relations, extents)
+    if broken:
+        raise ShapeError(f"the schedule of '{spec.expression}' says bound, and {broken}")
     return extents
 
 

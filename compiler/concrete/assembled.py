@@ -94,11 +94,17 @@ def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str], re
     for place, loop in enumerate(loops):
         originals = graph.originals(loop)
         own = [levels.index(name) for name in originals if name in levels]
-        if own and (reducing or min(own) < reached or _strided(graph, loops, place)):
+        if own and (reducing or min(own) < reached or _strided(graph, loops, place) or _cut(graph, loop)):
             return place
-        reducing = reducing or (not own and not set(originals) & set(result.indices))
+        reducing = reducing or not set(originals) <= set(result.indices)
         reached = max([reached, *own])
     return len(loops)
+
+
+def _cut(graph: Provenance, loop: str) -> bool:
+    """Return whether a loop runs through pieces of several collapsed indices, which begin and end inside a row."""
+    splits = [made for name in graph.ancestors(loop) if isinstance(made := graph.maker(name), Split)]
+    return any(len(graph.originals(made.parent)) > 1 for made in splits)
 
 
 def _strided(graph: Provenance, loops: Sequence[str], place: int) -> bool:
@@ -114,8 +120,8 @@ def _sums_at_once(path: Sequence[Stmt], graph: Provenance, levels: Sequence[str]
     inner = list(path)
     while inner and isinstance(node := inner[-1], Forall) and not set(graph.originals(node.index)) & set(levels):
         inner.pop()
-    reductions = [node for node in inner if isinstance(node, Forall) and not set(graph.originals(node.index)) & set(levels)]
-    return not reductions and len(inner) < len(path)
+    sums = [node for node in inner if isinstance(node, Forall) and not set(graph.originals(node.index)) <= set(levels)]
+    return not sums and len(inner) < len(path)
 
 
 def _whole_levels(graph: Provenance, loops: Sequence[str], result: Access) -> int:

@@ -178,6 +178,11 @@ def path_to(statement: Stmt, tensor: str) -> tuple[Stmt, ...] | None:
     return next(((statement, *path) for path in below if path is not None), None)
 
 
+def filled_by_threads(statement: Stmt, tensor: str) -> bool:
+    """Whether a loop that is dealt out to threads stands around an assignment to a tensor, in a statement."""
+    return any(isinstance(node, Forall) and node.tag.unit == "cpu_thread" and tensor in targets(node) for node in walk(statement))
+
+
 def used_indices(statement: Stmt) -> frozenset[str]:
     """Return the indices that the accesses below a statement use."""
     found = {name for assign in assignments(statement) for name in assign.target.indices}

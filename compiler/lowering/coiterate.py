@@ -43,6 +43,8 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
     operands = stored(found)
     if tag.merge == "locate":
         operands = _led(context, scope, index, operands) if frozenset() not in points(found) else ()
+    if tag.unit == "cpu_thread":
+        operands = tuple(access for access in operands if _independent(context, scope, index, access))
     lattice = tuple(dict.fromkeys(point & frozenset(operands) for point in points(found)))
     if tag.unit == "cpu_thread" and len(operands) > 1:
         names = " and ".join(show(access) for access in operands)
@@ -68,6 +70,12 @@ def _strategy(
     if len(operands) == 1:
         return _single(context, scope, index, window, statement, tag, operands[0], body)
     return _merged(context, scope, index, window, statement, tag, lattice, body)
+
+
+def _independent(context: Context, scope: Scope, index: str, access: Access) -> bool:
+    """Whether steps through an operand do not depend on one another; equal keys of a workspace have to be skipped."""
+    level = stepping_level(context, scope, access, index)
+    return level is not None and (level.unique or access.tensor not in context.workspaces)
 
 
 def _led(context: Context, scope: Scope, index: str, operands: tuple[Access, ...]) -> tuple[Access, ...]:

@@ -86,6 +86,7 @@ class Context:
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[str, PrivateCopies] = {}
         self.held: dict[str, HeldWorkspace] = {}
+        self.outside: dict[str, int] = {}  # how many parallel loops stand around the where of a workspace
         self.assembly: Assembly | None = None
         self.shares: Access | None = None
         self.narrow_result = False

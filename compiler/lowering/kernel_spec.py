@@ -68,6 +68,7 @@ class KernelSpec:
         extents: extents that are compile-time constants, by index; operands with others are refused.
         indices: every original index of the expression.
         build: (compiler or None, flags or None) that the schedule asks for.
+        relations: provenance of the program, whose bounds operands must keep.
         expression, schedule, loop_nest: texts for people and for ``Kernel.schedule`` and ``Kernel.loop_nest``.
     """
 
@@ -80,3 +81,4 @@ class KernelSpec:
     expression: str
     schedule: str
     loop_nest: str
+    relations: tuple[object, ...] = ()

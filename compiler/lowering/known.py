@@ -22,7 +22,7 @@ from .context import Context
 from .levels import Level
 from .resolve import named, settle
 from .scope import Place, Scope, Window
-from .windows import position_chain, positions_of, root_of, window
+from .windows import position_chain, positions_of, root_of, tiled, window
 
 Known = tuple[tuple[str, Value], ...]
 
@@ -90,7 +90,7 @@ def _half(context: Context, scope: Scope, split: Split, half: str, value: Value,
         return scope, ()
     low = named(context, f"{root}_low", add(parent.low, multiply(value, size)), steps)
     high = named(context, f"{root}_high", minimum(add(low, size), parent.high), steps)
-    return scope.base(split.inner, low).narrow(root, Window(low, high)), ()
+    return tiled(context, scope, split, root, Window(low, high)), ()
 
 
 def _whole(context: Context, scope: Scope, parent: str, value: Value) -> tuple[Scope, Known]:

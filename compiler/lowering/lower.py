@@ -91,6 +91,7 @@ def lower(
         expression,
         schedule,
         loop_nest(program.statement),
+        program.relations,
     )
 
 

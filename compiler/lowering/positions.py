@@ -16,15 +16,16 @@ from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
-from .arithmetic import ZERO, add, maximum, minimum, multiply, subtract
+from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .known import lower_known, parent_of
 from .levels import Level, Stored
+from .prefetching import prefetches
 from .recovery import position_at
 from .resolve import Body, named, settle
 from .scope import Scope, Window
-from .windows import opened, opening, position_chain, root_of, window, with_aliases
+from .windows import opened, opening, position_chain, positions_of, root_of, tile_of, window, with_aliases
 
 
 def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Pos, aliases: list[str]) -> list[Step]:
@@ -34,7 +35,8 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Po
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
     root = root_of(context, scope, forall.index)
-    if root not in scope.windows and chain[0] not in scope.windows:
+    apart = forall.tag.unit == "cpu_thread" and not levels[0].unique  # threads do not skip equal coordinates one after another
+    if root not in scope.windows and tile_of(context, scope, relation) is None and not apart:
         return _whole_positions(context, scope, forall, chain, aliases, access)
     own = window(context, scope, root)
     steps: list[Step] = []
@@ -57,7 +59,7 @@ def _whole_positions(
         return _each_row(context, scope, forall, chain, aliases, access)
     statement: Stmt = forall.body
     for index in reversed(chain[1:]):
-        statement = Forall(index, statement)
+        statement = Forall(index, statement, _inner_tag(forall.tag) if statement is forall.body else PLAIN)
     return _driven(context, scope, chain[0], statement, forall.tag, access, None, [] if several else aliases)
 
 
@@ -167,7 +169,14 @@ def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list
         variable = Var(context.names.local(forall.index), I64)
         inside = with_aliases(context, scope.inside(forall.index), aliases[:-1], variable)
         inner = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
-    return [For(variable, low, high, Steps(tuple(inner)), loop_mode(forall.tag))] if inner else []
+        access, chain = position_chain(context, positions_of(context, aliases[-1]))
+        level = context.storage(access).levels[scope.place(access).depth + len(chain) - 1]
+
+        def ahead(distance: int) -> Value:
+            return level.coordinate(minimum(add(variable, integer(distance)), subtract(high, ONE)))
+
+        early = prefetches(context, scope, chain[-1], forall.body, forall.tag, ahead)
+    return [For(variable, low, high, Steps((*early, *inner)), loop_mode(forall.tag))] if inner else []
 
 
 def _inner_tag(tag: LoopTag) -> LoopTag:

@@ -1,4 +1,4 @@
-"""Private copies of a result that threads would race on, and their reduction in the order of the threads.
+"""Private copies of a result, or of a workspace, that threads would race on, and their reduction in the order of the threads.
 
 Race strategies ``temporary`` and ``parallel_reduction`` (Senanayake et al., section 5.5: worker and reduction loops that communicate
 through a workspace). The reduction runs over threads in order for every component, so with static chunks the result does not
@@ -13,9 +13,9 @@ from ..loops.nodes import I64, Allocate, Call, Declare, Fill, For, Free, Load, P
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
-from ..notation.nodes import Access
 from .arithmetic import ONE, ZERO, add, integer, multiply, quotient
 from .context import Context
+from .levels import Stored
 
 LINE = 64  # bytes; copies of different threads share no cache line
 PRIVATE = ("temporary", "parallel_reduction")
@@ -23,8 +23,9 @@ PRIVATE = ("temporary", "parallel_reduction")
 
 @dataclass(frozen=True)
 class PrivateCopies:
-    """The copies of one result: ``array`` holds one after another, ``stride`` elements apart."""
+    """The copies of one tensor: ``array`` holds one after another, ``stride`` elements apart."""
 
+    stored: Stored
     array: str
     thread: Var
     stride: Var
@@ -34,26 +35,30 @@ class PrivateCopies:
         return add(multiply(self.thread, self.stride), position)
 
 
-def private_copies(context: Context, target: Access) -> PrivateCopies:
-    """Return the copies of the result in the parallel loop that is being lowered, made at first use."""
-    found = context.copies.get(target.tensor)
+def private_copies(context: Context, stored: Stored) -> PrivateCopies:
+    """Return the copies of a dense tensor in the parallel loop that is being lowered, made at first use."""
+    found = context.copies.get(stored.name)
     if found is None:
-        names, name = context.names, target.tensor
-        stored = context.storage(target)
+        names, name = context.names, stored.name
         length: Value = ONE
         for level in stored.levels:
             length = multiply(length, level.extent)
         thread, stride = Var(names.permanent("thread"), I64), Var(names.permanent(f"{name}_stride"), I64)
-        found = PrivateCopies(names.permanent(f"{name}_copies"), thread, stride, length)
-        context.copies[target.tensor] = found
+        found = PrivateCopies(stored, names.permanent(f"{name}_copies"), thread, stride, length)
+        context.copies[name] = found
         context.hoisted[-1].before.append(Declare(thread, Call("thread_number", (), I64)))
     return found
 
 
-def with_copies(context: Context, target: Access, loop: list[Step]) -> list[Step]:
-    """Put the making and the reduction of the copies around a parallel loop."""
-    copies = context.copies.pop(target.tensor)
-    stored = context.storage(target)
+def with_copies(context: Context, loop: list[Step]) -> list[Step]:
+    """Put the making and the reduction of all copies around a parallel loop."""
+    for name in tuple(context.copies):
+        loop = _around(context, context.copies.pop(name), loop)
+    return loop
+
+
+def _around(context: Context, copies: PrivateCopies, loop: list[Step]) -> list[Step]:
+    stored = copies.stored
     threads = context.size_parameter(("threads", "count"), "threads")
     line = integer(max(1, LINE // stored.type.bytes))
     padded = multiply(quotient(add(copies.length, add(line, line)), line), line)

@@ -13,6 +13,7 @@ from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from .context import Context, StoreFacts
 from .foralls import lower_forall
+from .levels import Stored
 from .privatize import PRIVATE, private_copies
 from .recovery import known
 from .resolve import settle, stepping_level
@@ -20,7 +21,7 @@ from .restrict import restrict
 from .scope import ParallelLoop, Scope
 from .values import nonempty, value_of
 from .where import lower_where
-from .workspaces import row_major
+from .workspaces import DenseWorkspace, row_major
 
 
 def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Step]:
@@ -90,7 +91,8 @@ def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:
     if not isinstance(inner, Assign) or inner.operator != "+=":
         return None
     moving = {original for loop in chain for original in (loop.index, *context.graph.originals(loop.index))}
-    if moving.intersection(inner.target.indices) or (inner.target.tensor in context.workspaces and not inner.target.subscripts):
+    own = {name for index in inner.target.indices for name in context.graph.ancestors(index)}
+    if moving & own or (inner.target.tensor in context.workspaces and not inner.target.subscripts):
         return None
     scalar = Access(context.scalar(inner.target.tensor), ())
     body: Stmt = Assign(scalar, "+=", inner.value)
@@ -120,9 +122,12 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     if held is not None:
         _note(context, scope, target.tensor, op, held.depth)
         position = row_major(held.stored.levels, known(context, scope))
-        counting = context.assembly is not None and context.assembly.counting
-        steps = held.mark(position, context.names) if counting else held.update(position, value, op, context.names)
-        return _if_nonempty(context, kept, steps)
+        if context.assembly is not None and context.assembly.counting:
+            return _if_nonempty(context, kept, held.mark(position, context.names))
+        race = _race(scope.parallel[context.outside[target.tensor] :], target, op)
+        if race is not None and isinstance(held, DenseWorkspace):
+            return [_kept_apart(context, held.stored, position, value, op, race)]
+        return _if_nonempty(context, kept, held.update(position, value, op, context.names))
     if context.assembly is not None:
         return _if_nonempty(context, kept, context.assembly.store(dict(scope.coordinates), value, op))
     _note(context, scope, target.tensor, op, scope.shared)
@@ -130,11 +135,18 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     if stored.type != context.value_type:
         value = Cast(value, stored.type)
     position = _result_position(context, scope, target)
-    race = _race(context, scope, target, op)
-    if race in PRIVATE and stored.levels == tuple(level for level in stored.levels if level.kind is LevelKind.DENSE):
-        copies = private_copies(context, target)
-        return [Store(copies.array, copies.position(position), value, op)]
-    return [Store(stored.values, position, value, op, race is not None and race != "ignore_races")]
+    race = _race(scope.parallel, target, op)
+    if race is None:
+        return [Store(stored.values, position, value, op)]
+    return [_kept_apart(context, stored, position, value, op, race)]
+
+
+def _kept_apart(context: Context, stored: Stored, position: Value, value: Value, op: str, race: str) -> Step:
+    """Return the store to a component that threads may reach at once, as a race strategy says."""
+    if race in PRIVATE and all(level.kind is LevelKind.DENSE for level in stored.levels):
+        copies = private_copies(context, stored)
+        return Store(copies.array, copies.position(position), value, op)
+    return Store(stored.values, position, value, op, race != "ignore_races")
 
 
 def _if_nonempty(context: Context, statement: Assign, steps: list[Step]) -> list[Step]:
@@ -158,12 +170,12 @@ def _result_position(context: Context, scope: Scope, target: Access) -> Value:
     return stored.dense_position(replace(place, positions=place.positions[:depth], end=None), known(context, scope))
 
 
-def _race(context: Context, scope: Scope, target: Access, op: str) -> str | None:
-    """Return the strategy for a component at which threads may meet, None where they cannot.
+def _race(parallel: tuple[ParallelLoop, ...], target: Access, op: str) -> str | None:
+    """Return the strategy for a component at which the threads of parallel loops may meet, None where they cannot.
 
     They meet where a parallel loop around does not range over the target's indices alone.
     """
-    return next((loop.race or "atomics" for loop in scope.parallel if op and meets(loop, target)), None)
+    return next((loop.race or "atomics" for loop in parallel if op and meets(loop, target)), None)
 
 
 def meets(loop: ParallelLoop, target: Access) -> bool:

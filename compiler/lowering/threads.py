@@ -61,7 +61,7 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): its iterations depend on one another; split the loop first")
     tag = Parallel(forall.tag.chunking, forall.tag.chunk)
     loop: list[Step] = [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
-    return with_copies(context, context.result, loop) if context.result.tensor in context.copies else loop
+    return with_copies(context, loop)
 
 
 def _for_last(steps: list[Step]) -> list[Step]:

@@ -18,7 +18,7 @@ from .context import Context
 from .known import lower_known
 from .resolve import named
 from .scope import Scope, Window
-from .windows import root_of, window, with_aliases
+from .windows import root_of, tiled, window, with_aliases
 
 
 def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, aliases: list[str]) -> list[Step]:
@@ -37,7 +37,7 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, al
         variable = Var(context.names.local(forall.index), I64)
         inside: list[Step] = []
         low = named(context, f"{root}_low", add(parent.low, multiply(variable, size)), inside)
-        inner = with_aliases(context, scope.inside(forall.index), aliases, variable).base(split.inner, low)
+        inner = with_aliases(context, scope.inside(forall.index), aliases, variable)
         body = _tile_body(context, inner, forall, split, root, low, add(low, size), parent, divides, inside)
     return [*before, For(variable, first, past, Steps(tuple(body)), loop_mode(forall.tag))] if body else []
 
@@ -66,7 +66,7 @@ def _tile_body(
         with context.names.block():
             steps: list[Step] = []
             bounded = high if full else named(context, f"{root}_high", high, steps)
-            narrowed = scope.narrow(root, Window(low, bounded, width if full else None))
+            narrowed = tiled(context, scope, split, root, Window(low, bounded, width if full else None))
             inner = context.lower(forall.body, narrowed)
             return [*steps, *inner] if inner else []
 

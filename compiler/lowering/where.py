@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..concrete.assembled import handing
-from ..concrete.nodes import Block, Stmt, Where, Workspace, targets
+from ..concrete.nodes import Block, Stmt, Where, Workspace, filled_by_threads, targets
 from ..errors import ScheduleError
 from ..loops.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Type, Var
 from ..loops.nodes import Block as Steps
@@ -36,6 +36,7 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
     with context.names.block():
         for workspace in own:
             context.facts[workspace.name] = StoreFacts()
+            context.outside[workspace.name] = len(scope.parallel)
             held = _make(context, scope, workspace, statement)
             context.held[workspace.name] = held
         producer = _produce(context, scope, statement.producer, own)
@@ -79,6 +80,8 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
 def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> HeldWorkspace:
     kind = workspace.kind or _choose(context, workspace, statement)
     zero = context.semiring.zero(context.value_type)
+    if filled_by_threads(statement.producer, workspace.name):
+        kind = _shared_kind(context, workspace, kind, statement)
     if kind == "scalar":
         return _scalar(context, scope, workspace, statement, zero)
     extents = tuple(context.extent(index) for index in workspace.indices)
@@ -107,6 +110,15 @@ def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
         length = multiply(length, context.extent(index))
     if isinstance(length, Const) and int(length.value) * context.value_type.bytes <= REGISTER_BYTES:
         return "registers"
+    return "dense"
+
+
+def _shared_kind(context: Context, workspace: Workspace, kind: str, statement: Where) -> str:
+    """Return the kind of a workspace that threads fill together: an array, since no two of them can put entries in one list."""
+    if kind in ("registers", "dense", "positions"):
+        return kind
+    if workspace.kind not in (None, "scalar") or asks_pattern(context, workspace.name, statement.consumer):
+        raise ScheduleError(f"workspace({workspace.name}, {kind}): threads fill it together and cannot keep its entries; use dense")
     return "dense"
 
 

@@ -6,6 +6,8 @@ its tile, follows from its value (Senanayake et al., sections 5.1 and 5.2).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..concrete.nodes import Stmt, targets
 from ..concrete.relations import Bound, Coord, Pos, Rename, Split
 from ..format import LevelKind
@@ -39,7 +41,7 @@ def all_positions(context: Context, scope: Scope, relation: Pos) -> Window:
     access, chain = position_chain(context, relation)
     place = scope.place(access)
     levels = context.storage(access).levels[place.depth : place.depth + len(chain)]
-    tile = scope.windows.get(chain[0])
+    tile = tile_of(context, scope, relation)
     if levels[0].steps:
         low, high = levels[0].bounds(place)
         if tile is not None:
@@ -54,6 +56,28 @@ def all_positions(context: Context, scope: Scope, relation: Pos) -> Window:
     return Window(low, high)
 
 
+def tile_of(context: Context, scope: Scope, relation: Pos) -> Window | None:
+    """Return the range of coordinates that tiles have left of what a relation counts the positions of; None where it is whole."""
+    if relation.parent == relation.position:
+        return None
+    root = root_of(context, scope, relation.parent)
+    if root not in scope.windows and not isinstance(context.graph.maker(root), Coord):
+        return None
+    return window(context, scope, root)
+
+
+def tiled(context: Context, scope: Scope, split: Split, root: str, tile: Window) -> Scope:
+    """Return the scope inside a tile of a split; pieces that were cut from its inner half before are pieces of the tile now."""
+    own = scope.windows.get(split.inner)
+    scope = scope.base(split.inner, tile.low)
+    if own is None:
+        return scope.narrow(root, tile)
+    below = context.graph.descendants(split.inner)
+    moved = {name: add(tile.low, base) for name, base in scope.bases.items() if name in below and name != split.inner}
+    left = Window(add(tile.low, own.low), minimum(tile.high, add(tile.low, own.high)))
+    return replace(scope, bases={**scope.bases, **moved}).narrow(root, left)
+
+
 def coordinate_range(context: Context, scope: Scope, relation: Coord) -> Window:
     """Return the coordinates between those at both ends of what is left of a range of positions.
 
@@ -64,7 +88,7 @@ def coordinate_range(context: Context, scope: Scope, relation: Coord) -> Window:
     whole = all_positions(context, scope, source)
     own = window(context, scope, root_of(context, scope, relation.position))
     level = context.storage(access).levels[scope.place(access).depth]
-    tile = scope.windows.get(chain[0], Window(ZERO, context.size(chain[0])))
+    tile = tile_of(context, scope, source) or Window(ZERO, context.size(chain[0]))
     if level.kind is LevelKind.DENSE:
         first = multiply(scope.place(access).positions[-1], level.extent) if scope.place(access).positions else ZERO
         return Window(subtract(own.low, first), subtract(own.high, first))
@@ -77,8 +101,7 @@ def coordinate_range(context: Context, scope: Scope, relation: Coord) -> Window:
 def narrowed(context: Context, scope: Scope, index: str, part: Window) -> Scope:
     """Return the scope in which an index has a part of its range left; it counts from 0 in its tile."""
     root = root_of(context, scope, index)
-    while isinstance(relation := context.graph.maker(index), (Bound, Rename)):
-        index = relation.parents[0]
+    index = renamed(context, index)
     base = scope.bases.get(index)
     if base is not None and root != index:
         high = minimum(window(context, scope, root).high, add(base, part.high))
@@ -114,8 +137,16 @@ def root_of(context: Context, scope: Scope, index: str) -> str:
 def with_aliases(context: Context, scope: Scope, aliases: list[str], value: Value) -> Scope:
     """Make an index and everything that only renames it, or counts from its tile's begin, known."""
     for alias in aliases:
-        scope = scope.know(alias, subtract(value, scope.bases[alias]) if alias in scope.bases else value)
+        base = scope.bases.get(renamed(context, alias))
+        scope = scope.know(alias, value if base is None else subtract(value, base))
     return scope
+
+
+def renamed(context: Context, index: str) -> str:
+    """Return the variable that an index is another name of."""
+    while isinstance(relation := context.graph.maker(index), (Bound, Rename)):
+        index = relation.parents[0]
+    return index
 
 
 def opening(context: Context, statement: Stmt, index: str, aliases: list[str]) -> Body:

@@ -17,7 +17,7 @@ from .addresses import enclosing_loops, everywhere, leaves
 from .context import Context
 from .dependence import covers, graph_of
 from .iteration import producers_inside, vanishes
-from .parallel import check_parallel_loop, sharing_operand
+from .parallel import check_parallel_loop, keeping
 from .ranges import unknown_in_range
 from .rules import Rule, refuse
 
@@ -113,13 +113,7 @@ class Judgement:
         """Refuse workspaces that do not know what was written to them where that is asked for."""
         if directive.kind not in ("registers", "dense", "positions"):
             return
-        graph = graph_of(program.relations)
-        entries = {space.name for space in program.workspaces if space.kind in ("list", "bitmap", "hashed")}
-        for _, leaf in leaves(program.statement):
-            form = self.context.types.get(leaf.target.tensor)
-            assembled = form is not None and not form.is_dense
-            if assembled and sharing_operand(program, leaf.target, graph, self.context) is None:
-                entries.add(leaf.target.tensor)
+        entries = keeping(program, graph_of(program.relations), self.context)
         if directive.workspace in handing(program.statement, entries):
             refuse(
                 Rule.WORKSPACE_FITS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..concrete.bounds import bound_holds
 from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, reads
 from ..concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Relation, Split
 from ..notation.nodes import Access
@@ -94,26 +95,21 @@ def bound(program: Program, directive: d.Bound, context: Context) -> Program:
         _check_bound(directive, low, low + length)
     elif low is not None and directive.kind in ("min_exact", "min_constraint"):
         _check_bound(directive, low, None)
-    elif low is None and directive.kind != "divisible":
+    elif low is None:
         refuse(Rule.BOUND_HOLDS, f"the range of {directive.index} begins at a stored position, not at a number; split it and bound a piece")
+    elif length is None and directive.kind not in ("min_exact", "min_constraint") and _depends_on_positions(directive.index, graph):
+        refuse(Rule.BOUND_HOLDS, f"how far {directive.index} goes depends on what is stored, and cannot be checked before the kernel runs")
     relation = Bound(directive.index, directive.bounded, directive.amount, directive.kind)
     return _replace_loop(program, directive.index, relation, directive.path)
 
 
+def _depends_on_positions(index: str, graph: Provenance) -> bool:
+    return any(isinstance(graph.maker(name), Pos) for name in graph.ancestors(index))
+
+
 def _check_bound(directive: d.Bound, low: int, high: int | None) -> None:
     amount = directive.amount
-    match directive.kind:
-        case "min_exact":
-            holds = amount == low
-        case "min_constraint":
-            holds = amount <= low
-        case "max_exact":
-            holds = amount == high
-        case "max_constraint":
-            holds = high is None or high <= amount
-        case _:
-            holds = high is None or (high - low) % amount == 0
-    if not holds:
+    if not bound_holds(directive.kind, amount, low, high):
         found = f"{low} to {high - 1}" if high is not None else f"{low} upwards"
         refuse(Rule.BOUND_HOLDS, f"{directive.kind} {amount} contradicts the range of {directive.index}, which is {found}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..concrete.assembled import ordered_loops
+from ..concrete.assembled import handing, ordered_loops
 from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
@@ -23,6 +23,7 @@ from .iteration import producers_inside, stepped_operands
 from .rules import Rule, refuse
 
 _RANK = {"cpu_thread": 0, "cpu_vector": 1, "gpu_block": 0, "gpu_warp": 1, "gpu_thread": 2}
+KEEPING = ("list", "bitmap", "hashed")
 _OVER_VARIABLE = ("temporary", "parallel_reduction")
 
 
@@ -36,6 +37,7 @@ def check_parallel_loop(program: Program, directive: d.Parallelize, context: Con
     _check_coiteration(program, address, loop, graph, context)
     for write in _writes(program, address, loop):
         _check_insert(program, address, loop, write, graph, context)
+        _check_filled(program, loop, write, graph, context)
         _check_races(loop, write, graph)
 
 
@@ -138,6 +140,30 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
         f"{target.tensor} ({form}) cannot be written in any order, nor has it the pattern of an operand; parallelize the outermost loop,"
         f" over {outermost}, and say assemble({target.tensor}, insert)",
     )
+
+
+def _check_filled(program: Program, loop: Forall, write: _Write, graph: Provenance, context: Context) -> None:
+    """Refuse threads that fill a workspace which keeps its entries, or whose reader stores only entries."""
+    name = write.assign.target.tensor
+    if not write.local or loop.tag.unit != "cpu_thread":
+        return
+    kind = next((space.kind for space in program.workspaces if space.name == name), None)
+    if kind in KEEPING or name in handing(program.statement, keeping(program, graph, context)):
+        refuse(
+            Rule.PARALLEL_INSERT,
+            f"iterations of {loop.index} fill workspace {name} together, and threads cannot put entries into one list;"
+            " put the where inside the parallel loop, or keep the workspace dense for a dense result",
+        )
+
+
+def keeping(program: Program, graph: Provenance, context: Context) -> frozenset[str]:
+    """Return the tensors that store only entries: workspaces that keep them, and sparse results without an operand's pattern."""
+    found = {space.name for space in program.workspaces if space.kind in KEEPING}
+    for _, leaf in leaves(program.statement):
+        form = context.types.get(leaf.target.tensor)
+        if form is not None and not form.is_dense and sharing_operand(program, leaf.target, graph, context) is None:
+            found.add(leaf.target.tensor)
+    return frozenset(found)
 
 
 def _check_rows(program: Program, target: Access, loop: Forall, form: Format, graph: Provenance) -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..concrete.provenance import Provenance, Recovery
+from ..concrete.provenance import Provenance, Recovery, Split
 from ..notation.nodes import Access
 from .context import Context
 
 
 def unknown_in_range(variable: str, loops: Iterable[str], graph: Provenance, context: Context) -> str:
     """Return a variable that the range of another depends on and that the loops around do not determine, or ""."""
+    recovery = Recovery(graph, _Probe(context), dict.fromkeys(loops, 0))
     try:
-        Recovery(graph, _Probe(context), dict.fromkeys(loops, 0)).bounds(variable)
+        recovery.bounds(variable)
+        for name in graph.ancestors(variable):
+            made = graph.maker(name)
+            if isinstance(made, Split) and name == made.outer:  # a number of tiles is known before what they cut is
+                recovery.bounds(made.parent)
     except KeyError as missing:
         return str(missing.args[0])
     return ""

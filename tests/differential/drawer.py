@@ -173,4 +173,3 @@ def chains(program: Program) -> list[list[str]]:
         if chain:
             found.append(chain)
     return found or [[]]
-

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from sparsetune.compiler.schedule.library import LIBRARY
 from sparsetune.compiler.storage import Tensor
 
 from .drawer import Drawer
+from .interpreted import interpreted
 from .runner import Failure, built, last_lines
 
 SECONDS = 20
@@ -170,14 +171,14 @@ def _terms(value: Expr) -> list[tuple[float, list[Access]]]:
             return found
 
 
-def fault(case: Scheduled, made: CompiledExpression, threads: Sequence[int] = THREADS, times: int = 1) -> str | None:
+def fault(case: Scheduled, made: CompiledExpression, threads: Sequence[int] = (), times: int = 1) -> str | None:
     """Run a case on all shapes and patterns; return what is wrong with the first wrong result, or None."""
     for number, shape in enumerate(SHAPES):
         shape = {**shape, **dict(case.extents)}
         for pattern in PATTERNS if number < 2 else PATTERNS[:1]:
             arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng(number))
             expected = reference(case.expression, arrays, shape)
-            for count in threads:
+            for count in threads or case.threads:
                 bound = made.bind_operands(arrays, count)
                 for _ in range(times):
                     found = bound.once() if times == 1 else bound()
@@ -298,16 +299,40 @@ def run_random(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([random_scheduled(seed) for seed in seeds], flags)
 
 
+def run_interpreted(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
+    """Run random schedules in the interpreter of the loop IR, on few shapes."""
+    return run([random_scheduled(seed) for seed in seeds], flags, interpreted_fault)
+
+
 def run_candidates(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([some_candidate(seed) for seed in seeds], flags)
 
 
 def run_stress(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     """Run parallel candidates many times with more threads than cores; whole numbers show a single lost update."""
-    return run([parallel_candidate(seed) for seed in seeds], flags, threads=(8,), times=25)
+    return run([parallel_candidate(seed) for seed in seeds], flags, stress_fault, 25)
 
 
-def run(cases: Sequence[Scheduled], flags: Sequence[str], threads: Sequence[int] | None = None, times: int = 1) -> list[Failure]:
+def stress_fault(case: Scheduled, made: CompiledExpression) -> str | None:
+    return fault(case, made, (8,), 25)
+
+
+def interpreted_fault(case: Scheduled, made: CompiledExpression) -> str | None:
+    """Return what is wrong with the result of the interpreter, or None."""
+    for number, shape in ((0, SHAPES[0]), *enumerate(SHAPES[2:6], 2)):
+        shape = {**shape, **dict(case.extents)}
+        arrays = operands(case.expression, case.sparse, shape, "scattered", np.random.default_rng(number))
+        found, _ = interpreted(made.bind_operands(arrays, 1))
+        wrong = _difference(case, found, reference(case.expression, arrays, shape))
+        if wrong:
+            return f"interpreted {wrong}, shape {shape}"
+    return None
+
+
+Check: TypeAlias = "Callable[[Scheduled, CompiledExpression], str | None]"
+
+
+def run(cases: Sequence[Scheduled], flags: Sequence[str], check: Check = fault, patience: int = 1) -> list[Failure]:
     """Compile, build together and run cases; return those that fail. A kernel that hangs ends the process."""
     failures: list[Failure] = []
     ready: list[tuple[Scheduled, CompiledExpression, Kernel]] = []
@@ -321,9 +346,9 @@ def run(cases: Sequence[Scheduled], flags: Sequence[str], threads: Sequence[int]
             ready.append((case, made, made.default_kernel))
     with tempfile.TemporaryDirectory() as folder:
         for case, made, _ in built(ready, Path(folder), "scheduled", flags, failures):
-            signal.alarm(SECONDS * times)
+            signal.alarm(SECONDS * patience)
             try:
-                message = fault(case, made, threads or case.threads, times)
+                message = check(case, made)
             except Exception:
                 message = f"does not run: {last_lines(traceback.format_exc())}"
             signal.alarm(0)

@@ -233,10 +233,26 @@ CASES = [
     Case(
         Rule.BOUND_HOLDS,
         SPMV,
+        "pos(j, p, A); split(p, a, b, 4); bound(b, q, 4, divisible)",
         "pos(j, p, A); bound(p, q, 4, divisible)",
-        "pos(j, p, A); bound(p, q, 4, max_exact)",
         2,
         "begins at a stored position",
+    ),
+    Case(
+        Rule.BOUND_HOLDS,
+        SPMV,
+        "pos(j, p, A); split(p, a, b, 4); bound(a, q, 0, min_exact)",
+        "pos(j, p, A); split(p, a, b, 4); bound(a, q, 4, divisible)",
+        3,
+        "how far a goes depends on what is stored",
+    ),
+    Case(
+        Rule.POS_RANGE_KNOWN,
+        SPMV,
+        "pos(j, p, A); split_up(p, a, b, 4); reorder(i, b, a)",
+        "pos(j, p, A); split_up(p, a, b, 4); reorder(a, i, b)",
+        3,
+        "depends on i, which is known only inside it",
     ),
     Case(Rule.FACTORS_COMPLETE, SDDMM, "factors(C, D, B)", "factors(C, D)", 1, "no product has exactly the factors C, D, each once"),
     Case(
@@ -448,6 +464,14 @@ CASES = [
         "split(i, a, b, 4); split(j, c, d, 4); reorder(a, c, b, d); parallelize(a, cpu_thread, no_races); assemble(Z, insert)",
         4,
         "do not come in the order of its levels inside loop a",
+    ),
+    Case(
+        Rule.PARALLEL_INSERT,
+        SPMM,
+        "precompute(A(i,j) * X(j,k), [i, k], [i, k], w); parallelize([0], i, cpu_thread, no_races)",
+        "precompute(A(i,j) * X(j,k), [i, k], [i, k], w); workspace(w, hashed); parallelize([0], i, cpu_thread, no_races)",
+        3,
+        "iterations of i fill workspace w together",
     ),
     Case(
         Rule.PARALLEL_INSERT,

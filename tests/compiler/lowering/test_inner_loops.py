@@ -1,0 +1,48 @@
+"""What stands in inner loops: no guards where tiles are full, and the prefetches that a schedule asks for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sparsetune.compiler.pipeline import compile_kernel
+
+SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+
+
+def source(schedule: str, form: str = "csr", extents: dict[str, int] | None = None) -> str:
+    text = compile_kernel(SPMM, {"A": form}, extents, schedule).source
+    return text[text.index("for (") :]
+
+
+@pytest.mark.parametrize("tag", ["unroll(k1, 4)", "parallelize(k1, cpu_vector, no_races)"])
+def test_full_tiles_have_code_of_their_own(tag: str) -> None:
+    """The guard is tested once a tile, outside the loop over the stored entries."""
+    text = source(f"split(k, k0, k1, 8); reorder(i, k0, j, k1); {tag}")
+    guard = text.index("if (k_low + 8 <= k_size)")
+    full, rest = text[guard:].split("} else {", 1)
+    assert text.index("tiles of k") < guard < text.index("j in A(i,j)")
+    assert not re.search(r"k_size\)|if \(", full.split("{", 1)[1])
+    assert "min" in rest
+
+
+def test_known_multiples_need_no_guard() -> None:
+    text = source("split(k, k0, k1, 8); reorder(i, k0, j, k1); unroll(k1, 4)", extents={"k": 32})
+    assert not re.search(r"if \(|min", text)
+
+
+@pytest.mark.parametrize(
+    ("form", "schedule"),
+    [
+        ("csr", "prefetch(j, X, 8)"),
+        ("csr", "split(j, a, b, 4); prefetch(b, X, 8)"),
+        ("csr", "pos(j, p, A); split(p, a, b, 8); prefetch(b, X, 8)"),
+        ("csr", "collapse(i, j, f); pos(f, p, A); prefetch(p, X, 8)"),
+        ("csr", "collapse(i, j, f); pos(f, p, A); split(p, a, b, 64); prefetch(b, X, 8)"),
+        ("coo", "collapse(i, j, f); pos(f, p, A); split(p, a, b, 64); prefetch(b, X, 8)"),
+    ],
+)
+def test_prefetches_stand_in_the_loop_over_entries(form: str, schedule: str) -> None:
+    """The rows that entries further on will need are asked for, up to the last entry."""
+    found = re.findall(r"st_prefetch\(X_vals, .*_crd\[st_min_i64\(\w+ \+ 8, .* - 1\)\] \* 16, 16, 8\);", source(schedule, form, {"k": 16}))
+    assert found
