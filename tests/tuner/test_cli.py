@@ -155,6 +155,30 @@ def test_explain(call) -> None:
     assert all(set(item) == {"loop_nest", "time", "memory", "task_set"} for item in found["frontier"])
 
 
+def test_explain_judges_a_schedule(call) -> None:
+    found = call_json(call, "explain", SPMV, "--format", "A=csr", "--schedule", "", "--limit", "1")
+    assert list(found) == ["expression", "stages", "frontier", "schedule"]
+    assert len(found["frontier"]) == 1
+    assert found["schedule"]["verdict"] == "no schedule of the frontier is cheaper"
+    status, out, _ = call("explain", "a(i) = B(i,j) * C(j,k) * d(k)", "--preset", "pigeon", "--schedule", "", "--limit", "2")
+    assert status == 0
+    assert "26 more" in out
+    assert "this schedule is cheaper than the given one" in out
+
+
+def test_explain_takes_costs_and_facts(call) -> None:
+    two = ("explain", "a(i) = B(i,j) * C(j,k) * d(k)", "--preset", "pigeon")
+    kept = {option: call_json(call, *two, *option)["stages"][-1]["kept"] for option in (
+        (), ("--sunk-cost", "inputs"), ("--sunk-cost", "dimensions"), ("--sunk-cost", "none"), ("--assume", "none"),
+    )}  # fmt: skip
+    assert list(kept.values()) == [28, 11, 10, 3, 28]
+    status, _, error = call(*two, "--sunk-cost", "{(q)}")
+    assert (status, error.count("\n")) == (2, 1)
+    status, _, error = call("explain", "a = b(i) * c(i) * d(i) * e(i) * f(i) * g(i) * h(i)", "--time-limit", "0.3")
+    assert (status, error.count("\n")) == (1, 1)
+    assert "too large to explore" in error
+
+
 def test_data(call) -> None:
     names = [item["name"] for item in call_json(call, "data", "list")["items"]]
     assert "HB/494_bus" in names
