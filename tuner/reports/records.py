@@ -73,11 +73,11 @@ class Races:
 
     @classmethod
     def read(cls, path: Path) -> Races:
-        return cls(_row(record) for record in _records(path))
+        return cls(_row(record) for record in read_records(path))
 
     def write(self, path: Path) -> None:
         rows = sorted(self.rows.values(), key=lambda row: row.key[:3])
-        _write(path, _ROW_HEADER, map(_cells, rows))
+        write_records(path, _ROW_HEADER, map(_cells, rows))
 
     def add(self, rows: Iterable[Row]) -> None:
         found = list(rows)
@@ -102,24 +102,24 @@ def times_faster(slower: Row | None, faster: Row | None) -> Comparison | None:
 
 
 def read_chosen(path: Path) -> dict[tuple[str, str, int], Chosen]:
-    found = (Chosen(record["kernel"], record["input"], int(record["threads"]), record["schedule"]) for record in _records(path))
+    found = (Chosen(record["kernel"], record["input"], int(record["threads"]), record["schedule"]) for record in read_records(path))
     return {(chosen.kernel, chosen.input, chosen.threads): chosen for chosen in found}
 
 
 def write_chosen(path: Path, chosen: Iterable[Chosen]) -> None:
     rows = sorted(chosen, key=lambda one: (one.kernel, one.input, one.threads))
-    _write(path, [field.name for field in fields(Chosen)], (astuple(row) for row in rows))
+    write_records(path, [field.name for field in fields(Chosen)], (astuple(row) for row in rows))
 
 
 def read_counts(path: Path) -> list[Count]:
     return [
         Count(record["input"], record["nest"], record["ranks"], int(record["counted"]), int(record["expected"]))
-        for record in _records(path)
+        for record in read_records(path)
     ]
 
 
 def write_counts(path: Path, counts: Iterable[Count]) -> None:
-    _write(path, [field.name for field in fields(Count)], (astuple(count) for count in counts))
+    write_records(path, [field.name for field in fields(Count)], (astuple(count) for count in counts))
 
 
 def _cells(row: Row) -> tuple[object, ...]:
@@ -134,14 +134,16 @@ def _row(record: dict[str, str]) -> Row:
                record["schedule"], times)  # fmt: skip
 
 
-def _records(path: Path) -> list[dict[str, str]]:
+def read_records(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file by the names in its first line; none if there is no file."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+def write_records(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a CSV file."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(list(header))

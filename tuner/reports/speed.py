@@ -35,7 +35,7 @@ def kernel_race(case: KernelCase, name: str, source: Tensor, schedules: Schedule
         problem = problem_of(case, operands, name, threads)
         runs |= {(variant, threads): run for variant, run in _ours(case, name, problem, schedules, texts)}
         runs |= {(peer.name, threads): run for peer, run in _prepared(peers, problem)}
-    return _rows("kernels", case.name, name, runs, texts, pace)
+    return rows_of_race("kernels", case.name, name, runs, texts, pace)
 
 
 def _ours(
@@ -68,7 +68,7 @@ def bandwidth_race(case: KernelCase, name: str, source: Tensor, schedules: Sched
         runs |= {(variant, threads): run for variant, run in _ours(case, name, problem, schedules, texts)}
         runs["triad", threads] = triad.bind(b=first, c=second, threads=threads)
         texts["triad", threads] = _TRIAD_SCHEDULE
-    return _rows("bandwidth", case.name, name, runs, texts, pace)
+    return rows_of_race("bandwidth", case.name, name, runs, texts, pace)
 
 
 def triad_bytes() -> int:
@@ -93,12 +93,13 @@ def nests_race(
         for nest, text in nests.items():
             runs[nest, count] = compile_problem(problem, Schedule(text)).bind(problem.operands, count)
             texts[nest, count] = text
-    return _rows(figure, case.name, name, runs, texts, pace)
+    return rows_of_race(figure, case.name, name, runs, texts, pace)
 
 
-def _rows(
+def rows_of_race(
     figure: str, kernel: str, name: str, runs: Mapping[tuple[str, int], Run], texts: Mapping[tuple[str, int], str], pace: Pace
 ) -> list[Row]:
+    """Run functions by variant and threads in turn, and return their times."""
     load = os.getloadavg()[0]
     found = race({f"{variant} {threads}": run for (variant, threads), run in runs.items()}, pace)
     return [

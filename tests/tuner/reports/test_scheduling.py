@@ -1,0 +1,127 @@
+"""The figures of the scheduling language: draws of templates, races of schedules, files, and the page that is made of them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sparsetune.compiler.concrete.concretize import concretize
+from sparsetune.compiler.schedule.situation import Situation
+from sparsetune.compiler.schedule.template_filters import DEFAULT
+from sparsetune.compiler.schedule.templates import removed_by, templates
+from sparsetune.datasets.generate import generate
+from sparsetune.tuner.measure.finals import Comparison
+from sparsetune.tuner.reports import schedule_races, scheduling
+from sparsetune.tuner.reports.race import Pace, Series
+from sparsetune.tuner.reports.records import Races, Row
+from sparsetune.tuner.reports.rule_cases import RULE_CASES, RuleCase, problem_of_case
+from sparsetune.tuner.reports.rule_loss import RuleLoss, rule_losses
+from sparsetune.tuner.reports.rule_records import read_losses, write_losses
+from sparsetune.tuner.reports.schedule_races import ROWS, SHARES, SKEW_SCHEDULES, predicted_factor, skew_race, spmspv_race
+from sparsetune.tuner.reports.scheduling_page import Figures, Outside, imbalance_chart, page, read_outside
+from sparsetune.tuner.reports.template_draws import groups_of
+
+QUICK = Pace(0.0, 2, 2)
+SMALL = RuleCase("y(i) = A(i,j) * x(j)", {"A": "csr"}, {"small": {"A": "random:uniform:60x50:nnz=300"}})
+
+
+@pytest.fixture
+def situation() -> Situation:
+    problem = problem_of_case(SMALL, SMALL.inputs["small"], "small")
+    found = concretize(problem.assignment, problem.formats)
+    return Situation(found.program, found.formats, {})
+
+
+# Rules
+
+
+def test_draws_are_all_templates_and_no_others(situation: Situation) -> None:
+    problem = problem_of_case(SMALL, SMALL.inputs["small"], "small")
+    listed = {template.text for template in templates(problem.assignment, problem.formats)}
+    group, rng = groups_of(situation)[0], random.Random(1)
+    drawn = [template.text for _ in range(len(listed) + 5) if (template := group.draw(rng)) is not None]
+    assert sorted(drawn) == sorted(listed)
+    assert group.estimate() == pytest.approx(len(listed), rel=0.3)
+
+
+def test_what_a_rule_removes(situation: Situation) -> None:
+    rng = random.Random(1)
+    for group in groups_of(situation)[1:]:
+        for _ in range(5):
+            template = group.draw(rng)
+            removed = removed_by(template, DEFAULT["cpu"]) if template is not None else [group.name]
+            assert removed == ([group.name] if group.switched == "off" else []) or template is None
+
+
+def test_losses_of_a_small_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(RULE_CASES, "small", SMALL)
+    found = rule_losses("small", 1.0, QUICK)
+    assert {loss.input for loss in found} == {"small"}
+    assert all(loss.loss >= 0 and loss.tried for loss in found)
+    write_losses(tmp_path / "losses.csv", found)
+    again = read_losses(tmp_path / "losses.csv")
+    assert [(loss.rule, loss.default, loss.other) for loss in again] == [(loss.rule, loss.default, loss.other) for loss in found]
+
+
+# Races
+
+
+@pytest.mark.parametrize("skew", [0.5, 4])
+def test_predicted_factor(skew: float) -> None:
+    matrix = generate(f"random:skewed:2000x2000:nnz=1e5:skew={skew}")
+    rows = matrix.to_coordinates()[0][0]
+    assert 2 * np.mean(rows < 1000) == pytest.approx(predicted_factor(skew), rel=0.02)
+
+
+def test_schedules_that_are_raced(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = "random:skewed:200x200:nnz=2e3:skew={}"
+    monkeypatch.setattr(schedule_races, "SKEWED", {"SpMV": small, "SpMM 32": small})
+    for kernel, schedules in SKEW_SCHEDULES.items():
+        assert [row.variant for row in skew_race(kernel, 4, QUICK)] == list(schedules)
+    monkeypatch.setattr(schedule_races, "SPMSPV_INPUTS", {"small": "random:uniform:300x200:nnz=2e3"})
+    for sparse_result in (False, True):
+        rows = spmspv_race("small", sparse_result, QUICK)
+        assert ("SciPy, sparse vector", 1) in {(row.variant, row.threads) for row in rows}
+
+
+# The page and the command
+
+
+def row(figure: str, kernel: str, name: str, variant: str, *times: float, threads: int = 2) -> Row:
+    return Row(figure, kernel, name, variant, threads, 0.5, "", Series(times))
+
+
+def test_page() -> None:
+    races = Races([row("skew", "SpMV", "skew 4", ROWS, 3.0, 3.0), row("skew", "SpMV", "skew 4", SHARES, 2.0, 2.0)])
+    losses = [
+        RuleLoss("SpMV", "uniform", "no_coord", "inefficient", "off", 12, 8, 0, Comparison(1.2, 1.1, 1.3), 1.2, "reorder(j, i)", ""),
+        RuleLoss("SpMM", "uniform", "no_coord", "inefficient", "off", 12, 8, 0, Comparison(0.9, 0.8, 1.0), 0.95, "", "reorder(j, i)"),
+    ]
+    outside = [Outside("SpMV", "uni200k", 1, "TACO", "-O3", 3.0, 2.0, "by hand")]
+    text = page(Figures(races, losses, outside))
+    assert "Above 5% beyond noise: no_coord (SpMV, uniform: 20%)." in text
+    assert "| `no_coord` | inefficient, off | 20% [10%] | 0% [0%] |" in text
+    assert "| SpMV | skew 4 | 3000 (3000) | 2000 (2000) | 1.50 [1.50, 1.50] | 1.76 |" in text
+    assert "| SpMV | uni200k | 1 | TACO | 3 | 2 | 1.50 |" in text
+    assert imbalance_chart(races).startswith("<svg")
+    assert not imbalance_chart(Races())
+
+
+def test_command_writes_a_page_of_what_there_is(tmp_path: Path) -> None:
+    (tmp_path / "scheduling_peers.csv").write_text(
+        "kernel,input,threads,peer,flags,peer_ms,ours_ms,source\nSpMV,uni200k,1,TACO,-O3,3.0,2.0,2b8ece4\n"
+    )
+    assert len(read_outside(tmp_path / "scheduling_peers.csv")) == 1
+    ended = CliRunner().invoke(scheduling.main, ["--results", str(tmp_path), "--only", "page"])
+    assert ended.exit_code == 0, ended.output
+    assert "TACO" in (tmp_path / "scheduling.md").read_text()
+
+
+@pytest.mark.parametrize("options", [["--only", "hand"], ["--only", "hand", "--hand", "nowhere"]])
+def test_hand_written_kernels_have_to_be_there(tmp_path: Path, options: list[str]) -> None:
+    ended = CliRunner().invoke(scheduling.main, ["--results", str(tmp_path), *options])
+    assert ended.exit_code == 1
+    assert ended.output.count("\n") == 1

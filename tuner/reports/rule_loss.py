@@ -1,0 +1,184 @@
+"""What each rule on schedule templates costs: the fastest template that the default rules leave, against the fastest without one rule.
+
+Of what a rule keeps or removes a seeded sample is measured, round by round, with split sizes from a short list; then more of the
+partitions that did best. The fastest of every group meet in a final on each input, where they run in turn.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...compiler.concrete.concretize import concretize
+from ...compiler.errors import SparsetuneError
+from ...compiler.schedule.schedule import Schedule
+from ...compiler.schedule.situation import Situation
+from ...compiler.schedule.template_space import Template
+from ...compiler.storage.tensor import Tensor
+from ..kernels import compile_problem
+from ..measure.finals import Comparison
+from ..measure.timing import Policy, measure
+from ..problem import Problem
+from .race import Pace, race
+from .rule_cases import RULE_CASES, THREADS, RuleCase, problem_of_case
+from .template_draws import Group, groups_of
+
+SIZES = (16, 256, 4096)
+BATCH = 12
+_POLICY = Policy(min_repeats=3, max_repeats=20, max_seconds=0.1)
+_BROAD = 0.6
+"""The part of the time that goes into templates drawn at random; the rest goes into those near the best."""
+
+
+@dataclass(frozen=True)
+class RuleLoss:
+    """What one rule costs on one input.
+
+    Attributes:
+        switched: "off" where the rule is left out, "as in the paper" where the paper's takes the place of ours.
+        templates: about how many templates it decides about.
+        tried: how many of them, and of those that the default rules leave, were measured.
+        refused: how many of those tried the compiler refused.
+        gain: the fastest of the larger set against the fastest of the smaller, by paired ratios.
+        least: the same by the least times of both.
+        default, other: the schedules.
+    """
+
+    kernel: str
+    input: str
+    rule: str
+    kind: str
+    switched: str
+    templates: int
+    tried: int
+    refused: int
+    gain: Comparison
+    least: float
+    default: str
+    other: str
+
+    @property
+    def loss(self) -> float:
+        """By how much the fastest template of the smaller set is slower, by least times; the larger one contains it, so not below 0."""
+        return max(0.0, self.least - 1.0)
+
+
+def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[RuleLoss]:
+    """Measure a kernel for about so many seconds, finals not counted, and return a loss for every rule and input."""
+    case = RULE_CASES[kernel]
+    field = _Field(case)
+    rng = random.Random(seed)
+    started = time.perf_counter()
+    groups = groups_of(field.situation)
+    while time.perf_counter() - started < seconds * _BROAD:
+        field.try_all([_filled(group, rng) for group in _turns(groups, rng)])
+    for group in groups * 2:
+        if time.perf_counter() - started < seconds:
+            field.try_all(_near(field, group, rng))
+    return [loss for name in field.problems for loss in _finals(kernel, name, field, groups, pace)]
+
+
+def _turns(groups: Sequence[Group], rng: random.Random) -> Iterator[Group]:
+    """Yield the groups of a round: half of it what the default rules leave, since all others are compared with that."""
+    yield from (groups[0],) * (BATCH // 2)
+    yield from rng.sample(groups[1:], BATCH // 2)
+
+
+def _near(field: _Field, group: Group, rng: random.Random) -> list[tuple[Group, Template | None, int]]:
+    """Return what is tried next to the best of a group on each input: the other split sizes, other orders and units."""
+    best = {template.text: template for name in field.problems if (template := field.best(name, [group])) is not None}
+    sizes = [(group, like, size) for like in best.values() for size in SIZES if like.parameters]
+    return sizes + [_filled(group, rng, like) for like in best.values() for _ in range(2)]
+
+
+def _filled(group: Group, rng: random.Random, like: Template | None = None) -> tuple[Group, Template | None, int]:
+    return group, group.draw(rng, like), rng.choice(SIZES)
+
+
+class _Field:
+    """Templates of one kernel, compiled, checked and timed on all inputs."""
+
+    def __init__(self, case: RuleCase) -> None:
+        self.problems = {name: problem_of_case(case, specs, name) for name, specs in case.inputs.items()}
+        problem = next(iter(self.problems.values()))
+        found = concretize(problem.assignment, problem.formats)
+        self.situation = Situation(found.program, found.formats, {})
+        self.expected = {name: _values(_bound(problem, "")()) for name, problem in self.problems.items()}
+        self.times: dict[str, dict[str, tuple[float, Group, Template]]] = {name: {} for name in self.problems}
+
+    def try_all(self, entries: Sequence[tuple[Group, Template | None, int]]) -> None:
+        """Compile templates, several at once, then time them one after another."""
+        wanted = {}
+        for group, template, size in entries:
+            if template is not None:
+                text = template.filled(dict.fromkeys(template.parameters, size))
+                if not any(text in times for times in self.times.values()):
+                    wanted[text] = (group, template)
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(self._built, wanted))
+        for text, (group, template) in wanted.items():
+            for name in self.problems:
+                if not self._time(name, text, group, template):
+                    group.refused += 1
+                    break
+
+    def best(self, name: str, groups: Sequence[Group]) -> Template | None:
+        found = self.best_text(name, groups)
+        return self.times[name][found][2] if found else None
+
+    def best_text(self, name: str, groups: Sequence[Group]) -> str | None:
+        own = [(seconds, text) for text, (seconds, group, _) in self.times[name].items() if group in groups]
+        return min(own)[1] if own else None
+
+    def _built(self, text: str) -> bool:
+        problem = next(iter(self.problems.values()))
+        try:
+            compile_problem(problem, Schedule(text)).load(60.0)
+        except SparsetuneError:
+            return False
+        return True
+
+    def _time(self, name: str, text: str, group: Group, template: Template) -> bool:
+        """Time one schedule on one input; False where the compiler refuses it."""
+        times = self.times[name]
+        try:
+            run = _bound(self.problems[name], text)
+        except SparsetuneError:
+            return False
+        if not np.allclose(_values(run()), self.expected[name]):
+            raise AssertionError(f"'{text}' gives another result than the default schedule on {name}")
+        best = min((seconds for seconds, *_ in times.values()), default=None)
+        times[text] = (measure(run, _POLICY, best).seconds, group, template)
+        return True
+
+
+def _finals(kernel: str, name: str, field: _Field, groups: Sequence[Group], pace: Pace) -> Iterator[RuleLoss]:
+    own = [group for group in groups if group.switched != "off"]
+    chosen = {group.name: field.best_text(name, own if not group.name else [group]) for group in groups}
+    texts = {text for text in chosen.values() if text is not None}
+    found = race({text: _bound(field.problems[name], text) for text in texts}, pace)
+    default = chosen[""]
+    for group in groups[1:]:
+        other = chosen[group.name]
+        if default is None or other is None:
+            continue
+        smaller, larger = (default, other) if group.switched == "off" else (other, default)
+        tried = sum(one in (group, groups[0]) for _, one, _ in field.times[name].values())
+        yield RuleLoss(
+            kernel, name, group.name, group.kind, group.switched, group.estimate(), tried, group.refused,
+            found[smaller].over(found[larger]), found[smaller].least / found[larger].least, default, other,
+        )  # fmt: skip
+
+
+def _bound(problem: Problem, text: str) -> Any:
+    return compile_problem(problem, Schedule(text)).bind(problem.operands, THREADS)
+
+
+def _values(result: Any) -> Any:
+    return result.to_numpy() if isinstance(result, Tensor) else np.asarray(result)

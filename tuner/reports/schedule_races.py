@@ -1,0 +1,107 @@
+"""Races between named schedules: equal shares of nonzeros against equal shares of rows, and a sparse matrix times a sparse vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...compiler.schedule.schedule import Schedule
+from ...compiler.storage.construct import tensor
+from ...compiler.storage.tensor import Tensor
+from ..kernels import compile_problem
+from ..problem import make_problem
+from .race import Pace
+from .records import Row
+from .speed import nests_race, rows_of_race
+from .workloads import KERNELS
+
+_POSITIONS = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, {}); parallelize(p0, cpu_thread, {}, static)"
+_VECTOR = "; parallelize(p1, cpu_vector, parallel_reduction)"
+ROWS, SHARES = "rows, static", "nonzeros, atomics"
+SKEW_SCHEDULES: Mapping[str, Mapping[str, str]] = {
+    "SpMV": {
+        ROWS: "parallelize(i, cpu_thread, no_races, static)",
+        SHARES: _POSITIONS.format(2, "atomics"),
+        "nonzeros, temporary": _POSITIONS.format(2, "temporary"),
+        "nonzeros, atomics; vectors, parallel reduction": _POSITIONS.format(2, "atomics") + _VECTOR,
+        "nonzeros, temporary; vectors, parallel reduction": _POSITIONS.format(2, "temporary") + _VECTOR,
+    },
+    "SpMM 32": {
+        ROWS: "parallelize(i, cpu_thread, no_races, static)",
+        SHARES: _POSITIONS.format(2, "atomics"),
+        "nonzeros, temporary": _POSITIONS.format(2, "temporary"),
+        "nonzeros, atomics; vectors without races": _POSITIONS.format(2, "atomics") + "; parallelize(k, cpu_vector, no_races)",
+    },
+}
+"""By kernel and name; more than one name: the parallel loops have different race strategies."""
+
+SKEWS = (0, 1, 2, 4, 8)
+SKEWED = {"SpMV": "random:skewed:200000x200000:nnz=2e6:skew={}", "SpMM 32": "random:skewed:50000x50000:nnz=5e5:skew={}"}
+
+VECTOR_DENSITY = 0.1
+SPMSPV_SCHEDULES: Mapping[tuple[str, int], tuple[str, str]] = {
+    ("columns of stored elements (default)", 1): ("csc", ""),
+    ("all columns, elements searched", 1): ("csc", "protocol(x, locate)"),
+    ("rows, merged with the vector", 1): ("csr", ""),
+    ("columns, atomics", 2): ("csc", "parallelize(j, cpu_thread, atomics, dynamic, 64)"),
+    ("columns, temporary", 2): ("csc", "parallelize(j, cpu_thread, temporary, static)"),
+    ("rows, merged with the vector", 2): ("csr", "parallelize(i, cpu_thread, no_races, dynamic, 64)"),
+}
+"""By name and threads: format of the matrix, schedule."""
+SPMSPV_INPUTS = {"uniform": "random:uniform:100000x100000:nnz=2e6", "power law": "random:rmat:scale=17:nnz=2e6"}
+SPMSPV_DEFAULT = "columns of stored elements (default)"
+
+
+def predicted_factor(skew: float) -> float:
+    """Return how much longer two threads take with half of the rows each than with half of the nonzeros each.
+
+    Twice the share of the nonzeros in the heavier half of rows whose lengths fall by exp(-skew) from first to last.
+    """
+    return 2 / (1 + math.exp(-skew / 2))
+
+
+def skew_race(kernel: str, skew: float, pace: Pace) -> list[Row]:
+    """Race the splits of a kernel with 2 threads on rows whose lengths fall by exp(-skew) from first to last."""
+    from ...datasets.inputs import load
+
+    source = tensor(load(SKEWED[kernel].format(skew)), "dense, compressed", dtype=np.float64)
+    return nests_race("skew", KERNELS[kernel], f"skew {skew}", source, SKEW_SCHEDULES[kernel], (2,), pace)
+
+
+def spmspv_race(name: str, sparse_result: bool, pace: Pace) -> list[Row]:
+    """Race schedules of y = A x, A by columns and x with a tenth of its elements stored, with SciPy; y dense or compressed."""
+    from ...datasets.inputs import load
+
+    loaded = load(SPMSPV_INPUTS[name])
+    matrices = {form: tensor(loaded, form, dtype=np.float64) for form in ("csc", "csr")}
+    columns = loaded.shape[1]
+    x = tensor(load(f"random:uniform:{columns}:density={VECTOR_DENSITY}"), "compressed", dtype=np.float64)
+    runs: dict[tuple[str, int], Callable[[], Any]] = {}
+    texts: dict[tuple[str, int], str] = {}
+    for (variant, threads), (form, schedule) in SPMSPV_SCHEDULES.items():
+        text = schedule + "; assemble(y, insert)" if sparse_result and threads == 2 and form == "csr" else schedule
+        if sparse_result and threads == 2 and form == "csc":
+            continue  # columns scatter into all of the result, which threads cannot insert into
+        result = "compressed" if sparse_result else None
+        problem = make_problem("y(i) = A(i,j) * x(j)", {"A": matrices[form], "x": x}, result, threads=threads, name=name)
+        runs[variant, threads] = compile_problem(problem, Schedule(text)).bind(problem.operands, threads)
+        texts[variant, threads] = text
+    runs |= _scipy(matrices["csc"], x, sparse_result)
+    return rows_of_race("spmspv", "SpMSpV, sparse result" if sparse_result else "SpMSpV", name, runs, texts, pace)
+
+
+def _scipy(matrix: Tensor, x: Tensor, sparse_result: bool) -> dict[tuple[str, int], Callable[[], Any]]:
+    """Return SciPy's product with the vector as a sparse column; for a dense result also with a dense vector."""
+    import scipy.sparse
+
+    stored: Any = matrix.to_scipy()
+    (places,), values = x.to_coordinates()
+    column = scipy.sparse.csc_array((values, (places, np.zeros(len(places), np.int64))), (x.shape[0], 1))
+    dense: Any = x.to_numpy()
+    found: dict[tuple[str, int], Callable[[], Any]] = {("SciPy, sparse vector", 1): lambda: stored @ column}
+    if not sparse_result:
+        found["SciPy, dense vector", 1] = lambda: stored @ dense
+    return found

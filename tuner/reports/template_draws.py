@@ -1,0 +1,111 @@
+"""Schedule templates drawn at random from sets that are too large to be listed: what filters leave, what one of them removes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...compiler.schedule.situation import Situation
+from ...compiler.schedule.template_filters import DEFAULT, PAPER, Filter, OrderFilter, PartitionFilter
+from ...compiler.schedule.template_space import Allowed, Partition, Template, assignments_of_units, partitions
+from ...compiler.schedule.templates import removed_by
+
+TARGET = "cpu"
+KINDS = ("redundant", "inefficient")
+_ATTEMPTS = 400
+
+
+@dataclass
+class Group:
+    """Templates that one decision is about, drawn at random.
+
+    Attributes:
+        filters: what keeps them.
+        without: a rule that must remove them.
+        weights: orders and units of each partition.
+        seen: texts that were drawn.
+    """
+
+    name: str
+    kind: str
+    switched: str
+    filters: tuple[Filter, ...]
+    without: Filter | None
+    rows: Sequence[Partition]
+    seen: set[str] = field(default_factory=set)
+    drawn: int = 0
+    fitting: int = 0
+    refused: int = 0
+
+    @cached_property
+    def kept(self) -> list[tuple[Partition, Orders, int]]:
+        rules = [rule for rule in self.filters if isinstance(rule, PartitionFilter)]
+        orders = [rule for rule in self.filters if isinstance(rule, OrderFilter)]
+        found = []
+        for row in self.rows:
+            if row.program is not None and all(rule.keep(row) for rule in rules):
+                ways = Orders(row.loops, [rule.allowed(row) for rule in orders])
+                units = len(list(assignments_of_units(row.loops, TARGET)))
+                if count := ways.completions(frozenset()) * units:
+                    found.append((row, ways, count))
+        return found
+
+    def estimate(self) -> int:
+        """Return about how many templates there are, from the share of draws that fit."""
+        total = sum(count for _, _, count in self.kept)
+        return round(total * self.fitting / self.drawn) if self.drawn else 0
+
+    def draw(self, rng: random.Random, like: Template | None = None) -> Template | None:
+        """Return a template that was not drawn before, with the partition of another one if given; None if none turns up."""
+        pool = [one for one in self.kept if like is None or one[0].steps == like.partition.steps]
+        if not pool:
+            return None
+        for _ in range(_ATTEMPTS):
+            ((row, ways, _),) = rng.choices(pool, [count for _, _, count in pool])
+            order = ways.draw(rng)
+            template = Template(row, order, rng.choice(list(assignments_of_units(order, TARGET))))
+            fits = not removed_by(template, self.filters) and (self.without is None or removed_by(template, [self.without]))
+            if like is None:
+                self.drawn, self.fitting = self.drawn + 1, self.fitting + bool(fits)
+            if fits and template.text not in self.seen:
+                self.seen.add(template.text)
+                return template
+        return None
+
+
+class Orders:
+    """Orders of loops that rules allow, drawn uniformly."""
+
+    def __init__(self, loops: Sequence[str], rules: Sequence[Allowed]) -> None:
+        self.loops, self.rules = loops, rules
+        self._known: dict[frozenset[str], int] = {}
+
+    def completions(self, placed: frozenset[str]) -> int:
+        """Return in how many ways the loops that are left can follow those placed."""
+        if placed not in self._known:
+            self._known[placed] = sum(self.completions(placed | {loop}) for loop in self._next(placed)) or len(placed) == len(self.loops)
+        return self._known[placed]
+
+    def draw(self, rng: random.Random) -> tuple[str, ...]:
+        order: tuple[str, ...] = ()
+        while len(order) < len(self.loops):
+            loops = self._next(frozenset(order))
+            order = (*order, *rng.choices(loops, [self.completions(frozenset((*order, loop))) for loop in loops]))
+        return order
+
+    def _next(self, placed: frozenset[str]) -> list[str]:
+        return [loop for loop in self.loops if loop not in placed and all(rule(placed, loop) for rule in self.rules)]
+
+
+def groups_of(situation: Situation) -> list[Group]:
+    """Return what the default rules leave, what each of them removes, and what is left with a rule of the paper in place of ours."""
+    rows, rules, theirs = list(partitions(situation)), DEFAULT[TARGET], PAPER[TARGET]
+    found = [Group("", "", "", rules, None, rows)]
+    switchable = [rule for rule in rules if rule.kind in KINDS]
+    found += [Group(rule.name, rule.kind, "off", tuple(other for other in rules if other != rule), rule, rows) for rule in switchable]
+    for place, (ours, paper) in enumerate(zip(rules, theirs, strict=True)):
+        if ours != paper:
+            found.append(Group(paper.name, paper.kind, "as in the paper", (*rules[:place], paper, *rules[place + 1 :]), None, rows))
+    return found
