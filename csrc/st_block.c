@@ -90,25 +90,88 @@ void st_fill_blocks(const st_blocking *blocking, int64_t block_rows, const int64
 #define DIFFERS(a, b, mask) ((((a) ^ (b)) & (mask)) != 0)
 #define DIFFERS16(a, b, mask) (DIFFERS((a).low, (b).low, (mask).low) || DIFFERS((a).high, (b).high, (mask).high))
 
-/* What to do with each value of a block row that is no padding: p block, r row and c column inside it. */
-#define EACH_VALUE(T, DIFFER, ACTION)                                                        \
-  {                                                                                          \
-    const T padding = *(const T *)fill, bits = *(const T *)mask;                             \
-    const T *value = (const T *)in.values + begin * in.height * in.width;                    \
-    for (int64_t p = begin; p < end; p++)                                                    \
-      for (int64_t r = 0; r < in.height; r++)                                                \
-        for (int64_t c = 0; c < in.width; c++, value++) ACTION(T, DIFFER(*value, padding, bits)) \
+/* A plain row inside a block row: a line of `width` values in each of its blocks, `stride` values apart. */
+typedef struct {
+  int64_t first_block, blocks, stride;
+  const void *fill, *mask;
+} row_lines;
+
+/* Where the entries of a plain row go. */
+typedef struct {
+  int64_t place, end;
+  void *crd, *values;
+  int32_t crd_wide;
+} row_entries;
+
+/* Both passes over a row for one type of values, whose loops over a line have constant length for the usual widths. The second one
+   stores each value before it knows whether it counts, and ends with the last that does. */
+#define EACH_WIDTH(FUNCTION, ...)                     \
+  switch (in->width) {                                \
+    case 1: return FUNCTION(__VA_ARGS__, 1);          \
+    case 2: return FUNCTION(__VA_ARGS__, 2);          \
+    case 3: return FUNCTION(__VA_ARGS__, 3);          \
+    case 4: return FUNCTION(__VA_ARGS__, 4);          \
+    case 8: return FUNCTION(__VA_ARGS__, 8);          \
+    default: return FUNCTION(__VA_ARGS__, in->width); \
   }
-#define BY_ITEMSIZE(ACTION)                                          \
-  switch (in.itemsize) {                                             \
-    case 1: EACH_VALUE(uint8_t, DIFFERS, ACTION) break;              \
-    case 2: EACH_VALUE(uint16_t, DIFFERS, ACTION) break;             \
-    case 4: EACH_VALUE(uint32_t, DIFFERS, ACTION) break;             \
-    case 8: EACH_VALUE(uint64_t, DIFFERS, ACTION) break;             \
-    default: EACH_VALUE(item16, DIFFERS16, ACTION) break;            \
+#define ROW_PASSES(T, DIFFER)                                                                                                      \
+  static inline __attribute__((always_inline)) int64_t count_lines_##T(row_lines row, const T *line, int64_t width) {              \
+    const T padding = *(const T *)row.fill, bits = *(const T *)row.mask;                                                           \
+    int64_t found = 0;                                                                                                             \
+    for (int64_t p = 0; p < row.blocks; p++, line += row.stride)                                                                   \
+      for (int64_t c = 0; c < width; c++) found += DIFFER(line[c], padding, bits);                                                 \
+    return found;                                                                                                                  \
+  }                                                                                                                                \
+  static inline __attribute__((always_inline)) int64_t fill_lines_##T(const st_blocking *in, row_lines row, row_entries out,       \
+                                                                      const T *line, int64_t width) {                              \
+    const T padding = *(const T *)row.fill, bits = *(const T *)row.mask;                                                           \
+    T *restrict values = out.values;                                                                                               \
+    if (out.end - out.place == row.blocks * width)                                                                                 \
+      for (int64_t p = row.first_block, end = p + row.blocks; p < end; p++, line += row.stride, out.place += width)                \
+        for (int64_t c = 0; c < width; c++) {                                                                                      \
+          st_put(out.crd, out.crd_wide, out.place + c, st_get(in->crd, in->crd_wide, p) * width + c);                              \
+          values[out.place + c] = line[c];                                                                                         \
+        }                                                                                                                          \
+    for (int64_t p = row.first_block; out.place < out.end; p++, line += row.stride) {                                              \
+      const int64_t column = st_get(in->crd, in->crd_wide, p) * width;                                                             \
+      for (int64_t c = 0; c < width && out.place < out.end; c++) {                                                                 \
+        st_put(out.crd, out.crd_wide, out.place, column + c);                                                                      \
+        values[out.place] = line[c];                                                                                               \
+        out.place += DIFFER(line[c], padding, bits);                                                                               \
+      }                                                                                                                            \
+    }                                                                                                                              \
+    return out.place;                                                                                                              \
+  }                                                                                                                                \
+  static int64_t count_##T(const st_blocking *in, row_lines row, int64_t r) {                                                      \
+    const T *line = (const T *)in->values + row.first_block * row.stride + r * in->width;                                          \
+    EACH_WIDTH(count_lines_##T, row, line)                                                                                         \
+  }                                                                                                                                \
+  static int64_t fill_##T(const st_blocking *in, row_lines row, int64_t r, row_entries out) {                                      \
+    const T *line = (const T *)in->values + row.first_block * row.stride + r * in->width;                                          \
+    EACH_WIDTH(fill_lines_##T, in, row, out, line)                                                                                 \
+  }
+ROW_PASSES(uint8_t, DIFFERS)
+ROW_PASSES(uint16_t, DIFFERS)
+ROW_PASSES(uint32_t, DIFFERS)
+ROW_PASSES(uint64_t, DIFFERS)
+ROW_PASSES(item16, DIFFERS16)
+
+#define EACH_ITEMSIZE(PASS)                 \
+  switch (in.itemsize) {                    \
+    case 1: PASS(uint8_t); break;           \
+    case 2: PASS(uint16_t); break;          \
+    case 4: PASS(uint32_t); break;          \
+    case 8: PASS(uint64_t); break;          \
+    default: PASS(item16); break;           \
   }
 
-#define COUNT(T, STORED) found[r] += STORED;
+static row_lines lines_of(const st_blocking *in, int64_t block_row, const void *fill, const void *mask) {
+  const int64_t begin = st_get(in->pos, in->pos_wide, block_row), end = st_get(in->pos, in->pos_wide, block_row + 1);
+  return (row_lines){begin, end - begin, in->height * in->width, fill, mask};
+}
+
+#define COUNT(T) \
+  for (int64_t r = 0; r < in.height; r++) counts[block_row * in.height + r] = count_##T(&in, row, r)
 
 void st_count_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *counts, int32_t threads) {
 #pragma omp parallel num_threads(threads)
@@ -116,18 +179,16 @@ void st_count_unblocked(const st_blocking *blocking, const void *fill, const voi
     const st_blocking in = *blocking;
 #pragma omp for schedule(dynamic, 64)
     for (int64_t block_row = 0; block_row < in.rows; block_row++) {
-      const int64_t begin = st_get(in.pos, in.pos_wide, block_row), end = st_get(in.pos, in.pos_wide, block_row + 1);
-      int64_t found[MOST_HEIGHT] = {0};
-      BY_ITEMSIZE(COUNT)
-      for (int64_t r = 0; r < in.height; r++) counts[block_row * in.height + r] = found[r];
+      const row_lines row = lines_of(&in, block_row, fill, mask);
+      EACH_ITEMSIZE(COUNT)
     }
   }
 }
 
-#define STORE(T, STORED)                                                                \
-  if (STORED) {                                                                         \
-    st_put(crd, crd_wide, places[r], st_get(in.crd, in.crd_wide, p) * in.width + c);    \
-    ((T *)values)[places[r]++] = *value;                                                \
+#define STORE(T)                                                                                              \
+  for (int64_t r = 0; r < in.height; r++) {                                                                   \
+    const int64_t plain = block_row * in.height + r;                                                          \
+    fill_##T(&in, row, r, (row_entries){starts[plain], starts[plain + 1], crd, values, crd_wide});            \
   }
 
 void st_fill_unblocked(const st_blocking *blocking, const void *fill, const void *mask, const int64_t *starts, void *crd,
@@ -135,12 +196,10 @@ void st_fill_unblocked(const st_blocking *blocking, const void *fill, const void
 #pragma omp parallel num_threads(threads)
   {
     const st_blocking in = *blocking;
-    int64_t places[MOST_HEIGHT];
 #pragma omp for schedule(dynamic, 64)
     for (int64_t block_row = 0; block_row < in.rows; block_row++) {
-      const int64_t begin = st_get(in.pos, in.pos_wide, block_row), end = st_get(in.pos, in.pos_wide, block_row + 1);
-      for (int64_t r = 0; r < in.height; r++) places[r] = starts[block_row * in.height + r];
-      BY_ITEMSIZE(STORE)
+      const row_lines row = lines_of(&in, block_row, fill, mask);
+      EACH_ITEMSIZE(STORE)
     }
   }
 }

@@ -68,8 +68,8 @@ void st_first_differences(int64_t count, int32_t levels, const void *const *colu
 
 #define FILL_SEGMENTS(PARENT, POS)                                                         \
   do {                                                                                     \
-    const PARENT *of = parent;                                                             \
-    POS *to = pos;                                                                         \
+    const PARENT *restrict of = parent;                                                    \
+    POS *restrict to = pos;                                                                \
     int64_t filled = begin ? (int64_t)of[begin - 1] : -1;                                  \
     for (int64_t e = begin; e < end; e++)                                                  \
       while (filled < of[e]) to[++filled] = (POS)e;                                        \

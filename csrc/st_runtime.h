@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #define ST_ALIGNMENT 64 /* bytes: a cache line, and the widest vector register */
 
@@ -24,9 +27,22 @@ static inline size_t st_bytes(int64_t length, size_t size) {
   return ((size_t)length * size / ST_ALIGNMENT + 1) * ST_ALIGNMENT;
 }
 
+/* Large arrays in huge pages, where the system grants them on request: the first touch of a small page costs more than what a
+   kernel writes into it. */
+static inline void *st_in_huge_pages(void *array, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  enum { PAGE = 4096, LARGE = 1 << 22 };
+  if (array && bytes >= LARGE) {
+    const size_t offset = (PAGE - (uintptr_t)array % PAGE) % PAGE;
+    madvise((char *)array + offset, (bytes - offset) / PAGE * PAGE, MADV_HUGEPAGE);
+  }
+#endif
+  return array;
+}
+
 static inline void *st_allocate(int64_t length, size_t size) {
   const size_t bytes = st_bytes(length, size);
-  return bytes ? aligned_alloc(ST_ALIGNMENT, bytes) : NULL;
+  return bytes ? st_in_huge_pages(aligned_alloc(ST_ALIGNMENT, bytes), bytes) : NULL;
 }
 
 static inline void *st_allocate_zeros(int64_t length, size_t size) {
@@ -35,22 +51,24 @@ static inline void *st_allocate_zeros(int64_t length, size_t size) {
   return memory;
 }
 
-/* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory. */
+/* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory.
+   Blocks that have pages of their own move without a copy, and keep their alignment, so that larger arrays get such a block at
+   once: what they do not use of it is never touched. realloc might copy others twice. */
 static inline void *st_grow(void *array, int64_t *capacity, int64_t needed, size_t size) {
+  enum { LARGE = 1 << 20, OWN_PAGES = 1 << 25 };
   int64_t wanted = *capacity < 16 ? 16 : 2 * *capacity;
   if (wanted < needed) wanted = needed;
-  const size_t bytes = st_bytes(wanted, size);
-  void *memory = bytes ? realloc(array, bytes) : NULL;
-  if (!memory) return NULL;
-  if ((uintptr_t)memory % ST_ALIGNMENT) { /* realloc keeps no alignment; if there is no memory to mend that, it stays */
-    void *aligned = aligned_alloc(ST_ALIGNMENT, bytes);
-    if (aligned) {
-      memcpy(aligned, memory, (size_t)*capacity * size);
-      free(memory);
-      memory = aligned;
-    }
+  if (wanted > LARGE / (int64_t)size && wanted < OWN_PAGES / (int64_t)size) wanted = OWN_PAGES / (int64_t)size;
+  const size_t bytes = st_bytes(wanted, size), used = (size_t)*capacity * size;
+  void *memory = NULL;
+  if (bytes && used >= OWN_PAGES) {
+    memory = st_in_huge_pages(realloc(array, bytes), bytes);
+  } else if (bytes) {
+    memory = st_allocate(wanted, size);
+    if (memory && array) memcpy(memory, array, used);
+    if (memory) free(array);
   }
-  *capacity = wanted;
+  if (memory) *capacity = wanted;
   return memory;
 }
 

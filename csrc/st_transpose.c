@@ -35,7 +35,26 @@ typedef struct {
   int32_t pos_wide, crd_wide;
 } transposed;
 
-enum { MOST_THREADS = 255 };
+enum {
+  MOST_THREADS = 255,
+  AHEAD = 24,         /* entries between asking for a line and writing to it */
+  SAMPLED = 256,      /* rows */
+  FIRST_CACHE = 32768 /* bytes */
+};
+
+/* Up to which entry lines are asked for ahead: none where the columns of a row lie so close together that all the places between
+   them stay in the first cache, as in a band matrix. */
+static int64_t ahead_until(const rows_of_coordinates *in, int64_t begin, int64_t end) {
+  const int64_t step = (end - begin) / SAMPLED + 1;
+  double span = 0;
+  for (int64_t row = begin; row < end; row += step) {
+    const int64_t first = st_get(in->pos, in->pos_wide, row), last = st_get(in->pos, in->pos_wide, row + 1);
+    if (first < last) span += (double)(st_get(in->crd, in->crd_wide, last - 1) - st_get(in->crd, in->crd_wide, first) + 1);
+  }
+  const double column = (double)st_get(in->pos, in->pos_wide, in->rows) / (double)(in->columns ? in->columns : 1);
+  const double near = span * (double)step / (double)(end > begin ? end - begin : 1) * column * (double)(in->itemsize + 4);
+  return near < FIRST_CACHE ? 0 : st_get(in->pos, in->pos_wide, end) - AHEAD;
+}
 
 #define ST_PLACE uint32_t
 #define ST_NAME transpose_narrow

@@ -1,12 +1,31 @@
 /* The transposition of st_transpose.c for one type of places: ST_PLACE, ST_NAME. */
 
+/* Each entry goes to the place after the last one of its column. Its line is asked for some entries ahead: where a column stands
+   then is where it will stand within a few elements. */
+#define MOVE(row, T)                              \
+  const ST_PLACE to = next[crd[p]]++;             \
+  out_crd[to] = (row);                            \
+  out_values[to] = values[p];
 #define MOVE_ROWS(CRD, OUT_CRD, T)                                                                     \
-  for (int64_t row = begin; row < end; row++) {                                                        \
-    const int64_t stop = st_get(in.pos, in.pos_wide, row + 1);                                         \
-    for (int64_t p = st_get(in.pos, in.pos_wide, row); p < stop; p++) {                                \
-      const ST_PLACE to = next[((const CRD *)in.crd)[p]]++;                                            \
-      ((OUT_CRD *)out.crd)[to] = (OUT_CRD)row;                                                         \
-      ((T *)out.values)[to] = ((const T *)in.values)[p];                                               \
+  {                                                                                                    \
+    const CRD *restrict crd = in.crd;                                                                  \
+    const T *restrict values = in.values;                                                              \
+    OUT_CRD *restrict out_crd = out.crd;                                                               \
+    T *restrict out_values = out.values;                                                               \
+    int64_t p = first;                                                                                 \
+    for (int64_t row = begin; row < end; row++) {                                                      \
+      const int64_t stop = st_get(in.pos, in.pos_wide, row + 1);                                       \
+      if (p < far) {                                                                                   \
+        for (const int64_t part = stop < far ? stop : far; p < part; p++) {                            \
+          const ST_PLACE soon = next[crd[p + AHEAD]];                                                  \
+          __builtin_prefetch(out_crd + soon, 1);                                                       \
+          __builtin_prefetch(out_values + soon, 1);                                                    \
+          MOVE((OUT_CRD)row, T)                                                                        \
+        }                                                                                              \
+      }                                                                                                \
+      for (; p < stop; p++) {                                                                          \
+        MOVE((OUT_CRD)row, T)                                                                          \
+      }                                                                                                \
     }                                                                                                  \
   }
 #define MOVE_ITEMS(CRD, OUT_CRD)                          \
@@ -28,15 +47,16 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
     const int64_t team = st_thread_count(), thread = st_thread_number();
     const int64_t begin = balanced_row(in.rows, in.pos, in.pos_wide, thread, team);
     const int64_t end = balanced_row(in.rows, in.pos, in.pos_wide, thread + 1, team);
-    const int64_t last = st_get(in.pos, in.pos_wide, end);
-    ST_PLACE *next = places + thread * columns;
+    const int64_t last = st_get(in.pos, in.pos_wide, end), far = ahead_until(&in, begin, end);
+    const int64_t first = st_get(in.pos, in.pos_wide, begin);
+    ST_PLACE *restrict next = places + thread * columns;
     memset(next, 0, sizeof *next * (size_t)columns);
-    for (int64_t p = st_get(in.pos, in.pos_wide, begin); p < last; p++) next[st_get(in.crd, in.crd_wide, p)]++;
+    for (int64_t p = first; p < last; p++) next[st_get(in.crd, in.crd_wide, p)]++;
 #pragma omp barrier
     /* each thread sums the counts of its share of the columns, then turns them into places, column by column */
     const int64_t low = st_share(columns, thread, team), high = st_share(columns, thread + 1, team);
     int64_t sum = 0;
-    for (int64_t other = 0; other < team; other++)
+    for (int64_t other = 0; team > 1 && other < team; other++)
       for (int64_t column = low; column < high; column++) sum += places[other * columns + column];
     sums[thread + 1] = sum;
 #pragma omp barrier
@@ -65,5 +85,6 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
   return 0;
 }
 
+#undef MOVE
 #undef MOVE_ROWS
 #undef MOVE_ITEMS

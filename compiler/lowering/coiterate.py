@@ -7,27 +7,25 @@ points become while loops, each until one of its operands is exhausted, with a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, Call, Declare, For, If, Select, SetVar, Unroll, Var, Vector, While
+from ..loops.nodes import BOOL, I64, Declare, For, If, SetVar, Unroll, Var, Vector, While
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from ..notation.printer import show
-from .arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract
+from .arithmetic import ONE, ZERO, add, compare, every, integer, minimum, subtract
 from .context import Context
 from .cursors import Cursor, cursors_of, next_position, skip_equal, window_bounds, with_segment
-from .domain import NOWHERE, Domain, Point, met, points, stored, without
+from .domain import NOWHERE, Domain, Point, points, stored, without
 from .levels import Level
+from .merges import merged
 from .origins import coordinates_of, originating
-from .prefetching import prefetches
+from .prefetching import prefetches, scattered_segments
 from .resolve import Body, domain, has_parts, named, settle, stepping_level
+from .rooms import room
 from .scope import Scope, Window
 from .unions import undecided, united
 
@@ -69,7 +67,7 @@ def _strategy(
         return _accompanied(context, scope, index, window, statement, operands, body)
     if len(operands) == 1:
         return _single(context, scope, index, window, statement, tag, operands[0], body)
-    return _merged(context, scope, index, window, statement, tag, lattice, body)
+    return merged(context, scope, index, window, statement, tag, lattice, body)
 
 
 def _independent(context: Context, scope: Scope, index: str, access: Access) -> bool:
@@ -110,30 +108,13 @@ def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
     return Unroll(tag.unroll) if tag.unroll else None
 
 
-@contextmanager
-def _room(context: Context, statement: Stmt, index: str, ranges: list[tuple[Value, Value]]) -> Iterator[list[Step]]:
-    """Make room once for what a loop through these ranges can append; the steps yielded stand before the loop."""
-    assembly = context.assembly
-    if assembly is None or not assembly.appends_once(statement, index):
-        yield []
-        return
-    count: Value = ZERO
-    for low, high in ranges:
-        count = add(count, subtract(high, low))
-    assembly.reserved = True
-    try:
-        yield assembly.reserve(count)
-    finally:
-        assembly.reserved = False
-
-
 def _range_loop(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, body: Body) -> list[Step]:
-    with context.names.block(), _room(context, statement, index, [(window.low, window.high)]) as room:
+    with context.names.block(), room(context, statement, index, [(window.low, window.high)]) as made:
         variable = Var(context.names.local(index), I64)
         early = prefetches(context, scope, index, statement, tag, lambda distance: add(variable, integer(distance)))
         inside = settle(context, scope.know(index, variable).inside(index), statement, body)
         inside = [*early, *inside] if inside else []
-    return [*room, For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
+    return [*made, For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
 
 
 def _single(
@@ -162,14 +143,14 @@ def position_loop(
         guarded = scope.stepping_shared() if access == context.shares else scope.guarded()
         inside = guarded.inside(index).know(index, coordinate)
         if level.unique:
-            with _room(context, statement, index, [(low, high)]) as room:
+            with room(context, statement, index, [(low, high)]) as made:
                 inner = settle(context, inside.found(access, above.deeper(position)), statement, body)
             if not inner:
                 return []
             steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)
             if level.kind is LevelKind.HASHED:
                 inner = [If(compare(">=", coordinate, ZERO), Steps(tuple(inner)))]
-            return [*room, For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
+            return [*made, For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
         high = named(context, f"end_{storage.name}{above.depth + 1}", high, before := [])
         end = Var(context.names.local(f"q_{storage.name}{above.depth + 1}"), I64)
         inner = settle(context, inside.found(access, above.deeper(position, end)), statement, body)
@@ -182,14 +163,16 @@ def _prefetched_rows(
     context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, access: Access, level: Level, position: Var
 ) -> list[Step]:
     """Prefetch by coordinates that stand further on in the level, also in the segments of later parents."""
-    if not tag.prefetch:
-        return []
     depth = scope.place(access).depth
     key = context.storage(access).name
-    last = subtract(context.size_parameter((key, "length", depth), f"{key}{depth + 1}_length"), ONE)
-    return prefetches(
-        context, scope, index, statement, tag, lambda distance: level.coordinate(minimum(add(position, integer(distance)), last))
-    )
+
+    def ahead(distance: int) -> Value:
+        held = access.tensor in context.workspaces
+        length = level.length if held else context.size_parameter((key, "length", depth), f"{key}{depth + 1}_length")
+        return level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE)))
+
+    told = prefetches(context, scope, index, statement, tag, ahead)
+    return [*told, *scattered_segments(context, scope, index, statement, tag, ahead)]
 
 
 def _accompanied(
@@ -235,115 +218,3 @@ def _branches(context: Context, scope: Scope, statement: Stmt, cursors: list[Cur
     if not then and not otherwise:
         return []
     return [If(present[cursor.access], Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]
-
-
-def _merged(
-    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, lattice: tuple[Point, ...], body: Body
-) -> list[Step]:
-    """While loops for the points of a lattice, the largest first."""
-    operands = met(lattice)
-    steps: list[Step] = []
-    with context.names.block():
-        cursors = cursors_of(context, scope, index, window, operands, steps)
-        loops: list[Step] = []
-        with _room(context, statement, index, [(cursor.position, cursor.high) for cursor in cursors.values()]) as room:
-            for point in lattice:
-                smaller = tuple(other for other in lattice if other <= point)
-                with context.names.block():
-                    around = _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
-                    loops += originating(around, coordinates_of(index, smaller, cut=False))
-    return [*steps, *room, *loops] if loops else []
-
-
-def _point_loop(
-    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, cursors: dict[Access, Cursor],
-    operands: tuple[Access, ...], point: Point, smaller: tuple[Point, ...], body: Body,
-) -> list[Step]:  # fmt: skip
-    mine = [cursors[access] for access in operands if access in point]
-    inside: list[Step] = []
-    named_cursors = []
-    for cursor in mine:
-        coordinate = Var(context.names.local(f"{index}_{context.storage(cursor.access).name}"), I64)
-        inside.append(Declare(coordinate, cursor.level.coordinate(cursor.position)))
-        named_cursors.append(replace(cursor, coordinate=coordinate))
-    galloping = len(smaller) == 1 and len(mine) > 1 and tag.merge in (None, "gallop")
-    current = Var(context.names.local(index), I64)
-    inside.append(Declare(current, _extreme(named_cursors, maximum if galloping else minimum)))
-    here = {cursor.access: compare("==", _coordinate(cursor), current) for cursor in named_cursors}
-    segmented = [with_segment(context, scope, cursor, current, here[cursor.access], inside) for cursor in named_cursors]
-    by_access = {cursor.access: cursor for cursor in segmented}
-    known = scope.guarded().inside(index).know(index, current)
-    cases = _cases(context, known, statement, operands, smaller, by_access, here, body)
-    if not cases:
-        return []
-    inside += cases
-    met = every(list(here.values()))
-    running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
-    if not galloping:
-        steps = [SetVar(cursor.position, next_position(cursor, here[cursor.access])) for cursor in segmented]
-        return [While(running, Steps((*inside, *steps)))]
-    before, strides = _strides(context, mine)
-    steps = [_leap(cursor, current, met, stride) for cursor, stride in zip(segmented, strides, strict=True)]
-    return [Steps((*before, While(running, Steps((*inside, *steps)))))]
-
-
-def _coordinate(cursor: Cursor) -> Var:
-    assert cursor.coordinate is not None
-    return cursor.coordinate
-
-
-def _extreme(cursors: list[Cursor], choose: object) -> Value:
-    value: Value = _coordinate(cursors[0])
-    for cursor in cursors[1:]:
-        value = choose(value, _coordinate(cursor))  # type: ignore[operator]  # minimum or maximum
-    return value
-
-
-def _cases(
-    context: Context, scope: Scope, statement: Stmt, operands: tuple[Access, ...], smaller: tuple[Point, ...],
-    cursors: dict[Access, Cursor], here: dict[Access, Value], body: Body,
-) -> list[Step]:  # fmt: skip
-    """An if for every point, larger ones first; operands outside the point hold nothing that matters there."""
-    branches: list[tuple[Value, list[Step]]] = []
-    for point in smaller:
-        inside = scope.without(frozenset(operands) - point)
-        for access in operands:
-            if access in point:
-                inside = inside.found(access, cursors[access].place(inside))
-        with context.names.block():
-            steps = settle(context, inside, statement, body)
-        branches.append((every([here[access] for access in operands if access in point]), steps))
-    if not any(steps for _, steps in branches):
-        return []
-    if len(branches) == 1 and len(cursors) == 1:
-        return branches[0][1]
-    chain: Step | None = None
-    for condition, steps in reversed(branches):
-        chain = If(condition, Steps(tuple(steps)), chain)
-    return [chain] if chain is not None else []
-
-
-def _strides(context: Context, cursors: list[Cursor]) -> tuple[list[Step], list[Var]]:
-    """Return the first steps of galloping, from how many coordinates each operand has for one of the shortest.
-
-    Looking for m coordinates among n then takes m * log2(n / m) comparisons and a few more for each, whatever their distances.
-    """
-    steps: list[Step] = []
-    lengths = [subtract(cursor.high, cursor.position) for cursor in cursors]
-    shortest = lengths[0]
-    for length in lengths[1:]:
-        shortest = minimum(shortest, length)
-    shortest = named(context, "shortest", shortest, steps)
-    strides = []
-    for cursor, length in zip(cursors, lengths, strict=True):
-        stride = Var(context.names.local(f"stride_{context.storage(cursor.access).name}"), I64)
-        steps.append(Declare(stride, Call("gallop_stride", (length, shortest), I64)))
-        strides.append(stride)
-    return steps, strides
-
-
-def _leap(cursor: Cursor, current: Var, met: Value, stride: Var) -> Step:
-    """Move on: past the present coordinate where all have met in it, else to it, which keeps those that have reached it."""
-    past = cursor.segment if cursor.segment is not None else add(cursor.position, ONE)
-    search = cursor.level.search(cursor.position, cursor.high, current, "gallop", stride)
-    return SetVar(cursor.position, Select(met, past, search, I64))

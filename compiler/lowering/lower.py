@@ -9,7 +9,6 @@ from ..concrete.assembled import assembled_format, known_order, loops_to
 from ..concrete.nodes import Program, reads
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
-from ..concrete.sharing import shared_pattern
 from ..format import Format, LevelKind, parse_format
 from ..loops.nodes import I64, ArrayParameter, ArrayRef, Fill, For, Free, Function, Load, Node, Parallel, Prefetch, Publish, Store, Var
 from ..loops.nodes import Block as Steps
@@ -17,14 +16,17 @@ from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access, Assignment, accesses
 from ..notation.printer import show
-from .arithmetic import ONE, ZERO, add, multiply
+from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
 from .assembly import Assembly
 from .collect import collected
 from .context import Context, TensorType, loop_type
 from .index_aliases import index_aliases
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
+from .patterns import shared_type_of
 from .scope import Scope
 from .statements import lower_statement
+
+GENEROUS, ENOUGH = 64, 2**24  # times what operands store, and entries, that a result of unknown size gets room for at first
 
 
 def lower(
@@ -53,19 +55,20 @@ def lower(
         ScheduleError: the schedule asks for loops that cannot be made.
     """
     keys, operand_types = _operand_keys(program, types, result)
-    shares = _shared(program, result, types[result.tensor], operand_types, keys)
-    if shares is None and not types[result.tensor].format.is_dense:
-        program = collected(program, result, types[result.tensor].format)
+    requested = types[result.tensor]
+    shares, shared_type = shared_type_of(program, result, requested, operand_types, keys)
+    if shares is None and not requested.format.is_dense:
+        program = collected(program, result, requested.format)
     aliases = index_aliases(program, original, sources)
     constants = {**extents, **_exact_bounds(program)}
     constants |= {name: constants[index] for name, index in aliases.items() if index in constants}
-    assembled = _assembled_type(program, types[result.tensor], result)
-    value_type = loop_type(types[result.tensor].dtype)
-    context = Context(program, {**operand_types, result.tensor: assembled}, result, constants, keys, value_type, aliases)
+    made = shared_type if shares is not None else _assembled_type(program, requested, result)
+    value_type = loop_type(requested.dtype)
+    context = Context(program, {**operand_types, result.tensor: made}, result, constants, keys, value_type, aliases)
     context.shares = shares
-    if shares is None and not assembled.format.is_dense:
-        context.assembly = _assembly(context, result, assembled)
-        context.narrow_result = all(width == 32 for width in assembled.widths)
+    if shares is None and not made.format.is_dense:
+        context.assembly = _assembly(context, result, made)
+        context.narrow_result = all(width == 32 for width in made.widths)
     context.lower = lambda statement, scope: lower_statement(context, statement, scope)
     steps = context.lower(program.statement, Scope())
     body = _framed(context, result, steps)
@@ -73,8 +76,6 @@ def lower(
     operands = tuple(
         _operand(indices, key, sources[name], types[name], operand_types[key]) for name, key, indices in _each_use(keys, aliases)
     )
-    requested = types[result.tensor]
-    made = requested if shares is not None else assembled
     spec = ResultSpec(
         result.tensor, made.format, requested.format, tuple(subscript.index for subscript in result.subscripts), requested.dtype,
         context.semiring.zero(context.value_type).value, keys[shares] if shares is not None else None, "any", made.widths,
@@ -173,20 +174,6 @@ def _assembled_type(program: Program, requested: TensorType, result: Access) -> 
     return TensorType(form, requested.dtype, tuple(widest for _ in form.levels))
 
 
-def _shared(
-    program: Program, result: Access, requested: TensorType, kinds: Mapping[str, TensorType], keys: Mapping[Access, str]
-) -> Access | None:
-    """Return the operand access whose pattern is the result's, if every contribution to the result has it."""
-    if requested.format.is_dense or program.add != "+" or program.multiply != "*":
-        return None
-    formats = {access.tensor: kinds[key].format for access, key in keys.items()}
-    if any(kinds[key].format != formats[access.tensor] for access, key in keys.items()):
-        return None
-    graph = Provenance(program.relations)  # type: ignore[arg-type]
-    shared = shared_pattern(program.statement, graph, result, requested.format, formats)
-    return next((access for access in keys if shared is not None and replace(access, protocols=()) == replace(shared, protocols=())), None)
-
-
 def _assembly(context: Context, result: Access, kind: TensorType) -> Assembly:
     indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
     extents = tuple(context.size(index) for index in indices)
@@ -211,12 +198,24 @@ def _framed(context: Context, result: Access, steps: list[Step]) -> Steps:
     before: list[Step] = list(own.before)
     after: list[Step] = list(own.after)
     if context.assembly is not None:
-        begin = [] if context.assembly.inserted else context.assembly.begin(_stored_entries(context))
+        begin = [] if context.assembly.inserted else context.assembly.begin(_expected_entries(context))
         return Steps((*begin, *before, *steps, *context.assembly.end(), *after))
     facts = context.facts.get(result.tensor)
     if facts is None or facts.needs_zero:
         before += _zeros(context, result, steps)
     return Steps((*before, *steps, *after))
+
+
+def _expected_entries(context: Context) -> Value:
+    """Return for how many entries an assembled result gets room at first.
+
+    A sum has at most as many as its operands store. What comes through a workspace may have many more; pages that are never
+    touched cost nothing, but what a growing array moves is touched twice.
+    """
+    stored = _stored_entries(context)
+    if not any(workspace.indices for workspace in context.workspaces.values()):
+        return stored
+    return maximum(stored, minimum(multiply(stored, integer(GENEROUS)), integer(ENOUGH)))
 
 
 def _stored_entries(context: Context) -> Value:

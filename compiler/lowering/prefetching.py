@@ -10,21 +10,52 @@ from ..loops.nodes import Const, Prefetch
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
-from .arithmetic import ZERO, add, multiply
+from .arithmetic import ZERO, add, load_index, multiply
 from .context import Context
 from .scope import Scope
 
 MOST_ELEMENTS = 128  # of a row that one prefetch asks for: the first cache lines suffice to start the hardware's own
+SEGMENTS_AHEAD = 6  # iterations by which segments of sparse rows are asked for where a schedule does not say: enough for memory
 
 
 def prefetches(context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, ahead: Callable[[int], Value]) -> list[Step]:
-    """Return the prefetches of a loop over ``index``; ``ahead`` gives the coordinate so many iterations on."""
+    """Return the prefetches that a loop over ``index`` is told to make; ``ahead`` gives the coordinate so many iterations on."""
     steps: list[Step] = []
     for operand, distance in tag.prefetch:
         for access in dict.fromkeys(reads(statement)):
             if access.tensor == operand and index in access.indices and access not in scope.absent:
-                steps += _row(context, scope, index, access, ahead(distance))
+                steps += _row(context, scope, index, access, ahead(distance)) or _segment(context, scope, index, access, ahead, distance)
     return steps
+
+
+def scattered_segments(
+    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, ahead: Callable[[int], Value]
+) -> list[Step]:
+    """Return the prefetches of a loop whose coordinates come from memory, for operands whose segments it picks here and there.
+
+    Waiting for the rows of the second factor is most of what a product of two scattered matrices takes.
+    """
+    told = {operand for operand, _ in tag.prefetch}
+    steps: list[Step] = []
+    for access in dict.fromkeys(reads(statement)):
+        if access.tensor not in told and access.tensor not in context.workspaces and access not in scope.absent:
+            steps += _segment(context, scope, index, access, ahead, SEGMENTS_AHEAD)
+    return steps
+
+
+def _segment(
+    context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int
+) -> list[Step]:
+    """Ask for where the segment below a dense level begins, and, once that is there, for its first coordinates and values."""
+    storage, place = context.storage(access), scope.place(access)
+    levels = storage.levels[place.depth : place.depth + 2]
+    if [level.kind for level in levels] != [LevelKind.DENSE, LevelKind.COMPRESSED] or levels[0].index != index:
+        return []
+    dense, below = levels
+    parent = multiply(place.positions[-1], dense.extent) if place.positions else ZERO
+    start = load_index(below.pos, add(parent, ahead(distance)), below.pos_type)
+    steps: list[Step] = [Prefetch(below.pos, add(parent, ahead(2 * distance)), 1), Prefetch(below.crd, start, 1)]
+    return [*steps, Prefetch(storage.values, start, 1)] if place.depth + 2 == len(storage.levels) else steps
 
 
 def _row(context: Context, scope: Scope, index: str, access: Access, coordinate: Value) -> list[Step]:

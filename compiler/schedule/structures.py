@@ -25,7 +25,7 @@ from .dependence import covers, graph_of, needs_of_expression, uses
 from .factors import flatten, product_factors
 from .iteration import producers_inside
 from .products import products, stored_products
-from .situation import Choice, Situation, Structure, converted_formats, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
+from .situation import Situation, Structure, converted_formats, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
 
 MAX_ORDERS = 24
 BLOCKS = (32, 16, 64, 8, 128)

@@ -10,6 +10,7 @@ from .tensor import LevelArrays, Tensor
 from .unpack import unpack
 
 _ROWS = (LevelKind.DENSE, LevelKind.COMPRESSED)
+_ENTRIES = (LevelKind.COMPRESSED, LevelKind.SINGLETON)
 
 
 def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor:
@@ -29,7 +30,18 @@ def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor
         return tensor
     if format.levels == tensor.format.levels == _ROWS and len(tensor.values):
         return _transposed(tensor, format)
+    if _turned(tensor, format):
+        rows = convert(tensor, Format(_ROWS, tensor.format.order))
+        return convert(_transposed(rows, Format(_ROWS, format.order)), format)
     return pack(unpack(tensor, drop_padding), format, tensor.fill_value)
+
+
+def _turned(tensor: Tensor, format: Format) -> bool:
+    """Whether a matrix of entries or rows is asked for in the other order, and is not so hypersparse that rows cost more than
+    sorting its entries: counting them takes passes over both extents."""
+    if not {format.levels, tensor.format.levels} <= {_ROWS, _ENTRIES} or format.order == tensor.format.order:
+        return False
+    return 0 < max(tensor.shape) <= 2 * len(tensor.values)
 
 
 def _transposed(tensor: Tensor, format: Format) -> Tensor:

@@ -29,4 +29,4 @@ def interpreted(bound: BoundKernel) -> tuple[Any, Counts]:
     if bound._is_scalar:
         assert bound._flat is not None
         return bound._flat[0], outcome.counts
-    return bound._result, outcome.counts
+    return requested_form(spec.result, bound._result) if bound._converts else bound._result, outcome.counts

@@ -111,3 +111,28 @@ def test_a_sum_of_five_matrices_compiles_to_little_code() -> None:
     for form in ("csr", "dcsr", "coo"):
         source = compile_kernel(expression, dict.fromkeys((*names, "A"), form)).source
         assert len(source.splitlines()) < 1500
+
+
+def test_which_of_two_is_ahead_is_asked_once() -> None:
+    source = compile_kernel("C(i,j) = A(i,j) + B(i,j)", dict.fromkeys("ABC", "csr")).source
+    assert "if (j_A == j_B) {" in source
+    assert "} else if (j_A < j_B) {" in source
+    assert "st_min" not in source
+
+
+def test_scattered_rows_are_asked_for_ahead() -> None:
+    source = compile_kernel("C(i,j) = A(i,k) * B(k,j)", dict.fromkeys("ABC", "csr")).source
+    asked = [array for array in ("A2_crd", "B2_pos", "B2_crd", "B_vals") if f"st_prefetch({array}, " in source]
+    assert asked == ["B2_pos", "B2_crd", "B_vals"]
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_a_transposition_takes_over_the_pattern_and_is_converted(form: str) -> None:
+    rng = np.random.default_rng(1)
+    dense = rng.integers(1, 9, (30, 20)) * (rng.random((30, 20)) < 0.3)
+    matrix = tensor(dense.astype(float), form)
+    compiled = compile_kernel("C(j,i) = A(i,j)", {"A": form, "C": form})
+    found = compiled(A=matrix)
+    assert str(found.format) == str(matrix.format)
+    assert (found.to_numpy() == dense.T).all()
+    assert (matrix.to_numpy() == dense).all()

@@ -75,3 +75,15 @@ def test_bad_blocks() -> None:
         unblock(block(packed, (2, 2)), (5, 4))
     with pytest.raises(ShapeError, match="two modes for each"):
         unblock(tensor(np.ones(3), "csf"))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "int16", "complex128"])
+def test_rows_full_and_padded_come_back(width: int, dtype: str) -> None:
+    rng = np.random.default_rng(width)
+    dense = rng.integers(1, 9, (6, 10 * width)) * (rng.random((6, 10 * width)) < 0.4)
+    dense[0], dense[3] = 1, 0
+    plain = tensor(dense.astype(dtype), "csr")
+    found = unblock(block(plain, (2, width)))
+    assert found.nnz == plain.nnz
+    assert (found.to_numpy() == dense).all()

@@ -1,0 +1,167 @@
+"""Loops over several operands that meet: while loops for the points of an iteration lattice, two-finger merges and galloping.
+
+Each loop goes on until one of its operands is exhausted and has a case for every smaller point (Kjolstad et al., "The tensor
+algebra compiler", section 5.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..concrete.nodes import LoopTag, Stmt
+from ..loops.nodes import I64, Call, Declare, If, Select, SetVar, Var, While
+from ..loops.nodes import Block as Steps
+from ..loops.nodes import Expr as Value
+from ..loops.nodes import Stmt as Step
+from ..notation.nodes import Access
+from .arithmetic import ONE, add, compare, every, maximum, minimum, subtract
+from .context import Context
+from .cursors import Cursor, cursors_of, next_position, with_segment
+from .domain import Point, met
+from .origins import coordinates_of, originating
+from .resolve import Body, named, settle
+from .rooms import room
+from .scope import Scope, Window
+
+
+def merged(
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, lattice: tuple[Point, ...], body: Body
+) -> list[Step]:
+    """While loops for the points of a lattice, the largest first."""
+    operands = met(lattice)
+    steps: list[Step] = []
+    with context.names.block():
+        cursors = cursors_of(context, scope, index, window, operands, steps)
+        loops: list[Step] = []
+        with room(context, statement, index, [(cursor.position, cursor.high) for cursor in cursors.values()]) as made:
+            for point in lattice:
+                smaller = tuple(other for other in lattice if other <= point)
+                with context.names.block():
+                    around = _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
+                    loops += originating(around, coordinates_of(index, smaller, cut=False))
+    return [*steps, *made, *loops] if loops else []
+
+
+def _point_loop(
+    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, cursors: dict[Access, Cursor],
+    operands: tuple[Access, ...], point: Point, smaller: tuple[Point, ...], body: Body,
+) -> list[Step]:  # fmt: skip
+    mine = [cursors[access] for access in operands if access in point]
+    inside: list[Step] = []
+    named_cursors = []
+    for cursor in mine:
+        coordinate = Var(context.names.local(f"{index}_{context.storage(cursor.access).name}"), I64)
+        inside.append(Declare(coordinate, cursor.level.coordinate(cursor.position)))
+        named_cursors.append(replace(cursor, coordinate=coordinate))
+    galloping = len(smaller) == 1 and len(mine) > 1 and tag.merge in (None, "gallop")
+    if not galloping and _comparable(named_cursors, smaller):
+        return _pair(context, scope, index, statement, inside, named_cursors, smaller, body)
+    current = Var(context.names.local(index), I64)
+    inside.append(Declare(current, _extreme(named_cursors, maximum if galloping else minimum)))
+    here = {cursor.access: compare("==", _coordinate(cursor), current) for cursor in named_cursors}
+    segmented = [with_segment(context, scope, cursor, current, here[cursor.access], inside) for cursor in named_cursors]
+    by_access = {cursor.access: cursor for cursor in segmented}
+    known = scope.guarded().inside(index).know(index, current)
+    cases = _cases(context, known, statement, operands, smaller, by_access, here, body)
+    if not cases:
+        return []
+    inside += cases
+    met = every(list(here.values()))
+    running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
+    if not galloping:
+        steps = [SetVar(cursor.position, next_position(cursor, here[cursor.access])) for cursor in segmented]
+        return [While(running, Steps((*inside, *steps)))]
+    before, strides = _strides(context, mine)
+    steps = [_leap(cursor, current, met, stride) for cursor, stride in zip(segmented, strides, strict=True)]
+    return [Steps((*before, While(running, Steps((*inside, *steps)))))]
+
+
+def _comparable(cursors: list[Cursor], smaller: tuple[Point, ...]) -> bool:
+    """Whether two operands are merged, one of which also counts alone: which one is ahead decides everything at once."""
+    return len(cursors) == 2 and len(smaller) > 1 and all(cursor.level.unique for cursor in cursors)
+
+
+def _pair(
+    context: Context, scope: Scope, index: str, statement: Stmt, inside: list[Step], cursors: list[Cursor],
+    smaller: tuple[Point, ...], body: Body,
+) -> list[Step]:  # fmt: skip
+    """Both operands at one coordinate, or one before the other: two comparisons, and each branch moves on what it has used."""
+    branches = []
+    for ahead in (cursors, cursors[:1], cursors[1:]):
+        point = frozenset(cursor.access for cursor in ahead)
+        known = scope.guarded().inside(index).know(index, _coordinate(ahead[0]))
+        known = known.without(frozenset(cursor.access for cursor in cursors) - point)
+        for cursor in ahead:
+            known = known.found(cursor.access, cursor.place(known))
+        with context.names.block():
+            steps = settle(context, known, statement, body) if point in smaller else []
+        branches.append((steps, [SetVar(cursor.position, ONE, "+") for cursor in ahead]))
+    if not any(steps for steps, _ in branches):
+        return []
+    both, left, right = (Steps((*steps, *moves)) for steps, moves in branches)
+    first, second = map(_coordinate, cursors)
+    chain = If(compare("==", first, second), both, If(compare("<", first, second), left, right))
+    running = every([compare("<", cursor.position, cursor.high) for cursor in cursors])
+    return [While(running, Steps((*inside, chain)))]
+
+
+def _coordinate(cursor: Cursor) -> Var:
+    assert cursor.coordinate is not None
+    return cursor.coordinate
+
+
+def _extreme(cursors: list[Cursor], choose: object) -> Value:
+    value: Value = _coordinate(cursors[0])
+    for cursor in cursors[1:]:
+        value = choose(value, _coordinate(cursor))  # type: ignore[operator]  # minimum or maximum
+    return value
+
+
+def _cases(
+    context: Context, scope: Scope, statement: Stmt, operands: tuple[Access, ...], smaller: tuple[Point, ...],
+    cursors: dict[Access, Cursor], here: dict[Access, Value], body: Body,
+) -> list[Step]:  # fmt: skip
+    """An if for every point, larger ones first; operands outside the point hold nothing that matters there."""
+    branches: list[tuple[Value, list[Step]]] = []
+    for point in smaller:
+        inside = scope.without(frozenset(operands) - point)
+        for access in operands:
+            if access in point:
+                inside = inside.found(access, cursors[access].place(inside))
+        with context.names.block():
+            steps = settle(context, inside, statement, body)
+        branches.append((every([here[access] for access in operands if access in point]), steps))
+    if not any(steps for _, steps in branches):
+        return []
+    if len(branches) == 1 and len(cursors) == 1:
+        return branches[0][1]
+    chain: Step | None = None
+    for condition, steps in reversed(branches):
+        chain = If(condition, Steps(tuple(steps)), chain)
+    return [chain] if chain is not None else []
+
+
+def _strides(context: Context, cursors: list[Cursor]) -> tuple[list[Step], list[Var]]:
+    """Return the first steps of galloping, from how many coordinates each operand has for one of the shortest.
+
+    Looking for m coordinates among n then takes m * log2(n / m) comparisons and a few more for each, whatever their distances.
+    """
+    steps: list[Step] = []
+    lengths = [subtract(cursor.high, cursor.position) for cursor in cursors]
+    shortest = lengths[0]
+    for length in lengths[1:]:
+        shortest = minimum(shortest, length)
+    shortest = named(context, "shortest", shortest, steps)
+    strides = []
+    for cursor, length in zip(cursors, lengths, strict=True):
+        stride = Var(context.names.local(f"stride_{context.storage(cursor.access).name}"), I64)
+        steps.append(Declare(stride, Call("gallop_stride", (length, shortest), I64)))
+        strides.append(stride)
+    return steps, strides
+
+
+def _leap(cursor: Cursor, current: Var, met: Value, stride: Var) -> Step:
+    """Move on: past the present coordinate where all have met in it, else to it, which keeps those that have reached it."""
+    past = cursor.segment if cursor.segment is not None else add(cursor.position, ONE)
+    search = cursor.level.search(cursor.position, cursor.high, current, "gallop", stride)
+    return SetVar(cursor.position, Select(met, past, search, I64))

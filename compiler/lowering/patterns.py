@@ -1,0 +1,55 @@
+"""Which operand's index arrays a sparse result takes as its own, and the order in which it is made then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..concrete.nodes import Program
+from ..concrete.provenance import Provenance
+from ..concrete.sharing import shared_pattern
+from ..format import Format
+from ..notation.nodes import Access
+from .context import TensorType
+
+
+def shared_type_of(
+    program: Program, result: Access, requested: TensorType, kinds: Mapping[str, TensorType], keys: Mapping[Access, str]
+) -> tuple[Access | None, TensorType]:
+    """Return the operand access whose pattern is the result's, None if there is none, and the type of the result that shares it.
+
+    Where the operand stores the same indices in another order, as in a transposition, the result is made in that order too,
+    and converted then: to count and move whole entries is quicker than to append them one by one first.
+
+    Args:
+        program: scheduled concrete notation.
+        result: the left side.
+        requested: how the result is asked for.
+        kinds: the type of every stored operand, by key.
+        keys: the key of every operand access.
+    """
+    if requested.format.is_dense or program.add != "+" or program.multiply != "*":
+        return None, requested
+    formats = {access.tensor: kinds[key].format for access, key in keys.items()}
+    if any(kinds[key].format != formats[access.tensor] for access, key in keys.items()):
+        return None, requested
+    graph = Provenance(program.relations)  # type: ignore[arg-type]
+    others = () if program.assembly else _other_orders(result, requested.format, formats, keys)
+    for form in (requested.format, *others):
+        shared = shared_pattern(program.statement, graph, result, form, formats)
+        found = (access for access in keys if shared is not None and replace(access, protocols=()) == replace(shared, protocols=()))
+        if (access := next(found, None)) is not None:
+            return access, replace(requested, format=form)
+    return None, requested
+
+
+def _other_orders(result: Access, requested: Format, formats: Mapping[str, Format], accesses: Iterable[Access]) -> tuple[Format, ...]:
+    """Return the formats of operands that store the result's indices, each once, in another order than asked for."""
+    found = []
+    for access in accesses:
+        form, indices = formats[access.tensor], list(result.indices)
+        same = sorted(access.indices) == sorted(indices) and len(access.subscripts) == len(indices) == len(set(indices))
+        if same and not form.is_dense:
+            order = tuple(indices.index(access.subscripts[mode].index) for mode in form.order)
+            found += [Format(form.levels, order)] if order != requested.order else []
+    return tuple(found)
