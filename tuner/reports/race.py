@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ..measure.finals import Comparison, compare
 from ..measure.timing import least_of, median
+
+Name = TypeVar("Name", bound=Hashable)
 
 SHORTEST = 2e-3
 """Seconds: shorter functions run several times a sample."""
@@ -50,10 +52,10 @@ class Series:
         return compare(self.times, other.times)
 
 
-def race(runs: Mapping[str, Callable[[], Any]], pace: Pace) -> dict[str, Series]:
+def race(runs: Mapping[Name, Callable[[], Any]], pace: Pace) -> dict[Name, Series]:
     """Return the times of functions that were called in turn; the order turns round from one round to the next."""
     batches = {name: max(1, math.ceil(SHORTEST / max(least_of(run, 1, 3), 1e-9))) for name, run in runs.items()}
-    times: dict[str, list[float]] = {name: [] for name in runs}
+    times: dict[Name, list[float]] = {name: [] for name in runs}
     started, rounds = time.perf_counter(), 0
     while rounds < pace.fewest or (rounds < pace.most and time.perf_counter() - started < pace.seconds):
         for name in list(runs) if rounds % 2 == 0 else reversed(list(runs)):

@@ -1,0 +1,125 @@
+"""How long expressions take to compile: from text to C, and from C to a kernel that can be called, nothing of it cached."""
+
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from ...compiler.pipeline import compile_kernel
+
+_NAMES = "BCDEF"
+_MIXED = {"A": "csr", "B": "csr", "C": "dcsr", "D": "coo", "E": "csr", "F": "dcsr"}
+_FIVE = {
+    "sum": "A(i,j) = B(i,j) + C(i,j) + D(i,j) + E(i,j) + F(i,j)",
+    "differences": "A(i,j) = B(i,j) - (C(i,j) - (D(i,j) - (E(i,j) - F(i,j))))",
+    "product": "A(i,j) = B(i,j) * C(i,j) * D(i,j) * E(i,j) * F(i,j)",
+    "sum of products": "A(i,j) = B(i,j) * C(i,j) + D(i,j) * E(i,j) + F(i,j)",
+    "product of sums": "A(i,j) = (B(i,j) + C(i,j)) * (D(i,j) + E(i,j)) * F(i,j)",
+    "sum with transposes": "A(i,j) = B(i,j) + C(j,i) + D(i,j) + E(j,i) + F(i,j)",
+    "chain of products": "A(i,n) = B(i,j) * C(j,k) * D(k,l) * E(l,m) * F(m,n)",
+    "sum of contractions": "A(i,j) = B(i,k) * C(k,j) + D(i,k) * E(k,j) - F(i,j)",
+    "contraction of sums": "A(i,j) = (B(i,k) + C(i,k)) * (D(k,j) + E(k,j)) + F(i,j)",
+}
+TYPICAL, MOST = 0.5, 3.0
+"""Seconds that a typical kernel, and any expression of up to five operands, may take."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    name: str
+    text: str
+    formats: Mapping[str, str]
+    typical: bool = False
+
+
+@dataclass(frozen=True)
+class CompileTime:
+    """Seconds by the clock, least of some runs: ``lowering`` from text to C, ``compiling`` from C to a loaded kernel; lines of C."""
+
+    name: str
+    formats: str
+    typical: bool
+    lowering: float
+    compiling: float
+    lines: int
+
+    @property
+    def seconds(self) -> float:
+        return self.lowering + self.compiling
+
+
+TYPICAL_EXPRESSIONS = (
+    Expression("SpMV", "y(i) = A(i,j) * x(j)", {"A": "csr"}, True),
+    Expression("SpMM", "Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, True),
+    Expression("SDDMM", "S(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": "csr", "S": "csr"}, True),
+    Expression("SpGEMM", "A(i,j) = B(i,k) * C(k,j)", dict.fromkeys("ABC", "csr"), True),
+    Expression("addition", "A(i,j) = B(i,j) + C(i,j)", dict.fromkeys("ABC", "csr"), True),
+    Expression("MTTKRP", "A(i,r) = T(i,j,k) * B(j,r) * C(k,r)", {"T": "csf"}, True),
+    Expression("TTV", "A(i,j) = T(i,j,k) * c(k)", {"T": "csf", "A": "dcsr"}, True),
+)
+
+
+def five_operands() -> Iterator[Expression]:
+    """Yield expressions of five sparse matrices with a sparse result, in uniform formats and mixed ones."""
+    for name, text in _FIVE.items():
+        for form in ("csr", "dcsr", "coo"):
+            yield Expression(name, text, dict.fromkeys(("A", *_NAMES), form))
+        yield Expression(name, text, _MIXED)
+
+
+def compile_time(expression: Expression, repeats: int = 2) -> CompileTime:
+    """Return how long an expression takes to compile; the first run of a process warms up what all share."""
+    found = [_compiled(expression) for _ in range(repeats)]
+    return min(found, key=lambda one: one.seconds)
+
+
+def _compiled(expression: Expression) -> CompileTime:
+    with _empty_cache():
+        started = time.perf_counter()
+        kernel = compile_kernel(expression.text, expression.formats).default_kernel
+        lines = len(kernel.source.splitlines())
+        lowered = time.perf_counter()
+        kernel.load()
+        loaded = time.perf_counter()
+    forms = ", ".join(dict.fromkeys(expression.formats.values()))
+    return CompileTime(expression.name, forms, expression.typical, lowered - started, loaded - lowered, lines)
+
+
+@contextmanager
+def _empty_cache() -> Iterator[None]:
+    before = os.environ.get("SPARSETUNE_CACHE")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SPARSETUNE_CACHE"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["SPARSETUNE_CACHE"]
+            else:
+                os.environ["SPARSETUNE_CACHE"] = before
+
+
+def write_times(path: Path, times: Iterable[CompileTime]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([field.name for field in fields(CompileTime)])
+        for one in times:
+            writer.writerow((one.name, one.formats, int(one.typical), f"{one.lowering:.4f}", f"{one.compiling:.4f}", one.lines))
+
+
+def read_times(path: Path) -> list[CompileTime]:
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [_read(row) for row in csv.DictReader(file)]
+
+
+def _read(row: dict[str, str]) -> CompileTime:
+    seconds = float(row["lowering"]), float(row["compiling"])
+    return CompileTime(row["name"], row["formats"], row["typical"] == "1", *seconds, int(row["lines"]))
