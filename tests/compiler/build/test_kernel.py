@@ -251,7 +251,7 @@ def test_operands_may_have_any_name(name: str, matrix: Any, vector: np.ndarray) 
 
 
 def test_memory_that_runs_out_is_an_error() -> None:
-    statements = (Allocate("w", F64, Const(2**60, I64)), Free("w"), Store("s", ZERO, Load("x", ZERO, F64)))
+    statements = (Allocate("w", F64, Const(2**60, I64)), Store("s", ZERO, Load("w", ZERO, F64)), Free("w"))
     function = replace(dot().function, body=Block(statements))
     with pytest.raises(SparsetuneError, match="not enough memory"):
         Kernel(replace(dot(), function=function))(x=np.ones(2))
