@@ -8,7 +8,7 @@ from ..format import Format, LevelKind
 from ..notation.nodes import Access, accesses
 from .nodes import Forall, Stmt, assignments, path_to
 from .provenance import Provenance
-from .relations import Split
+from .relations import Collapse, Split
 
 
 def assembled_format(result: Access, form: Format, loops: Sequence[str]) -> Format:
@@ -102,9 +102,9 @@ def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str], re
 
 
 def _cut(graph: Provenance, loop: str) -> bool:
-    """Return whether a loop runs through pieces of several collapsed indices, which begin and end inside a row."""
-    splits = [made for name in graph.ancestors(loop) if isinstance(made := graph.maker(name), Split)]
-    return any(len(graph.originals(made.parent)) > 1 for made in splits)
+    """Return whether a loop goes through pieces that were collapsed, or pieces of what was: they begin and end inside a row."""
+    makers = [graph.maker(name) for name in graph.ancestors(loop)]
+    return any(isinstance(made, Split) for made in makers) and any(isinstance(made, Collapse) for made in makers)
 
 
 def _strided(graph: Provenance, loops: Sequence[str], place: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, ArrayRef, Binary, Call, Expr, Load, Type
+from ..loops.nodes import BOOL, I64, ArrayRef, Binary, Call, Expr, Load, Select, Type
 from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder, subtract
 from .scope import Place
 
@@ -101,7 +101,8 @@ class KeyLevel(Level):
         key = multiply(coordinate, self.stride)
         if not self.leading:
             span = multiply(self.stride, self.extent)
-            key = add(multiply(quotient(load_index(self.crd, low, self.crd_type), span), span), key)
+            above = multiply(quotient(load_index(self.crd, low, self.crd_type), span), span)
+            key = add(Select(compare("<", low, high), above, ZERO, I64), key)  # nothing stands at low where there is nothing
         if function == "upper_bound":
             key = add(key, subtract(self.stride, ONE))
         return super().search(low, high, key, function, *more)

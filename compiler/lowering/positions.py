@@ -90,10 +90,9 @@ def _driven(
     level = storage.levels[above.depth]
 
     def body(inside: Scope) -> list[Step]:
-        for alias in aliases:
-            position = position_at(context, inside, access, above.depth + 1)
-            assert position is not None
-            inside = inside.know(alias, position)
+        position = position_at(context, inside, access, above.depth + 1)
+        assert position is not None
+        inside = with_aliases(context, inside, aliases, position)
         return opened(context, inside, statement, index)
 
     if level.kind is LevelKind.DENSE:

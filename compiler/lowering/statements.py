@@ -52,10 +52,17 @@ def _in_question(context: Context, scope: Scope, statement: Stmt) -> Access | No
     """
     if not scope.doubtful or not isinstance(statement, Assign | Forall):
         return None
+    if _writes_shared(context, statement) and context.shares in scope.doubtful:
+        return context.shares
     for access in dict.fromkeys(reads(statement)):
         if access in scope.doubtful and not (isinstance(statement, Forall) and _steps(context, scope, statement.index, access)):
             return access
     return None
+
+
+def _writes_shared(context: Context, statement: Stmt) -> bool:
+    """Whether a statement stores a component where an operand stores its own."""
+    return context.shares is not None and isinstance(statement, Assign) and statement.target.tensor == context.result.tensor
 
 
 def _steps(context: Context, scope: Scope, index: str, access: Access) -> bool:
@@ -69,8 +76,10 @@ def _decided(context: Context, scope: Scope, statement: Stmt, access: Access) ->
     present = scope.doubtful[access]
     with context.names.block():
         then = context.lower(statement, scope.found(access).guarded())
-    with context.names.block():
-        otherwise = context.lower(statement, scope.without(frozenset({access})).guarded())
+    otherwise: list[Step] = []
+    if not (_writes_shared(context, statement) and access == context.shares):  # which has no place for it then
+        with context.names.block():
+            otherwise = context.lower(statement, scope.without(frozenset({access})).guarded())
     if not then and not otherwise:
         return []
     return [If(present, Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]
