@@ -92,7 +92,7 @@ def _turns(groups: Sequence[Group], rng: random.Random) -> Iterator[Group]:
 
 def _near(field: _Field, group: Group, rng: random.Random) -> list[tuple[Group, Template | None, int]]:
     """Return what is tried next to the best of a group on each input: the other split sizes, other orders and units."""
-    best = {template.text: template for name in field.problems if (template := field.best(name, [group])) is not None}
+    best = {template.text: template for name in field.problems if (template := field.best(name, group)) is not None}
     sizes = [(group, like, size) for like in best.values() for size in SIZES if like.parameters]
     return sizes + [_filled(group, rng, like) for like in best.values() for _ in range(2)]
 
@@ -128,13 +128,14 @@ class _Field:
                     group.refused += 1
                     break
 
-    def best(self, name: str, groups: Sequence[Group]) -> Template | None:
-        found = self.best_text(name, groups)
-        return self.times[name][found][2] if found else None
+    def best(self, name: str, group: Group) -> Template | None:
+        found = self.fastest(name, [group], 1)
+        return self.times[name][found[0]][2] if found else None
 
-    def best_text(self, name: str, groups: Sequence[Group]) -> str | None:
-        own = [(seconds, text) for text, (seconds, group, _) in self.times[name].items() if group in groups]
-        return min(own)[1] if own else None
+    def fastest(self, name: str, groups: Sequence[Group], most: int) -> list[str]:
+        """Return the schedules of some groups that took the least time on an input so far."""
+        own = sorted((seconds, text) for text, (seconds, group, _) in self.times[name].items() if group in groups)
+        return [text for _, text in own[:most]]
 
     def _built(self, text: str) -> bool:
         problem = next(iter(self.problems.values()))
@@ -159,21 +160,20 @@ class _Field:
 
 
 def _finals(kernel: str, name: str, field: _Field, groups: Sequence[Group], pace: Pace) -> Iterator[RuleLoss]:
+    """Run the fastest few of every group in turn, and compare the fastest of each."""
     own = [group for group in groups if group.switched != "off"]
-    chosen = {group.name: field.best_text(name, own if not group.name else [group]) for group in groups}
-    texts = {text for text in chosen.values() if text is not None}
-    found = race({text: _bound(field.problems[name], text) for text in texts}, pace)
-    default = chosen[""]
+    runners = {group.name: field.fastest(name, [group] if group.name else own, 2 if group.name else 4) for group in groups}
+    found = race({text: _bound(field.problems[name], text) for texts in runners.values() for text in texts}, pace)
+    winners = {group: min(texts, key=lambda text: found[text].least) for group, texts in runners.items() if texts}
     for group in groups[1:]:
-        other = chosen[group.name]
-        if default is None or other is None:
-            continue
-        smaller, larger = (default, other) if group.switched == "off" else (other, default)
-        tried = sum(one in (group, groups[0]) for _, one, _ in field.times[name].values())
-        yield RuleLoss(
-            kernel, name, group.name, group.kind, group.switched, group.estimate(), tried, group.refused,
-            found[smaller].over(found[larger]), found[smaller].least / found[larger].least, default, other,
-        )  # fmt: skip
+        if group.name in winners and "" in winners:
+            default, other = winners[""], winners[group.name]
+            smaller, larger = (found[default], found[other]) if group.switched == "off" else (found[other], found[default])
+            tried = sum(one in (group, groups[0]) for _, one, _ in field.times[name].values())
+            yield RuleLoss(
+                kernel, name, group.name, group.kind, group.switched, group.estimate(), tried, group.refused,
+                smaller.over(larger), smaller.least / larger.least, default, other,
+            )  # fmt: skip
 
 
 def _bound(problem: Problem, text: str) -> Any:
