@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import Forall
+from ..concrete.nodes import Forall, targets
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
 from ..errors import ScheduleError
 from ..loops.nodes import Stmt as Step
@@ -25,15 +25,25 @@ from .scope import Clip, Scope, Window
 from .threads import inserted, inserts, threaded
 from .tiles import lower_strided, lower_tiles
 from .windows import narrowed, opening, positions_of, window
+from .workspaces import BitmapWorkspace, HashedWorkspace, ListWorkspace
 
 
 def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     """Return the loop of a forall, dealt out to threads where its tag says so."""
     if forall.tag.unit in ("gpu_block", "gpu_warp", "gpu_thread"):
         raise ScheduleError(f"parallelize({forall.index}, {forall.tag.unit}): this unit is of the GPU, but the target is the CPU")
+    if forall.tag.unit == "cpu_vector" and _adds_entries(context, forall):
+        forall = replace(forall, tag=replace(forall.tag, unit=None))  # entries are counted one after another, not in lanes
     if inserts(context, scope, forall):
         return inserted(context, scope, forall, _loop)
     return threaded(context, scope, forall, _loop) if forall.tag.unit == "cpu_thread" else _loop(context, scope, forall)
+
+
+def _adds_entries(context: Context, forall: Forall) -> bool:
+    """Whether a loop puts entries into a list: of a workspace that keeps them, or of an assembled result."""
+    held = (context.held.get(name) for name in targets(forall))
+    lists = any(isinstance(found, (ListWorkspace, BitmapWorkspace, HashedWorkspace)) for found in held)
+    return lists or (context.assembly is not None and context.result.tensor in targets(forall))
 
 
 def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:

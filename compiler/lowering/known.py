@@ -20,9 +20,10 @@ from ..notation.nodes import Access
 from .arithmetic import ZERO, add, compare, every, integer, is_constant, minimum, multiply, quotient, remainder, subtract
 from .context import Context
 from .levels import Level
+from .recovery import root_of
 from .resolve import named, settle
 from .scope import Place, Scope, Window
-from .windows import position_chain, positions_of, root_of, tiled, window
+from .windows import position_chain, positions_of, tiled, window
 
 Known = tuple[tuple[str, Value], ...]
 

@@ -22,10 +22,10 @@ from .context import Context
 from .known import lower_known, parent_of
 from .levels import Level, Stored
 from .prefetching import prefetches
-from .recovery import position_at
+from .recovery import position_at, root_of
 from .resolve import Body, named, settle
 from .scope import Scope, Window
-from .windows import opened, opening, position_chain, positions_of, root_of, tile_of, window, with_aliases
+from .windows import opened, opening, position_chain, positions_of, tile_of, window, with_aliases
 
 
 def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Pos, aliases: list[str]) -> list[Step]:

@@ -55,14 +55,26 @@ def known(context: Context, scope: Scope) -> Callable[[str], Value]:
 
 def _piece(context: Context, scope: Scope, split: Split, index: str) -> Value | None:
     """One half of a split, from the parent and, for the inner half, from where its tile begins."""
+    if index == split.inner and split.inner in scope.bases:
+        whole = coordinate(context, scope, root_of(context, scope, index))
+        return None if whole is None else subtract(whole, scope.bases[split.inner])
     parent = coordinate(context, scope, split.parent)
     if parent is None:
         return None
-    if index == split.inner and split.inner in scope.bases:
-        return subtract(parent, scope.bases[split.inner])
     size = context.extent(split.inner)
     outer = quotient(parent, size)
     return outer if index == split.outer else subtract(parent, multiply(outer, size))
+
+
+def root_of(context: Context, scope: Scope, index: str) -> str:
+    """Return the variable whose window an index cuts: through inner halves of splits that are open, and other names."""
+    while context.graph.is_derived(index):
+        relation = context.graph.made_by(index)
+        inside = isinstance(relation, Split) and index == relation.inner and relation.outer in scope.coordinates
+        if not inside and not isinstance(relation, (Bound, Rename)):
+            break
+        index = relation.parents[0]
+    return index
 
 
 def _stored_position(context: Context, scope: Scope, relation: Pos) -> Value | None:

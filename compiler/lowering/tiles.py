@@ -16,9 +16,10 @@ from .arithmetic import ONE, ZERO, add, ceiling_quotient, compare, integer, maxi
 from .coiterate import loop_mode
 from .context import Context
 from .known import lower_known
+from .recovery import root_of
 from .resolve import named
 from .scope import Scope, Window
-from .windows import root_of, tiled, window, with_aliases
+from .windows import tiled, window, with_aliases
 
 
 def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, aliases: list[str]) -> list[Step]:

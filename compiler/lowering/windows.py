@@ -17,6 +17,7 @@ from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from .arithmetic import ZERO, add, compare, load_index, maximum, minimum, multiply, subtract
 from .context import Context
+from .recovery import root_of
 from .resolve import Body
 from .scope import Scope, Window
 
@@ -121,17 +122,6 @@ def positions_of(context: Context, index: str) -> Pos:
 def position_chain(context: Context, relation: Pos) -> tuple[Access, tuple[str, ...]]:
     """Return the access whose positions are counted, and the indices of the levels that are collapsed."""
     return context.operand(relation.access), context.graph.originals(relation.position)
-
-
-def root_of(context: Context, scope: Scope, index: str) -> str:
-    """Return the variable whose window an index cuts: through inner halves of splits that are open, and other names."""
-    while context.graph.is_derived(index):
-        relation = context.graph.made_by(index)
-        inside = isinstance(relation, Split) and index == relation.inner and relation.outer in scope.coordinates
-        if not inside and not isinstance(relation, (Bound, Rename)):
-            break
-        index = relation.parents[0]
-    return index
 
 
 def with_aliases(context: Context, scope: Scope, aliases: list[str], value: Value) -> Scope:
