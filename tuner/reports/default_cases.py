@@ -111,7 +111,7 @@ def _ours(expression: str, operands: Mapping[str, Any], sparse: bool = False) ->
     result = expression.partition("(")[0]
     formats = {name: operand.format for name, operand in operands.items() if isinstance(operand, Tensor)}
     compiled = compile_kernel(expression, {**formats, result: "csr"} if sparse else formats)
-    return {(OURS, 1): compiled.bind_operands(operands, 1)}
+    return {(OURS, 1): _on(1, compiled.bind_operands(operands, 1))}  # results may be converted by helpers with threads of their own
 
 
 def _on(threads: int, run: Run) -> Run:
