@@ -75,7 +75,7 @@ def _each_row(context: Context, scope: Scope, forall: Forall, chain: tuple[str, 
     clip = (ZERO, level.extent) if level.kind is LevelKind.DENSE else level.bounds(scope.place(access))
 
     def body(inside: Scope) -> list[Step]:
-        return _each_row(context, inside, forall, below, aliases, access)
+        return opened(context, inside, rest, index, lambda deeper: _each_row(context, deeper, forall, below, aliases, access))
 
     return _row(context, scope, index, rest, access, clip, body, forall.tag)
 

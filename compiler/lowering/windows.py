@@ -150,12 +150,13 @@ def opening(context: Context, statement: Stmt, index: str, aliases: list[str]) -
     return body
 
 
-def opened(context: Context, scope: Scope, statement: Stmt, index: str) -> list[Step]:
-    """Lower a statement in which an original index has just become known."""
+def opened(context: Context, scope: Scope, statement: Stmt, index: str, body: Body | None = None) -> list[Step]:
+    """Lower a statement in which an original index has just become known; ``body`` where it is not lowered as it stands."""
+    lower = body or (lambda inside: context.lower(statement, inside))
     assembly = context.assembly
     writes = assembly is not None and context.result.tensor in targets(statement) and assembly.stores(index)
     if assembly is None or not writes:
-        return context.lower(statement, scope)
+        return lower(scope)
     before, after = assembly.open(index, dict(scope.coordinates), context.names)
-    inner = context.lower(statement, scope)
+    inner = lower(scope)
     return [*before, *inner, *after] if inner else []
