@@ -80,7 +80,7 @@ def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Form
     written = assembled_format(result, form, known_order(graph, loops))
     last = max(level for level, kind in enumerate(written.levels) if kind is not LevelKind.DENSE)
     levels = [result.subscripts[mode].index for mode in written.order[: last + 1]]
-    ordered = _in_order(graph, loops, levels, result)
+    ordered = _in_order(graph, loops, levels)
     collects = writes[0].operator == "+=" and last + 1 == len(written.levels) and not _sums_at_once(path, graph, levels)
     if len(writes) == 1 and ordered == len(loops) and not collects:
         return None
@@ -88,15 +88,15 @@ def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Form
     return _whole_levels(graph, loops[: min(ordered, outermost)], result)
 
 
-def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str], result: Access) -> int:
-    """Return how many outermost loops reach the entries one after another: no level cut across, nothing below a reduction."""
-    reached, reducing = 0, False
+def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str]) -> int:
+    """Return how many outermost loops reach the entries one after another: no level cut across, nothing below a loop over anything else."""
+    reached, repeating = 0, False
     for place, loop in enumerate(loops):
         originals = graph.originals(loop)
         own = [levels.index(name) for name in originals if name in levels]
-        if own and (reducing or min(own) < reached or _strided(graph, loops, place) or _cut(graph, loop)):
+        if own and (repeating or min(own) < reached or _strided(graph, loops, place) or _cut(graph, loop)):
             return place
-        reducing = reducing or not set(originals) <= set(result.indices)
+        repeating = repeating or not set(originals) <= set(levels)  # a sum, or a piece of the dense levels below
         reached = max([reached, *own])
     return len(loops)
 

@@ -42,7 +42,7 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
     if tag.merge == "locate":
         operands = _led(context, scope, index, operands) if frozenset() not in points(found) else ()
     if tag.unit == "cpu_thread":
-        operands = tuple(access for access in operands if _independent(context, scope, index, access))
+        operands = _dealt_out(context, scope, index, operands)
     lattice = tuple(dict.fromkeys(point & frozenset(operands) for point in points(found)))
     if tag.unit == "cpu_thread" and len(operands) > 1:
         names = " and ".join(show(access) for access in operands)
@@ -70,10 +70,11 @@ def _strategy(
     return merged(context, scope, index, window, statement, tag, lattice, body)
 
 
-def _independent(context: Context, scope: Scope, index: str, access: Access) -> bool:
-    """Whether steps through an operand do not depend on one another; equal keys of a workspace have to be skipped."""
-    level = stepping_level(context, scope, access, index)
-    return level is not None and (level.unique or access.tensor not in context.workspaces)
+def _dealt_out(context: Context, scope: Scope, index: str, operands: tuple[Access, ...]) -> tuple[Access, ...]:
+    """Return the operands that threads step through: workspaces are located beside others, or where equal keys would be skipped."""
+    stored = tuple(access for access in operands if access.tensor not in context.workspaces)
+    alone = stepping_level(context, scope, operands[0], index) if len(operands) == 1 else None
+    return operands if alone is not None and alone.unique else stored
 
 
 def _led(context: Context, scope: Scope, index: str, operands: tuple[Access, ...]) -> tuple[Access, ...]:
