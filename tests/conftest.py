@@ -1,8 +1,12 @@
-"""What all tests share: the switch that rewrites golden files."""
+"""What all tests share: the switch that rewrites golden files, and property tests that a busy machine does not fail."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -16,7 +16,7 @@ from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from ..notation.printer import show
-from .arithmetic import ONE, ZERO, add, compare, every, integer, minimum, subtract
+from .arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract
 from .context import Context
 from .cursors import Cursor, cursors_of, next_position, skip_equal, window_bounds, with_segment
 from .domain import NOWHERE, Domain, Point, points, stored, without
@@ -112,7 +112,8 @@ def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
 def _range_loop(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, body: Body) -> list[Step]:
     with context.names.block(), room(context, statement, index, [(window.low, window.high)]) as made:
         variable = Var(context.names.local(index), I64)
-        early = prefetches(context, scope, index, statement, tag, lambda distance: add(variable, integer(distance)))
+        last = subtract(context.size(index), ONE)  # where segments begin is loaded, which must not be past the end
+        early = prefetches(context, scope, index, statement, tag, lambda distance: minimum(add(variable, integer(distance)), last))
         inside = settle(context, scope.know(index, variable).inside(index), statement, body)
         inside = [*early, *inside] if inside else []
     return [*made, For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
@@ -170,7 +171,8 @@ def _prefetched_rows(
     def ahead(distance: int) -> Value:
         held = access.tensor in context.workspaces
         length = level.length if held else context.size_parameter((key, "length", depth), f"{key}{depth + 1}_length")
-        return level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE)))
+        coordinate = level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE)))
+        return maximum(coordinate, ZERO) if level.kind is LevelKind.HASHED else coordinate  # slots without one hold -1
 
     told = prefetches(context, scope, index, statement, tag, ahead)
     return [*told, *scattered_segments(context, scope, index, statement, tag, ahead)]

@@ -460,7 +460,7 @@ def test_interruption_keeps_trials_and_the_same_command_goes_on(own_database: Pa
     start = time.monotonic()
     tuning.send_signal(signal.SIGINT)
     out, err = tuning.communicate(timeout=30)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10
     assert tuning.returncode == 130
     assert out == ""
     last = err.splitlines()[-1]

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ QUICK = Settings(policy=Policy(max_seconds=0.02, max_repeats=5), final_rounds=6,
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     from sparsetune.tuner import session
 
-    monkeypatch.setattr(session, "Settings", lambda: QUICK)
+    monkeypatch.setattr(session, "Settings", lambda **changes: replace(QUICK, **changes))
 
 
 @pytest.fixture
