@@ -5,7 +5,8 @@
 
 Presets are the pipelines of papers. "pigeon" is that of Ahrens et al., "An asymptotic cost model for autoscheduling sparse
 tensor programs": all schedules of least nesting depth, filtered by asymptotic time; "pigeon-taco" is the same for what the
-TACO compiler can express. Without a preset deeper loop nests stay, and what workspaces store counts besides time.
+TACO compiler can express. Without a preset deeper loop nests stay, what workspaces store counts besides time, and what reads
+a workspace that is not filled does nothing: our compiler drops it, where the paper has it run and find nothing.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def explore(
     check_assignment(assignment)
     known_formats = formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {})
     _check_ranges(ranges, assignment)
-    algebra = Algebra(*semiring) if semiring else Algebra()
+    algebra = Algebra(*(semiring or ("+", "*")), looks_ahead=preset is None)
     model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=preset is None)
     pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
     stages: list[dict[str, Any]] = []

@@ -15,19 +15,40 @@ from .steps import Case, Opened, Outcome, Situation, States, Steps
 
 
 class CheapestSearch:
-    """Finds the undominated outcomes of scopes."""
+    """Finds the undominated costs of programs.
+
+    Costs of whole programs that are found bound the search: what costs as much before it is complete is given up.
+    """
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
         self._known: dict[Situation, tuple[Outcome, ...]] = {}
+        self._reached: tuple[Outcome, ...] = ()
+        self._hopeless: dict[int, bool] = {}
+
+    def lowest(self, starts: Iterable[Situation]) -> tuple[Outcome, ...]:
+        """Return the costs of whole programs that no other beats, from the situations in which the programs begin."""
+        for start in starts:
+            reached = self.undominated((*self._reached, *self.outcomes(start)))
+            if reached != self._reached:
+                self._reached = reached
+                self._hopeless.clear()
+        return self._reached
+
+    def _is_hopeless(self, tasks: int) -> bool:
+        """Whether some program is known that costs no more than this part of one."""
+        known = self._hopeless.get(tasks)
+        if known is None:
+            known = self._hopeless[tasks] = any(self.steps.tasks.within(one.tasks, tasks) for one in self._reached)
+        return known
 
     def outcomes(self, situation: Situation) -> tuple[Outcome, ...]:
-        """Return the outcomes of a scope that no other beats."""
+        """Return the outcomes of a scope that no other beats, except those that cost as much as a known program."""
         known = self._known.get(situation)
         if known is None:
             possible = self.steps.grammar.count(situation.scope) > 0
             found = self._searched(situation) if situation.cases else [Outcome(0, ())] * possible
-            known = self._known[situation] = self.undominated(found)
+            known = self._known[situation] = self.undominated(one for one in found if not self._is_hopeless(one.tasks))
         return known
 
     def undominated(self, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -51,7 +72,9 @@ class CheapestSearch:
                 self.steps.nestings.watch()
                 results += [self.steps.around(situation, names, start, outcome) for outcome in self._ended(start.inner)]
                 for name, opened in self._opened(start.inner):
-                    self._enter(following.setdefault(opened.inner.scope, []), (*names, name), self._joined(start, opened))
+                    further = self._joined(start, opened)
+                    if not self._is_hopeless(further.tasks):
+                        self._enter(following.setdefault(further.inner.scope, []), (*names, name), further)
             starts = [start for group in following.values() for start in group]
         return results
 
@@ -110,7 +133,8 @@ class CheapestSearch:
                 inner, places = self.steps.part(cases, part, situation)
                 for outcome in self.outcomes(inner):
                     total = self.steps.tasks.reduced(tasks | outcome.tasks | self.steps.stored(part, outcome, situation.bound))
-                    self._reach(following, (total, *self.steps.after(cases, part, places, outcome, situation)))
+                    if not self._is_hopeless(total):
+                        self._reach(following, (total, *self.steps.after(cases, part, places, outcome, situation)))
             reached = following
         yield from (Outcome(tasks, states) for tasks, _, states in reached)
 

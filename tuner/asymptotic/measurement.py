@@ -16,6 +16,7 @@ from ...compiler.concrete.check import formats_of
 from ...compiler.notation.nodes import accesses
 from ...compiler.notation.parser import parse
 from ...compiler.space.space import PIGEON, Rules, ScheduleSpace
+from .algebra import Algebra
 from .model import CostModel
 
 KERNELS = {
@@ -55,7 +56,8 @@ def paper_space(expression: str, rules: Rules = PIGEON, sparse: str | None = Non
 def measure(expression: str, state: str, own: bool, sparse: str | None) -> dict[str, float]:
     """Count a space and find its frontier once; run in a fresh process."""
     start = time.perf_counter()
-    space, model = paper_space(expression, Rules() if own else PIGEON, sparse, workspace_state=state, memory=own)
+    algebra = Algebra(looks_ahead=own)
+    space, model = paper_space(expression, Rules() if own else PIGEON, sparse, workspace_state=state, memory=own, algebra=algebra)
     count = space.count
     counted = time.perf_counter()
     frontier = model.frontier(space)

@@ -155,8 +155,7 @@ class Frontier:
         self.space = space
         steps = Steps(space.nestings, model.tasks, model.predicates, model.algebra, model.exact, model.memory, model.gathering)
         self.starts = [steps.start(space.top(number)) for number in range(len(space.groupings))]
-        search = CheapestSearch(steps)
-        costs = search.undominated(outcome for start in self.starts for outcome in search.outcomes(start))
+        costs = CheapestSearch(steps).lowest(self.starts)
         self.census = Census(steps, [outcome.tasks for outcome in costs])
         self.classes = tuple(
             CostClass(model.tasks.queries(outcome.tasks), self._count(outcome), _Listed(self, outcome)) for outcome in costs

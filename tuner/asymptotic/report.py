@@ -255,7 +255,11 @@ def _own_spaces() -> str:
 ## Our own space
 
 Without a preset no depth is forbidden, programs are counted once, and a schedule is dropped only if another needs neither more
-time nor more memory in workspaces, that for a sparse result which is written out of order included. The first six are the
+time nor more memory in workspaces, that for a sparse result which is written out of order included. A workspace is used as
+our compiler uses it: where its producer has nothing to do, what reads it is dropped, while in the paper it runs and finds
+nothing. So `forall i, m, j: (forall l A += C * t where forall k t += B * D)` costs the nonempty fibres of B times l, not all of
+i, m, j and l, and a scalar or a workspace over a fibre beats the program without one. The tuner's screening counts the same way;
+the numbers above, of the paper's space, do not. The first six are the
 paper's kernels in its formats; in the next ones B alone is sparse unless they say otherwise. One run each.
 
 {_table(("kernel", "schedules", "undominated (costs)", "seconds to count", "seconds in all", "MB"), rows)}

@@ -1,7 +1,8 @@
 """What is left of a scope's statements when some operands have no entry: the cases of the abstract interpretation.
 
 The same rules as ``Algebra.live``, on the statements of a grouping: a statement whose value is the fill value does
-nothing, a producer whose workspace nothing reads is not run.
+nothing, a producer whose workspace nothing reads is not run. If the algebra looks ahead, what reads a workspace whose producer
+does nothing, in the same scope, reads its fill value.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ class Variations:
         """Drop what does nothing and what nothing reads; nothing is left if the scope's last statement does nothing."""
         table = self._nestings.table
         produced = {other for number in statements for other in table[number].workspaces}
+        if self._algebra.looks_ahead:
+            left = self._without_unfilled(left, produced.intersection(statements).difference(left))
         wanted = {number for number in statements if number not in produced}
         found: dict[int, frozenset[int]] = {}
         for number in sorted(left, reverse=True):
@@ -122,6 +125,16 @@ class Variations:
         if statements[-1] not in found and not any(table[number].root for number in found):
             return ()
         return tuple(sorted(found.items()))
+
+    def _without_unfilled(self, left: dict[int, frozenset[int]], unfilled: set[int]) -> dict[int, frozenset[int]]:
+        """Drop what reads workspaces that stay unfilled: those given, and those whose producers thereby do nothing either."""
+        found: dict[int, frozenset[int]] = {}
+        for number in sorted(left):
+            reads = self.reads(number)
+            found[number] = frozenset(place for place in left[number] if workspace_number(reads[place]) not in unfilled)
+            if self._simplified(number, found[number]) is None:
+                unfilled.add(number)
+        return found
 
     def _simplified(self, number: int, left: frozenset[int]) -> frozenset[int] | None:
         """Return the reads that are left in a statement; None if its value is the fill value."""

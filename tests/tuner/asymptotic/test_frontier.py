@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from space_samples import KERNELS, SUMS, csf_formats
 from sparsetune.compiler.errors import ExpressionError
+from sparsetune.compiler.format import Format, LevelKind
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.protocolized import parse_protocolized
 from sparsetune.compiler.space.space import PIGEON, Rules, ScheduleSpace
@@ -82,8 +83,15 @@ def test_composed_costs_of_sums(expression, state):
         _compare_all(expression, Rules(depth="minimum"), state)
 
 
-def _compare_all(expression: str, rules: Rules, state: str) -> None:
-    space, model = space_and_model(expression, rules, workspace_state=state, memory=True)
+@pytest.mark.parametrize(
+    "expression", ["SpMV2", "SpGEMM", "a(i) = b(i) + C(i,j) * d(j)", "A(i,j) = B(i,j) + C(i,j)", "a(i) = 0 * B(i,j) + C(i,j)"]
+)
+def test_composed_costs_when_looking_ahead(expression):
+    _compare_all(expression, Rules(depth="minimum"), "exact", Algebra(looks_ahead=True))
+
+
+def _compare_all(expression: str, rules: Rules, state: str, algebra: Algebra | None = None) -> None:
+    space, model = space_and_model(expression, rules, workspace_state=state, memory=True, algebra=algebra)
     listed = Counter(model.cost(schedule.program.statement) for schedule in space)
     composed: Counter[int] = Counter()
     census = Census(Steps(space.nestings, model.tasks, model.predicates, model.algebra, model.exact, model.memory, model.gathering))
@@ -126,6 +134,19 @@ def test_deeper_nests_with_smaller_workspaces_stay_on_our_frontier():
     assert max(schedule.layout.nest.depth for one in frontier.classes for schedule in one.schedules) > 3
     time_only = space_and_model("SpGEMM2", Rules())[1].frontier(space)
     assert len(time_only.classes) < len(frontier.classes)
+
+
+def test_a_workspace_is_cheaper_where_its_reader_is_dropped():
+    # Where a fibre of B is empty, nothing is to be added: our compiler drops the reader, the paper runs it and it finds nothing.
+    assignment = parse("A(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)")
+    formats = csf_formats(assignment) | {name: Format((LevelKind.DENSE,) * 2) for name in "CD"}
+    direct = parse_protocolized("forall(i,l,m,j,k) A(i,l,m) += B(i:step,j:step,k:step) * C(j,l) * D(k,m)")
+    scalar = parse_protocolized(
+        "forall(i,m,j) (forall(l) A(i,l,m) += C(j,l) * t where forall(k) t += B(i:step,j:step,k:step) * D(k,m))"
+    )
+    ahead, paper = (CostModel(assignment, formats, algebra=Algebra(looks_ahead=looks)) for looks in (True, False))
+    assert ahead.compare(scalar, direct).verdict == "cheaper"
+    assert paper.compare(scalar, direct).verdict == "incomparable"
 
 
 def test_verdicts_have_names():

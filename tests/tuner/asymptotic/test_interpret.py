@@ -205,12 +205,13 @@ def test_task_sets_are_what_a_simulation_does(data):
     patterns = {
         name: data.draw(st.frozensets(st.tuples(*[st.integers(0, EXTENT - 1)] * order), max_size=4)) for name, order in orders.items()
     }
-    simulation = Simulation({**patterns, **{workspace.name: frozenset() for workspace in schedule.program.workspaces}}, Algebra())
+    algebra = Algebra(looks_ahead=data.draw(st.booleans()))
+    simulation = Simulation({**patterns, **{workspace.name: frozenset() for workspace in schedule.program.workspaces}}, algebra)
     simulation.run(statement, {})
 
     predicates = Predicates(Premises())
     claimed = set()
-    for charge in Interpreter(predicates, space.sparse).charges(statement):
+    for charge in Interpreter(predicates, space.sparse, algebra).charges(statement):
         if charge.resource == "time":
             for conjunction in predicates.conjunctions(charge.guard):
                 query = Query(tuple(Variable(name, name) for name in charge.bound), predicates.clauses(conjunction))
