@@ -1,90 +1,144 @@
 /* Plain rows to rows of dense blocks (BCSR) and back. `rows` of a blocking are plain rows one way, block rows the other. */
 #include "st_block.h"
 
+#include <stdlib.h>
+
+#include "st_bits.h"
 #include "st_columns.h"
 
-enum { MOST_HEIGHT = 64 };
+enum { FEW = 64 /* blocks of a block row that are sorted in their list */ };
 
 typedef struct {
   uint64_t low, high;
 } item16;
 
-/* The next entry of each row of a block row. */
-typedef struct {
-  int64_t count, at[MOST_HEIGHT], end[MOST_HEIGHT];
-} cursors;
-
-static inline void begin_rows(const st_blocking *in, int64_t block_row, cursors *rows) {
-  const int64_t row = block_row * in->height, left = in->rows - row;
-  rows->count = left < in->height ? left : in->height;
-  for (int64_t r = 0; r < rows->count; r++) {
-    rows->at[r] = st_get(in->pos, in->pos_wide, row + r);
-    rows->end[r] = st_get(in->pos, in->pos_wide, row + r + 1);
+#define EACH_ITEMSIZE(PASS)                 \
+  switch (in.itemsize) {                    \
+    case 1: PASS(uint8_t); break;           \
+    case 2: PASS(uint16_t); break;          \
+    case 4: PASS(uint32_t); break;          \
+    case 8: PASS(uint64_t); break;          \
+    default: PASS(item16); break;           \
   }
-}
 
-/* The column of the next block: that of the smallest column that a cursor stands at; -1 when all are at their end. */
-static inline int64_t next_block(const st_blocking *in, const cursors *rows) {
-  int64_t least = INT64_MAX;
-  for (int64_t r = 0; r < rows->count; r++)
-    if (rows->at[r] < rows->end[r]) {
-      const int64_t column = st_get(in->crd, in->crd_wide, rows->at[r]);
-      if (column < least) least = column;
+/* Run a statement with the `block` of each `column` among some coordinates; usually those are narrow, and the width is a power of two. */
+#define EACH_BLOCK(in, begin, stop, STATEMENT)                                             \
+  if (!in->crd_wide && !(in->width & (in->width - 1))) {                                   \
+    const int32_t *restrict columns = in->crd;                                             \
+    const int shift = __builtin_ctzll((uint64_t)in->width);                                \
+    for (int64_t p = begin, end = stop; p < end; p++) {                                    \
+      const int64_t column = columns[p], block = column >> shift;                          \
+      STATEMENT                                                                            \
+    }                                                                                      \
+  } else                                                                                   \
+    for (int64_t p = begin, end = stop; p < end; p++) {                                    \
+      const int64_t column = st_get(in->crd, in->crd_wide, p), block = column / in->width; \
+      STATEMENT                                                                            \
     }
-  return least == INT64_MAX ? -1 : least / in->width;
+
+/* The last block row, from 1 on, in which there was a block of this column, and its place there. */
+typedef struct {
+  uint32_t stamp, place;
+} block_mark;
+
+static int64_t end_of_rows(const st_blocking *in, int64_t block_row) {
+  const int64_t row = (block_row + 1) * in->height;
+  return row < in->rows ? row : in->rows;
 }
 
-void st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t *counts, int32_t threads) {
-#pragma omp parallel num_threads(threads)
+/* The blocks that the rows of a block row touch, into `found` in the order in which they are met; returns how many. One more item
+   than there are columns of blocks may be written. */
+static int64_t find_blocks(const st_blocking *in, int64_t block_row, block_mark *restrict marks, uint32_t *restrict found) {
+  const uint32_t stamp = (uint32_t)(block_row + 1);
+  int64_t count = 0;
+  EACH_BLOCK(in, st_get(in->pos, in->pos_wide, block_row * in->height), st_get(in->pos, in->pos_wide, end_of_rows(in, block_row)), {
+    found[count] = (uint32_t)block; /* overwritten by the next one where this is not new */
+    count += marks[block].stamp != stamp;
+    marks[block].stamp = stamp;
+  })
+  return count;
+}
+
+/* Store the found blocks in order of their columns, and note the place of each: few by counting how many lie before each, without
+   branches, more of them through a set. */
+#define STORE_BLOCKS(T, S)                                                                                                      \
+  static void store_blocks_##S(const uint32_t *restrict found, int64_t count, int64_t columns, uint64_t *bits, T *restrict crd, \
+                               block_mark *restrict marks) {                                                                    \
+    if (count <= FEW) {                                                                                                         \
+      for (int64_t b = 0; b < count; b++) {                                                                                     \
+        uint32_t place = 0;                                                                                                     \
+        for (int64_t other = 0; other < count; other++) place += found[other] < found[b];                                       \
+        crd[place] = (T)found[b];                                                                                               \
+        marks[found[b]].place = place;                                                                                          \
+      }                                                                                                                         \
+      return;                                                                                                                   \
+    }                                                                                                                           \
+    for (int64_t b = 0; b < count; b++) st_bits_insert(bits, columns, found[b]);                                                \
+    st_bits_drain_##S(crd, bits, columns);                                                                                      \
+    for (int64_t place = 0; place < count; place++) marks[crd[place]].place = (uint32_t)place;                                  \
+  }
+STORE_BLOCKS(int32_t, i32)
+STORE_BLOCKS(int64_t, i64)
+
+/* The values of a block row whose first block begins at `to`. */
+#define FILL_BLOCKS(T)                                                                                                      \
+  static void fill_blocks_##T(const st_blocking *in, int64_t block_row, const block_mark *restrict marks, T *restrict to) { \
+    const T *restrict from = in->values;                                                                                    \
+    const int64_t size = in->height * in->width, last_row = end_of_rows(in, block_row);                                     \
+    for (int64_t row = block_row * in->height; row < last_row; row++, to += in->width)                                      \
+      EACH_BLOCK(in, st_get(in->pos, in->pos_wide, row), st_get(in->pos, in->pos_wide, row + 1),                            \
+                 to[marks[block].place * size + column - block * in->width] = from[p];)                                     \
+  }
+FILL_BLOCKS(uint8_t)
+FILL_BLOCKS(uint16_t)
+FILL_BLOCKS(uint32_t)
+FILL_BLOCKS(uint64_t)
+FILL_BLOCKS(item16)
+
+int32_t st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, int64_t *counts, int32_t threads) {
+  int32_t failed = 0;
+#pragma omp parallel num_threads(threads) reduction(| : failed)
+  {
+    block_mark *marks = calloc((size_t)block_columns + 1, sizeof *marks);
+    uint32_t *found = malloc(((size_t)block_columns + 1) * sizeof *found);
+    failed = !marks || !found;
+#pragma omp for schedule(dynamic, 64)
+    for (int64_t block_row = 0; block_row < block_rows; block_row++)
+      if (!failed) counts[block_row] = find_blocks(blocking, block_row, marks, found);
+    free(found);
+    free(marks);
+  }
+  return failed;
+}
+
+#define FILL(T) fill_blocks_##T(&in, block_row, marks, (T *)values + first * in.height * in.width)
+
+int32_t st_fill_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, const int64_t *starts, void *crd,
+                       int32_t crd_wide, void *values, int32_t threads) {
+  const size_t words = (size_t)((block_columns >> 6) + (block_columns >> 12) + (block_columns >> 18) + 6);
+  int32_t failed = 0;
+#pragma omp parallel num_threads(threads) reduction(| : failed)
   {
     const st_blocking in = *blocking; /* a copy that no store can change */
-    cursors rows;
+    block_mark *marks = calloc((size_t)block_columns + 1, sizeof *marks);
+    uint32_t *found = malloc(((size_t)block_columns + 1) * sizeof *found);
+    uint64_t *bits = calloc(words, sizeof *bits);
+    failed = !marks || !found || !bits;
 #pragma omp for schedule(dynamic, 64)
     for (int64_t block_row = 0; block_row < block_rows; block_row++) {
-      int64_t count = 0;
-      begin_rows(&in, block_row, &rows);
-      for (int64_t block; (block = next_block(&in, &rows)) >= 0; count++) {
-        const int64_t end = (block + 1) * in.width;
-        for (int64_t r = 0; r < rows.count; r++)
-          while (rows.at[r] < rows.end[r] && st_get(in.crd, in.crd_wide, rows.at[r]) < end) rows.at[r]++;
-      }
-      counts[block_row] = count;
+      if (failed) continue;
+      const int64_t first = starts[block_row], count = find_blocks(&in, block_row, marks, found);
+      if (crd_wide)
+        store_blocks_i64(found, count, block_columns, bits, (int64_t *)crd + first, marks);
+      else
+        store_blocks_i32(found, count, block_columns, bits, (int32_t *)crd + first, marks);
+      EACH_ITEMSIZE(FILL)
     }
+    free(bits);
+    free(found);
+    free(marks);
   }
-}
-
-#define FILL_BLOCK(T)                                                                                           \
-  for (int64_t r = 0; r < rows.count; r++) {                                                                    \
-    T *line = (T *)values + (place * in.height + r) * in.width;                                                 \
-    for (int64_t p; (p = rows.at[r]) < rows.end[r]; rows.at[r]++) {                                             \
-      const int64_t column = st_get(in.crd, in.crd_wide, p) - block * in.width;                                 \
-      if (column >= in.width) break;                                                                            \
-      line[column] = ((const T *)in.values)[p];                                                                 \
-    }                                                                                                           \
-  }
-
-void st_fill_blocks(const st_blocking *blocking, int64_t block_rows, const int64_t *starts, void *crd, int32_t crd_wide, void *values,
-                    int32_t threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    const st_blocking in = *blocking;
-    cursors rows;
-#pragma omp for schedule(dynamic, 64)
-    for (int64_t block_row = 0; block_row < block_rows; block_row++) {
-      int64_t place = starts[block_row];
-      begin_rows(&in, block_row, &rows);
-      for (int64_t block; (block = next_block(&in, &rows)) >= 0; place++) {
-        st_put(crd, crd_wide, place, block);
-        switch (in.itemsize) {
-          case 1: FILL_BLOCK(uint8_t) break;
-          case 2: FILL_BLOCK(uint16_t) break;
-          case 4: FILL_BLOCK(uint32_t) break;
-          case 8: FILL_BLOCK(uint64_t) break;
-          default: FILL_BLOCK(item16) break;
-        }
-      }
-    }
-  }
+  return failed;
 }
 
 #define DIFFERS(a, b, mask) ((((a) ^ (b)) & (mask)) != 0)
@@ -155,15 +209,6 @@ ROW_PASSES(uint16_t, DIFFERS)
 ROW_PASSES(uint32_t, DIFFERS)
 ROW_PASSES(uint64_t, DIFFERS)
 ROW_PASSES(item16, DIFFERS16)
-
-#define EACH_ITEMSIZE(PASS)                 \
-  switch (in.itemsize) {                    \
-    case 1: PASS(uint8_t); break;           \
-    case 2: PASS(uint16_t); break;          \
-    case 4: PASS(uint32_t); break;          \
-    case 8: PASS(uint64_t); break;          \
-    default: PASS(item16); break;           \
-  }
 
 static row_lines lines_of(const st_blocking *in, int64_t block_row, const void *fill, const void *mask) {
   const int64_t begin = st_get(in->pos, in->pos_wide, block_row), end = st_get(in->pos, in->pos_wide, block_row + 1);

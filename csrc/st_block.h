@@ -10,15 +10,16 @@ typedef struct {
   const void *pos, *crd, *values;
   int32_t pos_wide, crd_wide;
   int64_t itemsize;      /* bytes of a value: 1, 2, 4, 8 or 16 */
-  int64_t height, width; /* extents of a block, at most 64 rows */
+  int64_t height, width; /* extents of a block */
 } st_blocking;
 
-/* counts[I] = blocks that the rows I * height and on touch. */
-void st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t *counts, int32_t threads);
+/* counts[I] = blocks that the rows I * height and on touch; fewer than 2^32 block rows and columns. Each thread marks columns of
+   blocks in memory of its own; 1: there is not enough. */
+int32_t st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, int64_t *counts, int32_t threads);
 
 /* The blocks of each block row, in order of their columns, row-major inside, into values that hold the fill value. */
-void st_fill_blocks(const st_blocking *blocking, int64_t block_rows, const int64_t *starts, void *crd, int32_t crd_wide, void *values,
-                    int32_t threads);
+int32_t st_fill_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, const int64_t *starts, void *crd,
+                       int32_t crd_wide, void *values, int32_t threads);
 
 /* counts[i] = values of row i of blocks (positions and coordinates of blocks in `blocking`) that differ from `fill` in a bit of
    `mask` (both of the width of an item; the mask leaves the sign out where the fill value is 0). */

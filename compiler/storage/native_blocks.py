@@ -10,26 +10,33 @@ from numpy.typing import NDArray
 from . import native
 from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
 
-MOST_HEIGHT = 64
-"""Rows of a block that are walked at once."""
+_MOST_BLOCKS = 2**32 - 1
+"""Rows or columns of blocks that the marks of a block row can count."""
+
+_FEW_COLUMNS = 1 << 16
+"""Columns of blocks whose marks cost nothing."""
 
 Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Positions, coordinates, values."""
 
 
 def blocked_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_value: Any) -> Rows | None:
-    """Return the rows of blocks, in order, row-major inside; None where it takes another way (no compiler, high blocks)."""
+    """Return the rows of blocks, in order, row-major inside; None where it takes another way.
+
+    That is where there is no compiler, and where so few entries have so many columns that marks for these cost more than sorting.
+    """
     helper = _Helper.of(rows, block)
-    if helper is None:
-        return None
     block_rows, block_columns = (-(-extent // inner) for extent, inner in zip(shape, block, strict=True))
+    if helper is None or block_columns > max(2 * len(rows[1]), _FEW_COLUMNS) or max(block_rows, block_columns) > _MOST_BLOCKS:
+        return None
     starts = np.zeros(block_rows + 1, np.int64)
-    helper.call("st_count_blocks", shape[0], block_rows, helper.longs(starts[1:]))
+    helper.call("st_count_blocks", shape[0], block_rows, block_columns, helper.longs(starts[1:]))
     np.cumsum(starts, out=starts)
     count = int(starts[-1])
     crd = aligned_empty(count, index_dtype(block_columns))
     values = aligned_full(count * block[0] * block[1], fill_value, rows[2].dtype)
-    helper.call("st_fill_blocks", shape[0], block_rows, helper.longs(starts), helper.at(crd), int(crd.itemsize == 8), helper.at(values))
+    written = helper.at(crd), int(crd.itemsize == 8), helper.at(values)
+    helper.call("st_fill_blocks", shape[0], block_rows, block_columns, helper.longs(starts), *written)
     return aligned_copy(starts, index_dtype(count)), crd, values
 
 
@@ -80,11 +87,12 @@ class _Helper:
     @classmethod
     def of(cls, rows: Rows, block: tuple[int, int]) -> _Helper | None:
         loaded = native.library("st_block")
-        return None if loaded is None or block[0] > MOST_HEIGHT else cls(*loaded, rows, block)
+        return None if loaded is None else cls(*loaded, rows, block)
 
     def call(self, name: str, rows: int, *arguments: Any) -> None:
         self._described.rows = rows
-        getattr(self._lib, name)(self._described, *arguments, native.threads_for(len(self._rows[1])))
+        if getattr(self._lib, name)(self._described, *arguments, native.threads_for(len(self._rows[1]))):
+            raise MemoryError("no memory to mark blocks")
 
     def at(self, array: NDArray[Any]) -> Any:
         return self._ffi.cast("void *", array.ctypes.data)
