@@ -23,7 +23,7 @@ from ..compiler.schedule.situation import Situation
 from .asymptotic.screening import Screening, beaten
 from .config import load_machine
 from .kernels import lowers
-from .model import operations, problem_candidates, rank
+from .model import Ranked, operations, problem_candidates, rank
 from .problem import Problem
 from .search.space import Parameter, Space, Template
 
@@ -48,6 +48,7 @@ def run_stages(items: list[Item], stages: Sequence[Stage[Item]]) -> tuple[list[I
     return items, report
 
 
+_HOPELESS = 100.0  # times what the model expects of the cheapest
 SWITCHES = ("memory", "asymptotic", "loop depth")
 """Stages that can be left out."""
 
@@ -76,7 +77,7 @@ def surviving_space(problem: Problem, skip: Collection[str] = ()) -> tuple[Space
         Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable)),
         Stage("loop depth", lambda items: _undominated(items, problem)),
         Stage("legal", lambda items: [item for item in items if usable(item)]),
-        Stage("ranked", lambda items: [ranked.candidate for ranked in rank(problem, items)]),
+        Stage("ranked", lambda items: _worth_a_trial(rank(problem, items))),
     ]
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     return Space(tuple(_template(item) for item in kept), lambda text: problem.to_canonical(Schedule(text))), report
@@ -120,6 +121,15 @@ def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]])
 def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
     frontier = undominated(items, lambda item: (item.depth, item.elements(problem.extents)))
     return [item for item in items if item in frontier or _is_given(item)]
+
+
+def _worth_a_trial(ranked: list[Ranked]) -> list[Candidate]:
+    """Return the candidates in their order, without those that the model expects to take far longer than the cheapest.
+
+    A schedule of the library may fit an expression and be absurd for the data, such as threads that start anew for every row.
+    """
+    limit = _HOPELESS * min((item.cost for item in ranked), default=0.0)
+    return [item.candidate for item in ranked if item.cost <= limit or not item.candidate.template]
 
 
 def _is_given(item: Candidate) -> bool:

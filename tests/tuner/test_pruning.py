@@ -142,3 +142,14 @@ def test_default_is_always_ranked() -> None:
 
 def _cost(found, text: str) -> float:
     return next(item.cost for item in found if str(item.schedule) == text)
+
+
+def test_absurd_candidates_are_not_measured_even_if_the_library_has_them() -> None:
+    """Threads that start anew in every row cost more than the rows."""
+    matrix = scipy.sparse.random_array((200_000, 1000), density=1e-5, rng=RNG, format="csr")
+    problem = make_problem("y(i) = A(i,j) * x(j)", {"A": matrix, "x": np.ones(1000)}, threads=2)
+    absurd = "parallelize(j, cpu_thread, atomics, dynamic, "
+    assert any(item.template.startswith(absurd) for item in problem_candidates(problem))
+    templates = [template.text for template in surviving_space(problem)[0].templates]
+    assert "" in templates
+    assert not any(text.startswith(absurd) for text in templates)
