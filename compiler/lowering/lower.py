@@ -9,6 +9,7 @@ from ..concrete.assembled import assembled_format, known_order, loops_to
 from ..concrete.nodes import Program, reads
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
+from ..errors import ScheduleError
 from ..format import Format, LevelKind, parse_format
 from ..loops.nodes import I64, ArrayParameter, ArrayRef, Fill, For, Free, Function, Load, Node, Parallel, Prefetch, Publish, Store, Var
 from ..loops.nodes import Block as Steps
@@ -54,6 +55,9 @@ def lower(
     Raises:
         ScheduleError: the schedule asks for loops that cannot be made.
     """
+    for path, routine in program.calls:
+        place = ", ".join(map(str, path))
+        raise ScheduleError(f"call([{place}], {routine}): kernels are not linked with BLAS yet; leave the loops to the generator")
     keys, operand_types = _operand_keys(program, types, result)
     requested = types[result.tensor]
     shares, shared_type = shared_type_of(program, result, requested, operand_types, keys)

@@ -172,3 +172,8 @@ def test_accumulators_of_threads_share_no_cache_line() -> None:
     source = st.compile("a = A(i,j) * x(j)", {"A": "csr"}, schedule="parallelize(i, cpu_thread, temporary)").source
     assert "a_copies" in source
     assert "a_stride" in source
+
+
+def test_calls_are_refused_rather_than_left_out() -> None:
+    with pytest.raises(st.ScheduleError, match=r"call\(\[\], gemm\): kernels are not linked with BLAS"):
+        _ = st.compile("C(i,j) = A(i,k) * B(k,j)", {}, schedule="call([], gemm)").source
