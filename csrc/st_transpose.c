@@ -24,8 +24,8 @@ typedef struct {
 } item16;
 
 typedef struct {
-  int64_t rows, columns;
-  const void *pos, *crd, *values;
+  int64_t rows, columns, count;
+  const void *pos, *row_of, *crd, *values; /* positions of rows, or else the row of each entry, as wide as it will be stored */
   int64_t itemsize;
   int32_t pos_wide, crd_wide;
 } rows_of_coordinates;
@@ -38,22 +38,21 @@ typedef struct {
 enum {
   MOST_THREADS = 255,
   AHEAD = 24,         /* entries between asking for a line and writing to it */
-  SAMPLED = 256,      /* rows */
+  SAMPLED = 256,      /* entries */
   FIRST_CACHE = 32768 /* bytes */
 };
 
-/* Up to which entry lines are asked for ahead: none where the columns of a row lie so close together that all the places between
-   them stay in the first cache, as in a band matrix. */
-static int64_t ahead_until(const rows_of_coordinates *in, int64_t begin, int64_t end) {
-  const int64_t step = (end - begin) / SAMPLED + 1;
-  double span = 0;
-  for (int64_t row = begin; row < end; row += step) {
-    const int64_t first = st_get(in->pos, in->pos_wide, row), last = st_get(in->pos, in->pos_wide, row + 1);
-    if (first < last) span += (double)(st_get(in->crd, in->crd_wide, last - 1) - st_get(in->crd, in->crd_wide, first) + 1);
+/* Up to which entry lines are asked for ahead: none where the columns of entries near one another lie so close together that all the
+   places between them stay in the first cache, as in a band matrix. */
+static int64_t ahead_until(const rows_of_coordinates *in, int64_t first, int64_t last) {
+  const int64_t far = last - AHEAD, step = (last - first) / SAMPLED + 1;
+  double span = 0, samples = 0;
+  for (int64_t p = first; p < far; p += step, samples++) {
+    const int64_t distance = st_get(in->crd, in->crd_wide, p + AHEAD) - st_get(in->crd, in->crd_wide, p);
+    span += (double)(distance < 0 ? -distance : distance);
   }
-  const double column = (double)st_get(in->pos, in->pos_wide, in->rows) / (double)(in->columns ? in->columns : 1);
-  const double near = span * (double)step / (double)(end > begin ? end - begin : 1) * column * (double)(in->itemsize + 4);
-  return near < FIRST_CACHE ? 0 : st_get(in->pos, in->pos_wide, end) - AHEAD;
+  const double column = (double)in->count / (double)(in->columns ? in->columns : 1) * (double)(in->itemsize + 4);
+  return span * column < FIRST_CACHE * samples ? first : far;
 }
 
 #define ST_PLACE uint32_t
@@ -65,14 +64,24 @@ static int64_t ahead_until(const rows_of_coordinates *in, int64_t begin, int64_t
 #define ST_NAME transpose_wide
 #include "st_transpose_rows.h"
 
+static int32_t transpose_any(rows_of_coordinates in, transposed out, int32_t threads) {
+  if (threads > MOST_THREADS) threads = MOST_THREADS;
+  /* places of 32 bits, where they suffice, keep twice as many columns in a cache */
+  return in.count < UINT32_MAX ? transpose_narrow(in, out, threads) : transpose_wide(in, out, threads);
+}
+
 int32_t st_transpose(int64_t rows, int64_t columns, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide,
                      const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd, int32_t out_crd_wide,
                      void *out_values, int32_t threads) {
-  const rows_of_coordinates in = {rows, columns, pos, crd, values, itemsize, pos_wide, crd_wide};
-  const transposed out = {out_pos, out_crd, out_values, out_pos_wide, out_crd_wide};
-  if (threads > MOST_THREADS) threads = MOST_THREADS;
-  /* places of 32 bits, where they suffice, keep twice as many columns in a cache */
-  return st_get(pos, pos_wide, rows) < UINT32_MAX ? transpose_narrow(in, out, threads) : transpose_wide(in, out, threads);
+  const rows_of_coordinates in = {rows, columns, st_get(pos, pos_wide, rows), pos, NULL, crd, values, itemsize, pos_wide, crd_wide};
+  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, out_crd_wide}, threads);
+}
+
+int32_t st_transpose_entries(int64_t count, int64_t columns, const void *row_of, int32_t row_wide, const void *crd, int32_t crd_wide,
+                             const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd,
+                             void *out_values, int32_t threads) {
+  const rows_of_coordinates in = {0, columns, count, NULL, row_of, crd, values, itemsize, 0, crd_wide};
+  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, row_wide}, threads);
 }
 
 int32_t st_check_segments(int64_t rows, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, int64_t stored,

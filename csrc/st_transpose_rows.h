@@ -6,20 +6,32 @@
   const ST_PLACE to = next[crd[p]]++;             \
   out_crd[to] = (row);                            \
   out_values[to] = values[p];
+#define ASK(p)                                    \
+  const ST_PLACE soon = next[crd[p]];             \
+  __builtin_prefetch(out_crd + soon, 1);          \
+  __builtin_prefetch(out_values + soon, 1);
 #define MOVE_ROWS(CRD, OUT_CRD, T)                                                                     \
   {                                                                                                    \
     const CRD *restrict crd = in.crd;                                                                  \
     const T *restrict values = in.values;                                                              \
     OUT_CRD *restrict out_crd = out.crd;                                                               \
     T *restrict out_values = out.values;                                                               \
+    const OUT_CRD *restrict row_of = in.row_of;                                                        \
     int64_t p = first;                                                                                 \
+    if (row_of) {                                                                                      \
+      for (; p < far; p++) {                                                                           \
+        ASK(p + AHEAD)                                                                                 \
+        MOVE(row_of[p], T)                                                                             \
+      }                                                                                                \
+      for (; p < last; p++) {                                                                          \
+        MOVE(row_of[p], T)                                                                             \
+      }                                                                                                \
+    }                                                                                                  \
     for (int64_t row = begin; row < end; row++) {                                                      \
       const int64_t stop = st_get(in.pos, in.pos_wide, row + 1);                                       \
       if (p < far) {                                                                                   \
         for (const int64_t part = stop < far ? stop : far; p < part; p++) {                            \
-          const ST_PLACE soon = next[crd[p + AHEAD]];                                                  \
-          __builtin_prefetch(out_crd + soon, 1);                                                       \
-          __builtin_prefetch(out_values + soon, 1);                                                    \
+          ASK(p + AHEAD)                                                                               \
           MOVE((OUT_CRD)row, T)                                                                        \
         }                                                                                              \
       }                                                                                                \
@@ -45,13 +57,16 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
 #pragma omp parallel num_threads(threads)
   {
     const int64_t team = st_thread_count(), thread = st_thread_number();
-    const int64_t begin = balanced_row(in.rows, in.pos, in.pos_wide, thread, team);
-    const int64_t end = balanced_row(in.rows, in.pos, in.pos_wide, thread + 1, team);
-    const int64_t last = st_get(in.pos, in.pos_wide, end), far = ahead_until(&in, begin, end);
-    const int64_t first = st_get(in.pos, in.pos_wide, begin);
+    const int64_t begin = in.row_of ? 0 : balanced_row(in.rows, in.pos, in.pos_wide, thread, team);
+    const int64_t end = in.row_of ? 0 : balanced_row(in.rows, in.pos, in.pos_wide, thread + 1, team);
+    const int64_t first = in.row_of ? st_share(in.count, thread, team) : st_get(in.pos, in.pos_wide, begin);
+    const int64_t last = in.row_of ? st_share(in.count, thread + 1, team) : st_get(in.pos, in.pos_wide, end);
+    const int64_t far = ahead_until(&in, first, last);
     ST_PLACE *restrict next = places + thread * columns;
     memset(next, 0, sizeof *next * (size_t)columns);
-    for (int64_t p = first; p < last; p++) next[st_get(in.crd, in.crd_wide, p)]++;
+    const void *crd = in.crd; /* which no store to `next` can change */
+    const int crd_wide = in.crd_wide;
+    for (int64_t p = first; p < last; p++) next[st_get(crd, crd_wide, p)]++;
 #pragma omp barrier
     /* each thread sums the counts of its share of the columns, then turns them into places, column by column */
     const int64_t low = st_share(columns, thread, team), high = st_share(columns, thread + 1, team);
@@ -86,5 +101,6 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
 }
 
 #undef MOVE
+#undef ASK
 #undef MOVE_ROWS
 #undef MOVE_ITEMS

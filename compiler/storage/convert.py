@@ -31,8 +31,7 @@ def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor
     if format.levels == tensor.format.levels == _ROWS and len(tensor.values):
         return _transposed(tensor, format)
     if _turned(tensor, format):
-        rows = convert(tensor, Format(_ROWS, tensor.format.order))
-        return convert(_transposed(rows, Format(_ROWS, format.order)), format)
+        return convert(_transposed(tensor, Format(_ROWS, format.order)), format)
     return pack(unpack(tensor, drop_padding), format, tensor.fill_value)
 
 
@@ -45,9 +44,13 @@ def _turned(tensor: Tensor, format: Format) -> bool:
 
 
 def _transposed(tensor: Tensor, format: Format) -> Tensor:
-    """Store a dense level above a compressed one the other way round, which needs neither sorting nor columns."""
-    arrays = tensor.levels[1]
-    assert arrays.pos is not None
-    assert arrays.crd is not None
-    pos, crd, values = active().transpose(arrays.pos, arrays.crd, tensor.values, tensor.shape[tensor.format.order[1]])
+    """Store rows or entries as rows the other way round, which needs no sorting."""
+    outer, inner = tensor.levels
+    columns = tensor.shape[tensor.format.order[1]]
+    assert inner.crd is not None
+    if outer.crd is not None:
+        pos, crd, values = active().transpose_entries(outer.crd, inner.crd, tensor.values, columns)
+    else:
+        assert inner.pos is not None
+        pos, crd, values = active().transpose(inner.pos, inner.crd, tensor.values, columns)
     return Tensor(tensor.shape, format, (LevelArrays(), LevelArrays(pos, crd)), values, tensor.fill_value)

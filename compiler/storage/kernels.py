@@ -84,6 +84,12 @@ class Kernels(Protocol):
         """Return the arrays of a dense level above a compressed one, stored the other way round."""
         ...
 
+    def transpose_entries(
+        self, rows: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return the same from entries in order of ``rows``, the row of each."""
+        ...
+
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
         """Return 0 for segments of strictly increasing coordinates, 1 where they do not increase, 2 where one is out of
         range, 3 for positions that are no segments of ``stored`` coordinates."""

@@ -163,14 +163,26 @@ class NativeKernels(NumpyKernels):
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        rows, count = len(pos) - 1, len(crd)
-        # each thread counts all columns: not worth it where they outnumber the entries
-        threads = min(threads_for(count), max(1, 4 * count // max(1, columns)))
+        rows, count, threads = len(pos) - 1, len(crd), _counting_threads(len(crd), columns)
         out_pos = aligned_empty(columns + 1, index_dtype(count))
         out_crd, out_values = aligned_empty(count, index_dtype(rows)), aligned_empty(count, values.dtype)
         failed = self._lib.st_transpose(
             *(rows, columns, *self._index(pos), *self._index(crd), self._at(values), values.itemsize),
             *(*self._index(out_pos), *self._index(out_crd), self._at(out_values), threads),
+        )
+        if failed:
+            raise MemoryError("no memory to transpose")
+        return out_pos, out_crd, out_values
+
+    def transpose_entries(
+        self, rows: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        count = len(crd)
+        out_pos = aligned_empty(columns + 1, index_dtype(count))
+        out_crd, out_values = aligned_empty(count, rows.dtype), aligned_empty(count, values.dtype)
+        failed = self._lib.st_transpose_entries(
+            *(count, columns, *self._index(rows), *self._index(crd), self._at(values), values.itemsize),
+            *(*self._index(out_pos), self._at(out_crd), self._at(out_values), _counting_threads(count, columns)),
         )
         if failed:
             raise MemoryError("no memory to transpose")
@@ -198,3 +210,8 @@ class NativeKernels(NumpyKernels):
     def _columns(self, columns: Columns) -> tuple[Any, Any]:
         pointers = self._ffi.new("void *[]", [self._at(column) for column in columns])
         return pointers, self._ffi.new("int8_t[]", [int(column.itemsize == 8) for column in columns])
+
+
+def _counting_threads(count: int, columns: int) -> int:
+    """Return the threads of a transposition. Each counts all columns, which is not worth it where they outnumber the entries."""
+    return min(threads_for(count), max(1, 4 * count // max(1, columns)))

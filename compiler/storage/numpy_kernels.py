@@ -97,8 +97,12 @@ class NumpyKernels:
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        return self.transpose_entries(self.expand(pos, None, index_dtype(len(pos) - 1)), crd, values, columns)
+
+    def transpose_entries(
+        self, rows: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         permutation = np.argsort(crd, kind="stable")
-        rows = self.expand(pos, None, index_dtype(len(pos) - 1))
         out_pos = aligned_copy(_segment_starts(np.bincount(crd, minlength=columns)), index_dtype(len(crd)))
         return out_pos, aligned_copy(rows[permutation]), aligned_copy(values[permutation])
 
