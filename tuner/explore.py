@@ -89,20 +89,27 @@ class _Clock:
         self._stages = stages
         self._last = time.perf_counter()
         self._limit = limit
+        self._known: str | None = None
         self._end = math.inf if limit is None else self._last + limit
 
     def watch(self) -> None:
         """Raise TuningError once the time is over."""
         if time.perf_counter() > self._end:
-            done = ", ".join(f"{stage['stage']} {stage['kept']}" for stage in self._stages) or "not even counted"
+            kept = [f"{stage['stage']} {stage['kept']}" for stage in self._stages]
+            done = ", ".join([*kept, *([self._known] if self._known else [])]) or "not even counted"
             raise TuningError(
                 f"this schedule space is too large to explore in {self._limit:g} seconds ({done}); give more time, the preset"
                 " 'pigeon' (least depth), fewer operands or fewer sparse ones"
             )
 
+    def report(self, known: str) -> None:
+        """Remember what the stage in progress knows so far."""
+        self._known = known
+
     def note(self, stage: str, kept: int) -> None:
         now = time.perf_counter()
         self._stages.append({"stage": stage, "kept": kept, "seconds": now - self._last})
+        self._known = None
         self._last = time.perf_counter()
 
 
@@ -111,7 +118,7 @@ def _own_stages(
 ) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
     space = ScheduleSpace(assignment, formats, watch=clock.watch)
     clock.note("generated", space.count)
-    frontier = model.frontier(space)
+    frontier = model.frontier(space, clock.report)
     clock.note("undominated", frontier.count)
     return space, frontier.classes
 
@@ -120,7 +127,7 @@ def _pigeon_stages(
     assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
 ) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
     space = _shallow(assignment, formats, clock)
-    frontier = model.frontier(space)
+    frontier = model.frontier(space, clock.report)
     clock.note("undominated", frontier.count)
     return space, frontier.classes
 

@@ -155,6 +155,17 @@ def test_spaces_that_are_too_large_end_in_time(expression):
         explore(expression, time_limit=0.5)
 
 
+def test_spaces_that_are_too_large_end_with_what_is_known():
+    product = "A(i,m) = B(i,j) * C(j,k) * D(k,l) * E(l,m)"
+    with pytest.raises(TuningError, match=r"\(generated 367056057856, \d+ lowest costs in \d+ of 59 ways to place workspaces\)"):
+        explore(product, dict.fromkeys("ABCDE", "csr"), time_limit=3)
+
+
+def test_sums_of_four_sparse_matrices():
+    found = explore("A(i,j) = B(i,j) + C(i,j) + D(i,j) + E(i,j)", dict.fromkeys("ABCDE", "csr"), time_limit=60)
+    assert stages(found) == [("generated", 991232), ("undominated", 432)]
+
+
 @pytest.mark.parametrize(
     "expression", ["a = 3", "a = b", "a = b * c", "a(i) = 2", "a(i) = 0", "a = B(i,i)", "A(i,j) = B(i,j) * B(j,i)", "a = b / c(i)",
                    "a(i) = -b(i) * (c(i) + D(i,j))", "a(i) += B(i,j) * c(j)", "A(i,j) = B(i,j) + 2", "a(i) = B(i,j) * 0"]

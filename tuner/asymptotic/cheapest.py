@@ -7,7 +7,7 @@ are opened set by set, and starts with the same open loops are compared; scopes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...compiler.space.nestings import Cut, Loop, Run, Scope
 from .gathering import goes_further
@@ -26,9 +26,13 @@ class CheapestSearch:
         self._reached: tuple[Outcome, ...] = ()
         self._hopeless: dict[int, bool] = {}
 
-    def lowest(self, starts: Iterable[Situation]) -> tuple[Outcome, ...]:
-        """Return the costs of whole programs that no other beats, from the situations in which the programs begin."""
-        for start in starts:
+    def lowest(self, starts: Sequence[Situation], report: Callable[[str], None]) -> tuple[Outcome, ...]:
+        """Return the costs of whole programs that no other beats, from the situations in which the programs begin.
+
+        ``report`` is told how far the search has come.
+        """
+        for number, start in enumerate(starts):
+            report(f"{len(self._reached)} lowest costs in {number} of {len(starts)} ways to place workspaces")
             reached = self.undominated((*self._reached, *self.outcomes(start)))
             if reached != self._reached:
                 self._reached = reached

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -101,9 +101,9 @@ class CostModel:
     def show(self, tasks: TaskSet) -> str:
         return show_task_set(tasks, self.vocabulary.display_names())
 
-    def frontier(self, space: ScheduleSpace) -> Frontier:
-        """Return the schedules of a whole space that no other schedule of it beats."""
-        return Frontier(self, space)
+    def frontier(self, space: ScheduleSpace, report: Callable[[str], None] = lambda _: None) -> Frontier:
+        """Return the schedules of a whole space that no other schedule of it beats; ``report`` is told what is known so far."""
+        return Frontier(self, space, report)
 
     def listed_frontier(self, schedules: Iterable[Schedule]) -> tuple[CostClass, ...]:
         """Return the undominated ones of listed schedules, by cost; repeated ones count as often as they are given."""
@@ -151,11 +151,12 @@ class Frontier:
     that have them. Schedules are listed only when they are asked for.
     """
 
-    def __init__(self, model: CostModel, space: ScheduleSpace) -> None:
+    def __init__(self, model: CostModel, space: ScheduleSpace, report: Callable[[str], None]) -> None:
         self.space = space
         steps = Steps(space.nestings, model.tasks, model.predicates, model.algebra, model.exact, model.memory, model.gathering)
         self.starts = [steps.start(space.top(number)) for number in range(len(space.groupings))]
-        costs = CheapestSearch(steps).lowest(self.starts)
+        costs = CheapestSearch(steps).lowest(self.starts, report)
+        report(f"{len(costs)} lowest costs, whose schedules are not all counted")
         self.census = Census(steps, [outcome.tasks for outcome in costs])
         self.classes = tuple(
             CostClass(model.tasks.queries(outcome.tasks), self._count(outcome), _Listed(self, outcome)) for outcome in costs
