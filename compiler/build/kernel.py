@@ -171,7 +171,7 @@ class BoundKernel:
     def __call__(self) -> Any:
         if self._initial is not None and self._flat is not None:
             self._flat.fill(self._initial)
-        if self._function(self._arrays, self._sizes, self.threads):
+        if not self._spec.copies and self._function(self._arrays, self._sizes, self.threads):
             expression = self.kernel.spec.expression
             raise SparsetuneError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
         if self._is_scalar:
@@ -207,7 +207,7 @@ class BoundKernel:
         pattern = self._operands[spec.shares]
         shape = tuple(self._extents[index] for index in spec.indices)
         levels, length = shared_levels(spec, pattern, shape)
-        values = aligned_empty(length, spec.dtype)
+        values = pattern.values if spec.copies else aligned_empty(length, spec.dtype)
         return Tensor(shape, spec.format, levels, values, self.kernel.fill), values
 
     def _array(self, parameter: ArrayParameter) -> NDArray[Any]:

@@ -44,6 +44,8 @@ class ResultSpec:
         initial: what every entry of a dense result holds before the kernel runs: "zero" (the fill value), or "any" where
             the kernel writes every entry.
         widths: bits (32 or 64) of the positions and coordinates of each level.
+        copies: whether the result is the operand ``shares``, entry by entry, with its modes in another order: converting the
+            operand gives it without the kernel.
     """
 
     name: str
@@ -55,6 +57,7 @@ class ResultSpec:
     shares: str | None
     initial: str
     widths: tuple[int, ...]
+    copies: bool = False
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from .collect import collected
 from .context import Context, TensorType, loop_type
 from .index_aliases import index_aliases
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
-from .patterns import shared_type_of
+from .patterns import is_copy, shared_type_of
 from .scope import Scope
 from .statements import lower_statement
 
@@ -83,6 +83,7 @@ def lower(
     spec = ResultSpec(
         result.tensor, made.format, requested.format, tuple(subscript.index for subscript in result.subscripts), requested.dtype,
         context.semiring.zero(context.value_type).value, keys[shares] if shares is not None else None, "any", made.widths,
+        shares is not None and made.format.order != requested.format.order and is_copy(original, operand_types[keys[shares]], requested),
     )  # fmt: skip
     indices = tuple(dict.fromkeys(name for access in (original.target, *accesses(original.value)) for name in access.indices))
     constants = {name: extent for name, extent in constants.items() if name in indices}

@@ -9,7 +9,7 @@ from ..concrete.nodes import Program
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
 from ..format import Format
-from ..notation.nodes import Access
+from ..notation.nodes import Access, Assignment
 from .context import TensorType
 
 
@@ -41,6 +41,13 @@ def shared_type_of(
         if (access := next(found, None)) is not None:
             return access, replace(requested, format=form)
     return None, requested
+
+
+def is_copy(original: Assignment, operand: TensorType, result: TensorType) -> bool:
+    """Whether an assignment stores each entry of its only operand under the same indices, and as it is."""
+    target, value = original.target, original.value
+    plain = original.operator == "=" and isinstance(value, Access) and set(value.subscripts) == set(target.subscripts)
+    return plain and operand.dtype == result.dtype
 
 
 def _other_orders(result: Access, requested: Format, formats: Mapping[str, Format], accesses: Iterable[Access]) -> tuple[Format, ...]:
