@@ -82,6 +82,7 @@ class Context:
         self.arrays: dict[tuple[object, ...], ArrayParameter] = {}
         self.sizes: dict[tuple[object, ...], SizeParameter] = {}
         self.stored: dict[str, Stored] = {}
+        self._storages: dict[Access, Stored] = {}
         self.hoisted = [Allocations()]
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[str, PrivateCopies] = {}
@@ -157,6 +158,12 @@ class Context:
         """Return the levels and values of an operand, the dense result, or a visible workspace, as an access indexes it."""
         if access.tensor in self.workspaces:
             return self.stored[access.tensor]
+        known = self._storages.get(access)
+        if known is None:
+            known = self._storages[access] = self._declared(access)
+        return known
+
+    def _declared(self, access: Access) -> Stored:
         key = self.key(access)
         kind = self.types[key]
         levels = tuple(self._level(key, kind, access, level) for level in range(len(kind.format)))

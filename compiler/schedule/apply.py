@@ -43,6 +43,7 @@ _STEPS: dict[type[d.Directive], _Step] = {
     d.Call: data_directives.call,
     d.Build: data_directives.build,
 }
+_TAGS = (d.Parallelize, d.Unroll, d.Prefetch, d.Build)  # what leaves loops, operands and workspaces as they are
 _AFTER_PARALLELIZE = (d.Parallelize, d.Unroll, d.Prefetch, *d.DATA, *d.CODE)
 
 
@@ -70,7 +71,8 @@ def apply_schedule(
             if parallel and not isinstance(directive, _AFTER_PARALLELIZE):
                 refuse(Rule.NOTHING_AFTER_PARALLELIZE, f"it follows parallelize (directive {parallel}); move it before")
             program = _STEPS[type(directive)](program, directive, context)
-            judgement.structure(program)
+            if not isinstance(directive, _TAGS):
+                judgement.structure(program)
         except Refusal as refusal:
             raise _error(number, directive, refusal) from None
         if isinstance(directive, d.Parallelize):

@@ -6,6 +6,8 @@ in any order and races depend on the whole parallel nest (``schedule.parallel``)
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from ..concrete.assembled import handing
 from ..concrete.nodes import Assign, Forall, Program
 from ..concrete.provenance import Coord
@@ -27,7 +29,12 @@ class Judgement:
 
     def __init__(self, program: Program, context: Context) -> None:
         self.context = context
-        self.tolerated = {access.tensor for access, _, _ in self._out_of_order(program)}
+        self._before = program
+
+    @cached_property
+    def tolerated(self) -> set[str]:
+        """The operands that the default program reads out of order."""
+        return {access.tensor for access, _, _ in self._out_of_order(self._before)}
 
     def structure(self, program: Program) -> None:
         """Refuse programs whose loops cannot be run: a level before its parent, a range that is not known yet."""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from ..errors import ExpressionError, ScheduleError
@@ -94,6 +95,11 @@ def parse_directives(text: str) -> tuple[Directive, ...]:
     """
     if not isinstance(text, str):
         raise ScheduleError(f"a schedule is text such as 'split(i, i0, i1, 32)', not {type(text).__name__}")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[Directive, ...]:
     source = _Source(text)
     found = []
     for piece in source.pieces(0, len(text), ";"):
