@@ -9,6 +9,7 @@ that it has not measured.
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 from collections.abc import Sequence
@@ -153,7 +154,18 @@ def plot(points: Sequence[Point]) -> str:
     return "\n".join([*parts, '<text x="300" y="360">dimension</text>', "</svg>", ""])
 
 
-def main(kernels: Sequence[str], results: Path = RESULTS) -> None:
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Measure what results/payoff.md shows; goes on where it was interrupted.")
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help=f"only these of {', '.join(KERNELS)} (default: all)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the files")
+    given = parser.parse_args()
+    if unknown := [name for name in given.kernels if name not in KERNELS]:
+        parser.error(f"unknown kernel {unknown[0]!r}: there are {', '.join(KERNELS)}")
+    measure(given.kernels, given.results)
+
+
+def measure(kernels: Sequence[str], results: Path = RESULTS) -> None:
     """Measure kernels (all if none are named) and write the results; those that an interrupted run measured are taken over."""
     kept = Partial(results / "payoff.partial.csv", Point)
     for kernel in kernels or KERNELS:
@@ -171,4 +183,4 @@ def _write(points: Sequence[Point], results: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

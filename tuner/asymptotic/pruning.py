@@ -7,6 +7,7 @@ Schedules that become the same program, since formats say what protocols said, a
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,9 +40,8 @@ cost `{(i,j)}` more (every column of D, empty or not) or `{(i,k) | C(k,l1)}` mor
 with a single column that is not empty tells them apart, so the model calls the frontier's cheaper; where few or no columns are
 empty, as in the uniform and the banded input, these terms are smaller than the common one and the costs equal up to a constant.
 That constant is the C compiler's: the program that stores D and C both as (compressed, compressed) has the frontier's inner loop
-word for word and a longer producer, and takes 0.64 ms where the frontier's takes 0.76 (banded), but 0.75 itself with `-O2`. No
-rule or premise drops a schedule of lower order. The tuner, which measures, keeps both: what is better only asymptotically drops
-nothing there (`asymptotic.screening`).
+word for word and a longer producer, and yet may take less time. No rule or premise drops a schedule of lower order. The tuner,
+which measures, keeps both: what is better only asymptotically drops nothing there (`asymptotic.screening`).
 """,
 }
 """What is known of kernels for which a program beside the frontier can be faster by more than noise."""
@@ -132,7 +132,14 @@ Patterns: {"; ".join(f"{name} `random:{text}`" for name, text in PATTERNS.items(
 """
 
 
-def main(results: Path = RESULTS) -> None:
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Measure what results/pruning.md shows; goes on where it was interrupted.")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the files")
+    measure(parser.parse_args().results)
+
+
+def measure(results: Path = RESULTS) -> None:
     """Measure all spaces and write the results; what an interrupted run measured is taken over."""
     kept = Partial(results / "pruning.partial.csv", Finding)
     for kernel, preset, dimension in SPACES:

@@ -37,8 +37,8 @@ def test_a_stopped_run_measures_what_is_left(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(payoff, "measured", stopped)
     with pytest.raises(KeyboardInterrupt):
-        payoff.main(["SpMV", "SpGEMM"], tmp_path)
-    payoff.main(["SpMV", "SpGEMM"], tmp_path)
+        payoff.measure(["SpMV", "SpGEMM"], tmp_path)
+    payoff.measure(["SpMV", "SpGEMM"], tmp_path)
     assert measured == ["SpMV", "SpGEMM", "SpGEMM"]
     assert read_rows(tmp_path / "payoff.csv", Point) == [point("SpMV"), point("SpGEMM")]
     assert "| SpGEMM | dimension | 100 |" in (tmp_path / "payoff.md").read_text()
