@@ -68,11 +68,19 @@ def this_machine() -> Machine:
     )
 
 
+_ALLOWED = frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+"""As it was when this module was imported: with OMP_PROC_BIND, OpenMP binds the first thread to a core of its own later on, and
+what the system then says of the process is that of this thread, which new processes inherit."""
+
+
+def allowed_cores() -> frozenset[int]:
+    """Return the logical cores that this process may run on (affinity masks and containers' cpusets counted)."""
+    return _ALLOWED
+
+
 def available_cores() -> int:
-    """Return how many logical cores this process may run on (affinity masks and containers' cpusets counted)."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return os.cpu_count() or 1
+    """Return how many logical cores this process may run on."""
+    return len(_ALLOWED) or 1
 
 
 def _processor() -> tuple[str, frozenset[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import pytest
 import scipy.sparse
 from sparsetune.compiler.errors import TuningError
 from sparsetune.compiler.format import Format
+from sparsetune.compiler.native.machine import available_cores
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.measure import handover, runner
@@ -225,3 +227,19 @@ class TestVerify:
 def test_threads_reach_the_worker() -> None:
     assert Worker(2).settings["OMP_NUM_THREADS"] == "2"
     assert "OMP_PROC_BIND" not in Worker(1).settings
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or available_cores() < 2, reason="needs two cores and Linux")
+def test_workers_run_on_all_cores_though_openmp_bound_their_parent() -> None:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})  # what OMP_PROC_BIND=true does to the first thread
+    try:
+        with Worker(2) as worker:
+            process = worker._start()
+            deadline = time.monotonic() + 30
+            while os.sched_getaffinity(process.pid) != allowed and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert os.sched_getaffinity(process.pid) == allowed
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert available_cores() == len(allowed)

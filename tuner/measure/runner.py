@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...compiler.errors import TuningError
+from ...compiler.native.machine import allowed_cores
 from ..problem import Problem
 from ..records import Status
 from . import handover
 from .timing import Policy, burst_size
-from .worker import BUILD_SECONDS
+from .worker import BUILD_SECONDS, CORES
 
 _LOAD_SECONDS = 300.0
 _GRACE_SECONDS = 10.0  # beside the runs themselves: page faults, checking the result, a busy machine
@@ -128,7 +129,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**os.environ, **self.settings, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, **self.settings, CORES: ",".join(map(str, sorted(allowed_cores()))), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,
         )
         self.starts += 1

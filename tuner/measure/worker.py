@@ -36,6 +36,9 @@ from .verify import Reference, Result, difference, oracle_difference, reduction_
 BUILD_SECONDS = 60.0
 """How long a compiler may take for one candidate."""
 
+CORES = "SPARSETUNE_WORKER_CORES"
+"""Environment variable: the numbers of the cores that a worker may use, with commas between them."""
+
 _TRIAD_LENGTH = 2**18  # doubles an array: three of them fit into a last-level cache
 _KEPT_KERNELS = 8  # bound kernels kept for the finals; each may hold a result array
 _MEMORY_SHARE = 0.9  # of the machine's, before a candidate's allocation fails
@@ -215,6 +218,7 @@ def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile) -> None:
 def main(compile_kernel: Compile) -> None:
     """Serve on this process's standard input and output."""
     _end_with_parent()
+    _take_all_cores()
     _limit_memory()
     _take_precedence()
     replies = os.fdopen(os.dup(1), "w")
@@ -262,6 +266,14 @@ def _end_with_parent() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def _take_all_cores() -> None:
+    """Run on every core that the parent may use, though its first thread may be bound to one of them (OMP_PROC_BIND)."""
+    cores = {int(core) for core in os.environ.get(CORES, "").split(",") if core}
+    if cores and hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cores)
 
 
 def _take_precedence() -> None:
