@@ -88,6 +88,10 @@ class Worker:
         bound = {"OMP_PROC_BIND": "true", "OMP_PLACES": "cores"} if self.threads > 1 else {}
         return {"OMP_NUM_THREADS": str(self.threads), "OMP_DYNAMIC": "false", **bound}
 
+    def _environment(self) -> dict[str, str]:
+        cores = ",".join(map(str, sorted(allowed_cores())))
+        return {**os.environ, **self.settings, CORES: cores, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
     @property
     def running(self) -> bool:
         return self._process is not None
@@ -129,7 +133,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**os.environ, **self.settings, CORES: ",".join(map(str, sorted(allowed_cores()))), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=self._environment(),
             start_new_session=True,
         )
         self.starts += 1
