@@ -180,7 +180,9 @@ def _finished(
     """Return what the campaign decided before, where there is nothing left to measure."""
     exhausted = space.size <= len(trials) and all(space.schedule(point) in trials for point in space.points())
     decisions = list(campaign.store.decisions(campaign=campaign.key))
-    if decisions and (exhausted or len(trials) >= budget.trials):
+    last = max((measurement.created for measurement in campaign.recorded()), default="")
+    decided = bool(decisions) and decisions[-1].created >= last  # not where a run ended between its trials and its finals
+    if decided and (exhausted or len(trials) >= budget.trials):
         return _result(campaign, trials, stages, decisions[-1])
     return None
 

@@ -146,3 +146,22 @@ def test_wrong_kernels_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_worker_leaves_nothing_in_shared_memory(database: Path) -> None:
     st.tune(*SPMV, trials=2, threads=1, database=str(database))
     assert not list(Path("/dev/shm").glob(f"sparsetune-operands-{os.getpid()}-*"))
+
+
+def test_a_run_that_ended_before_its_finals_is_decided_by_the_next(monkeypatch: pytest.MonkeyPatch, database: Path) -> None:
+    from sparsetune.tuner import session
+
+    def interrupt(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    expression, operands = SPMV
+    st.tune(expression, operands, trials=1, threads=2, database=database)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(session, "_finals", interrupt)
+        st.tune(expression, operands, trials=4, threads=2, database=database)
+    st.tune(expression, operands, trials=4, threads=2, database=database)
+    with open_database(database) as store:
+        decisions = list(store.decisions())
+        finals = [record for record in store.measurements() if record.role == "final"]
+    assert len(decisions) == 2
+    assert len({record.schedule for record in finals}) > 1
