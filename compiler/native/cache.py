@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -84,8 +85,10 @@ def _key(source: str, compiler: Compiler, flags: tuple[str, ...], include: Path)
     return digest.hexdigest()
 
 
-def _folders() -> tuple[Path, ...]:
-    return (cache_folder(), _private_folder())
+def _folders() -> Iterator[Path]:
+    """Yield the shared folder and, only when that one has failed, a folder of this process alone."""
+    yield cache_folder()
+    yield _private_folder()
 
 
 @cache

@@ -120,6 +120,13 @@ def test_unwritable_cache_falls_back_with_one_warning(tmp_path: Path, monkeypatc
     assert "SPARSETUNE_CACHE" in str(caught[0].message)
 
 
+def test_a_cache_that_can_be_written_leaves_no_folder_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache, "_private_folder", lambda: pytest.fail("made a folder that killed processes leave behind"))
+    source, number = fresh_source()
+    assert load_source(source, "int answer(void);").answer() == number
+
+
 def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "file" / "cache"))
