@@ -20,6 +20,20 @@
 #define ST_UNROLL(times) ST_PRAGMA(GCC unroll times)
 #endif
 
+/* Builtins of AVX-512. Processors of the Zen family gather a vector of 32 bytes faster one element at a time, and one of 64 bytes
+   by the instruction. */
+#if defined(__AVX512VL__) && defined(__has_builtin)
+#define ST_AVX512(builtin) __has_builtin(builtin)
+#else
+#define ST_AVX512(builtin) 0
+#endif
+#if defined(__znver1__) || defined(__znver2__) || defined(__znver3__) || defined(__znver4__)
+#define ST_GATHERS(bytes) ((bytes) >= 64)
+#else
+#define ST_GATHERS(bytes) 1
+#endif
+#define ST_FIRST(count) ((1u << (count)) - 1) /* the mask of the first lanes, at least one of which is left out */
+
 /* Memory. NULL means that there is none; a length of 0 gets memory too. */
 
 static inline size_t st_bytes(int64_t length, size_t size) {

@@ -13,7 +13,7 @@ from ..lowering.kernel_spec import KernelSpec
 from ..native.cache import cached_object
 from ..native.library import CSRC, OPENMP_FLAG, foreign_interface, load_object, openmp_works
 from ..native.machine import this_machine
-from ..native.toolchain import default_flags, find_compiler, parse_flags
+from ..native.toolchain import default_flags, find_compiler, parse_flags, vector_bytes
 
 DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void free(void *memory);"
 WRAPPING_FLAG = "-fwrapv"
@@ -37,9 +37,9 @@ class Executable:
 
 
 def kernel_source(spec: KernelSpec) -> str:
-    """Return the C source of a kernel for this machine's vectors."""
-    width = this_machine().vector_bytes
-    return emit_c(spec.function, width, f"{spec.expression}\n{spec.schedule}\n{width}-byte vectors")
+    """Return the C source of a kernel for this machine, with vectors as wide as its flags ask for."""
+    width = vector_bytes(_flags(spec))
+    return emit_c(spec.function, width, f"{spec.expression}\n{spec.schedule}\n{width}-byte vectors", this_machine().masks)
 
 
 def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
@@ -49,15 +49,20 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
         BuildError: no compiler, a compiler that fails or takes longer than ``timeout`` seconds, an object that cannot
             be loaded.
     """
-    name, asked = spec.build
+    name, _ = spec.build
     compiler = find_compiler(name)
-    flags = default_flags() if asked is None else parse_flags(asked)
+    flags = _flags(spec)
     if OPENMP_FLAG not in flags and "#pragma omp" in source and openmp_works(compiler.identity, name):
         flags = (*flags, OPENMP_FLAG)
     if spec.result.dtype.startswith(("int", "uint")):
         flags = (*flags, WRAPPING_FLAG)
     library = load_object(cached_object(source, compiler, flags, CSRC, timeout), DECLARATIONS)
     return Executable(getattr(library, KERNEL), compiler.name, flags)
+
+
+def _flags(spec: KernelSpec) -> tuple[str, ...]:
+    _, asked = spec.build
+    return default_flags() if asked is None else parse_flags(asked)
 
 
 def interface() -> Any:

@@ -7,6 +7,7 @@ written. Indices of arrays are computed in 64 bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -82,8 +83,11 @@ class ExpressionPrinter:
                 return self.names[name], PRIMARY
             case Const():
                 return _constant(expr)
-            case Load(array, index, kind) if index.type.lanes > 1:
-                return self._gather(array, index, kind), PRIMARY
+            case Load() if expr.index.type.lanes > 1:
+                return self._gather(expr), PRIMARY
+            case Load(array, index, kind, Expr() as first):
+                place = self.element(array, index, kind.element)
+                return self._lane_call("first", (f"&{place}", self.text(first)), kind), PRIMARY
             case Load(array, index, kind):
                 if kind.lanes == 1:
                     return self.element(array, index, kind), PRIMARY
@@ -117,31 +121,37 @@ class ExpressionPrinter:
         return f"{self.text(operand, 12)} - ({name}){{0}}", 12  # x - 0 is x for every x, -0.0 and NaN included
 
     def _call(self, function: str, arguments: tuple[Expr, ...], kind: Type) -> str:
+        if function == "keep_lanes":
+            return self._lane_call("keep", [self.text(argument) for argument in arguments], kind)
         if function in ("sum_lanes", "product_lanes", "min_lanes", "max_lanes"):
-            return self._lane_call(function.removesuffix("_lanes"), arguments)
+            return self._elementwise(function.removesuffix("_lanes"), arguments)
         intrinsic = INTRINSICS[function]
         self.headers.add(intrinsic.header)
         suffix = f"_{arguments[0].type.name}" if intrinsic.typed else ""
         return f"{intrinsic.c_name}{suffix}({', '.join(self.text(argument) for argument in arguments)})"
 
-    def _lane_call(self, function: str, arguments: tuple[Expr, ...]) -> str:
+    def _elementwise(self, function: str, arguments: tuple[Expr, ...]) -> str:
         kind = next((argument.type for argument in arguments if argument.type.lanes > 1), arguments[0].type)
-        self.type_name(kind)
         wanted = f"lanes_{function}" if len(arguments) == 1 else function
-        self.lane_functions.add((wanted, kind))
-        return f"{lane_function(wanted, kind)}({', '.join(self.converted(argument, kind) for argument in arguments)})"
+        return self._lane_call(wanted, [self.converted(argument, kind) for argument in arguments], kind)
 
-    def _gather(self, array: str, index: Expr, kind: Type) -> str:
+    def _gather(self, load: Load) -> str:
+        function = f"gather_{self.type_name(load.index.type)}"
+        arguments = [self.names[load.array], self.text(load.index)]
+        if load.first is None:
+            return self._lane_call(function, arguments, load.type)
+        return self._lane_call(f"first_{function}", [*arguments, self.text(load.first)], load.type)
+
+    def _lane_call(self, function: str, arguments: Sequence[str], kind: Type) -> str:
         self.type_name(kind)
-        function = f"gather_{self.type_name(index.type)}"
         self.lane_functions.add((function, kind))
-        return f"{lane_function(function, kind)}({self.names[array]}, {self.text(index)})"
+        return f"{lane_function(function, kind)}({', '.join(arguments)})"
 
     def _binary(self, expr: Binary) -> tuple[str, int]:
         op, left, right = expr.op, expr.left, expr.right
         if op in ("min", "max"):
             if expr.type.lanes > 1:
-                return self._lane_call(op, (left, right)), PRIMARY
+                return self._elementwise(op, (left, right)), PRIMARY
             return f"st_{op}_{expr.type.name}({self.text(left)}, {self.text(right)})", PRIMARY
         if op not in _COMPARISONS and op not in _SYMBOLS:
             if expr.type.lanes == 1:

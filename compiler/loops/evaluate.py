@@ -69,8 +69,10 @@ class Evaluator:
             case Const(value, kind):
                 constant = scalar(value, kind)
                 return lambda _: constant
-            case Load(array, index, kind):
+            case Load(array, index, kind, None):
                 return self._load(array, self.expression(index, slots, True), kind)
+            case Load(array, index, kind, Expr() as first):
+                return self._load_first(array, self.expression(index, slots, True), self.expression(first, slots), kind)
             case Binary():
                 return self._binary(expr, slots, wide)
             case Unary(op, operand, kind):
@@ -103,6 +105,20 @@ class Evaluator:
                 return memory.load_lanes(place, lanes) if np.ndim(place) == 0 else memory.gather(place)
             value = memory.load(place)
             return value if kind == F32 else value.item()
+
+        return load
+
+    def _load_first(self, array: str, index: Evaluate, first: Evaluate, kind: Type) -> Evaluate:
+        """Return a closure that loads the first lanes of a vector; 0 stands in the others."""
+        arrays, counts = self.arrays, self.counts
+
+        def load(frame: Frame) -> Any:
+            memory, count, place = arrays[array], first(frame), index(frame)
+            assert isinstance(memory, Memory)
+            counts.loads += count
+            made = np.zeros(kind.lanes, numpy_type(kind))
+            made[:count] = memory.load_lanes(place, count) if np.ndim(place) == 0 else memory.gather(place[:count])
+            return made
 
         return load
 
@@ -149,6 +165,8 @@ class Evaluator:
 
     def call(self, function: str, arguments: tuple[Expr, ...], slots: Slots) -> Evaluate:
         """Return a closure for an intrinsic."""
+        if function == "keep_lanes":
+            return self._keep(*(self.expression(argument, slots) for argument in arguments))
         if function in _LANES:
             inner = self.expression(arguments[0], slots)
             combine, counts, lanes = _LANES[function], self.counts, arguments[0].type.lanes
@@ -178,6 +196,16 @@ class Evaluator:
             return result
 
         return called
+
+    def _keep(self, value: Evaluate, first: Evaluate) -> Evaluate:
+        """Return a closure that replaces all lanes but the first by 0."""
+
+        def keep(frame: Frame) -> Any:
+            made = np.array(value(frame))
+            made[first(frame) :] = 0
+            return made
+
+        return keep
 
     def _argument(self, argument: Expr, slots: Slots) -> Evaluate:
         if not isinstance(argument, ArrayRef):

@@ -10,6 +10,7 @@ from .nodes import (
     I64,
     Binary,
     Block,
+    Call,
     Cast,
     Comment,
     Const,
@@ -112,17 +113,22 @@ class Vectorizer:
         accumulator: which of the partial results of a reduction the chunk adds to.
         first: the number of the chunk's first iteration, by which it finds its registers.
         row: how many elements a prefetch asks for at once, ahead of the first chunk; 0: each chunk for its own.
+        present: how many lanes the chunk has, where it is the rest of a loop; None: all.
     """
 
-    def __init__(self, plan: Plan, place: Expr, lanes: int, number: int, accumulator: int, first: int = 0, row: int = 0) -> None:
+    def __init__(
+        self, plan: Plan, place: Expr, lanes: int, number: int, accumulator: int, first: int = 0, row: int = 0, present: Var | None = None
+    ) -> None:
         self.plan, self.place, self.lanes = plan, place, lanes
         self.number, self.accumulator, self.first, self.row = number, accumulator, first, row
+        self.present = present
         self.inlined: dict[str, Expr] = {}
         self.renamed: dict[str, Expr] = {}
         self.nested = 0
         self.displaced: set[str] = set()
         """Arrays of which an element is used that does not stand at the loop variable's place."""
-        self.gathered = False
+        self.gathered = 0
+        """Bytes of the widest place that an element is gathered from; 0: none is."""
 
     # Statements
 
@@ -191,8 +197,17 @@ class Vectorizer:
             return SetVar(local, made if op else self._spread(made, local.type), op)
         if op not in REDUCTIONS or not variable.type.is_float or mentions(value, {variable.name}):
             raise NoVectors
-        made = self._element(self.value(value), variable.type)
+        made = self._kept(self._element(self.value(value), variable.type), variable.type, op)
         return SetVar(self._accumulator(variable, op), made, op)
+
+    def _kept(self, made: Expr, kind: Type, op: str) -> Expr:
+        """Return a value that changes no sum in the lanes that the chunk does not have."""
+        if self.present is None:
+            return made
+        if REDUCTIONS[op][1] != 0:
+            raise NoVectors
+        whole = kind.vector(self.lanes)
+        return made if _vanishes(made) else Call("keep_lanes", (self._spread(made, whole), self.present), whole)
 
     def _accumulator(self, variable: Var, op: str) -> Var:
         key = (variable.name, REDUCTIONS[op][0], self.lanes, self.accumulator)
@@ -201,7 +216,7 @@ class Vectorizer:
         return self.plan.accumulators[key]
 
     def _store(self, array: str, index: Expr, value: Expr, op: str) -> Stmt:
-        if op and op not in _ARITHMETIC:
+        if (op and op not in _ARITHMETIC) or self.present is not None:
             raise NoVectors
         made = self.value(value)
         register = self._register(array, index, made.type)
@@ -235,7 +250,7 @@ class Vectorizer:
                 return self._gather(array, index, kind)
             case Load(array, index, kind):
                 register = self._register(array, index, kind)
-                return register or Load(array, self._place_of(array, index), kind.vector(self.lanes))
+                return register or Load(array, self._place_of(array, index), kind.vector(self.lanes), self.present)
             case Binary(op, left, right, kind) if op in _ARITHMETIC and (kind.is_float or op in "+-*"):
                 operands = [self._element(self.value(operand), kind) for operand in (left, right)]
                 return Binary(op, operands[0], operands[1], kind.vector(self.lanes))
@@ -248,11 +263,11 @@ class Vectorizer:
     def _gather(self, array: str, index: Expr, kind: Type) -> Load:
         """Return the elements at places that differ from lane to lane in no regular way."""
         self.displaced.add(array)
-        self.gathered = True
         places = self.value(index)
         if places.type.element != I32:
             places = self._element(places, I64)
-        return Load(array, places, kind.vector(self.lanes))
+        self.gathered = max(self.gathered, places.type.element.bytes)
+        return Load(array, places, kind.vector(self.lanes), self.present)
 
     def _is_scattered(self, index: Expr) -> bool:
         """Return whether an index has no linear form, and the loop may gather."""
@@ -328,6 +343,18 @@ class Vectorizer:
             case Cast(operand, kind) if not kind.is_float and not operand.type.is_float:
                 return self._linear(operand)
         raise NoVectors
+
+
+def _vanishes(value: Expr) -> bool:
+    """Return whether a value is 0 in the lanes that a chunk does not have, whatever stands in the others."""
+    match value:
+        case Load():
+            return value.first is not None
+        case Unary("-", operand) | Cast(operand):
+            return _vanishes(operand)
+        case Binary("*", left, right):
+            return _vanishes(left) and _vanishes(right)
+    return False
 
 
 def _linear_expression(uniform: Expr, scale: int, variable: Var) -> Expr:

@@ -124,11 +124,15 @@ class Unary(Expr):
 
 @dataclass(frozen=True)
 class Load(Expr):
-    """``array[index]``; an index that is a vector gathers elements from wherever its lanes say."""
+    """``array[index]``; an index that is a vector gathers elements from wherever its lanes say.
+
+    ``first`` says how many lanes of a vector are read; the others are 0 then, and what would stand there is not touched.
+    """
 
     array: str
     index: Expr
     type: Type
+    first: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -233,9 +237,12 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Vector:
-    """Iterations go to vector lanes. Scalars declared outside and updated by an associative op inside are reductions."""
+    """Iterations go to vector lanes. Scalars declared outside and updated by an associative op inside are reductions.
 
-    width: int | None = None  # lanes; None: the machine's
+    ``vectors`` is how many vectors a step takes, each with accumulators of its own; None: as many as suit.
+    """
+
+    vectors: int | None = None
 
 
 @dataclass(frozen=True)

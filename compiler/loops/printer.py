@@ -105,8 +105,8 @@ def _tag(tag: Parallel | Vector | Unroll | None) -> str:
         case Parallel(chunking, chunk):
             details = ", ".join(str(part) for part in (chunking, chunk) if part is not None)
             return f"parallel({details}) " if details else "parallel "
-        case Vector(width):
-            return f"vector({width}) " if width else "vector "
+        case Vector(vectors):
+            return f"vector({vectors}) " if vectors else "vector "
         case Unroll(factor):
             return f"unroll({factor}) "
     return ""
@@ -147,9 +147,10 @@ def _expression(expr: Expr, above: int) -> str:
             return str(float(value) if kind.is_float else value)
         case ArrayRef(array):
             return array
-        case Load(array, index, kind):
+        case Load(array, index, kind, first):
             lanes = f" x{kind.lanes}" if kind.lanes > 1 else ""
-            return f"{array}[{show_expression(index)}{lanes}]"
+            some = "" if first is None else f" first {show_expression(first)}"
+            return f"{array}[{show_expression(index)}{lanes}{some}]"
         case Unary(op, operand):
             return f"{'not ' if op == 'not' else op}{_expression(operand, 7)}"
         case Cast(operand, kind):

@@ -3,7 +3,8 @@
 A loop tagged ``Vector`` (lanes are independent; scalars that it updates are reductions, which may be reassociated), or an
 untagged one whose iterations provably do not meet, is vectorized if everything in it has a vector form: elements at
 consecutive places, values that are the same for all lanes, arithmetic. With small constant bounds it is written out
-whole, in full vectors and then smaller ones; else a loop over vectors is followed by one over what is left. A loop tagged
+whole, in full vectors and then smaller ones; else a loop over vectors is followed by what is left: one vector of which
+only the first lanes are read where the machine has masks and the loop sums, a loop over elements otherwise. A loop tagged
 ``Vector`` that has no such form keeps its tag, and the C compiler is told that it may try.
 
 A ``registers`` array whose only uses are such loops over all of it becomes one variable for each of its vectors, so
@@ -34,6 +35,7 @@ from .nodes import (
     Fill,
     For,
     Function,
+    If,
     Load,
     Node,
     Parallel,
@@ -59,17 +61,17 @@ ACCUMULATORS = 4
 REGISTERS = 28
 """Vector registers that arrays may take; what is more stays in memory."""
 
-GATHERED_BYTES = 32
-"""Vectors whose elements are read one by one: wider ones leave more to the loop over what is left, and are put together no faster."""
 
+def vectorize(function: Function, vector_bytes: int, masks: bool = False) -> Function:
+    """Return a function whose vector loops are made of vectors ``vector_bytes`` wide.
 
-def vectorize(function: Function, vector_bytes: int) -> Function:
-    """Return a function whose vector loops are made of vectors ``vector_bytes`` wide."""
+    Args:
+        masks: whether the machine reads the first lanes of a vector alone in one instruction.
+    """
     widest = _widest_element(function)
-    lanes = vector_bytes // widest
-    if lanes <= 1:
+    if vector_bytes <= widest:
         return function
-    return simplify(replace(function, body=_Pass(function, lanes, min(lanes, GATHERED_BYTES // widest)).run()))
+    return simplify(replace(function, body=_Pass(function, vector_bytes, widest, masks).run()))
 
 
 def _widest_element(function: Function) -> int:
@@ -79,8 +81,9 @@ def _widest_element(function: Function) -> int:
 
 
 class _Pass:
-    def __init__(self, function: Function, lanes: int, gathered: int) -> None:
-        self.function, self.lanes, self.gathered = function, lanes, gathered
+    def __init__(self, function: Function, vector_bytes: int, widest: int, masks: bool) -> None:
+        self.function, self.vector_bytes, self.masks = function, vector_bytes, masks
+        self.lanes = vector_bytes // widest
         self.taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
         self.taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
         self.taken |= {node.array for node in walk(function.body) if isinstance(node, Allocate)}
@@ -214,11 +217,11 @@ class _Pass:
         stored = {array for array, _, written in element_accesses(loop.body) if written}
         loaded = {array for array, _, written in element_accesses(loop.body) if not written}
         plan.hoisted = None if stored & loaded - self.registers.keys() else {}
-        low = int(_constant(loop.low))
+        low, accumulators = int(_constant(loop.low)), _vectors_a_step(loop) or ACCUMULATORS
         made = []
         for number, chunk in enumerate(chunks):
             place = Const(low + chunk.first, I64)
-            vectorizer = Vectorizer(plan, place, chunk.lanes, number, number % ACCUMULATORS, chunk.first, _constant(loop.high) - low)
+            vectorizer = Vectorizer(plan, place, chunk.lanes, number, number % accumulators, chunk.first, _constant(loop.high) - low)
             made.append(vectorizer.statement(loop.body))
         hoisted = list((plan.hoisted or {}).values())
         return block([*hoisted, *_begin(plan), *made, *_combine(plan, loop)])
@@ -228,10 +231,10 @@ class _Pass:
         steps: list[Stmt] = []
         low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
         reduces = any(isinstance(node, SetVar) and node.variable.name not in plan.inside for node in walk(loop.body))
-        gathers = self._form(loop).gathered
-        lanes = self.gathered if gathers else self.lanes
-        several = reduces and not gathers  # gathers take longer than the sums that they feed
-        widths = [lanes * ACCUMULATORS, lanes] if several else [lanes]
+        gathered = self._form(loop).gathered
+        lanes = min(self.lanes, self.vector_bytes // max(gathered, 1))
+        suiting = ACCUMULATORS if reduces and not gathered else 1  # gathers take longer than the sums that they feed
+        widths = sorted({lanes * (_vectors_a_step(loop) or suiting), lanes}, reverse=True)
         closed = isinstance(low, Const) and isinstance(high, Const)
         at = loop.variable if closed else Var(self.fresh(f"{loop.variable.name}_at"), loop.variable.type)
         loops: list[Stmt] = [] if closed else [Declare(at, low)]
@@ -247,8 +250,19 @@ class _Pass:
             else:  # where steps end is not computed ahead: short loops wait for it
                 more = Binary("<", at, Binary("-", high, Const(width - 1, I64), I64), BOOL)
                 loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")]), loop.origin))
+        if not closed and reduces and self.masks and (rest := self._first_lanes(loop, plan, at, high, lanes)):
+            return block([*steps, *_begin(plan), *loops, rest, *_combine(plan, loop)])
         rest = For(loop.variable, low if closed else at, high, loop.body, origin=loop.origin)
         return block([*steps, *_begin(plan), *loops, *_combine(plan, loop), rest])
+
+    def _first_lanes(self, loop: For, plan: Plan, at: Var, high: Expr, lanes: int) -> Stmt | None:
+        """Return what is left of a loop as one vector that is not full; None if it has no such form."""
+        present = Var(self.fresh(f"{loop.variable.name}_left"), I64)
+        try:
+            body = Vectorizer(plan, at, lanes, 0, 0, present=present).statement(loop.body)
+        except NoVectors:
+            return None
+        return If(Binary("<", at, high, BOOL), block([Declare(present, Binary("-", high, at, I64)), body]))
 
     def _named(self, bound: Expr, loop: For, suffix: str, steps: list[Stmt]) -> Expr:
         if isinstance(bound, Const | Var):
@@ -256,6 +270,10 @@ class _Pass:
         variable = Var(self.fresh(f"{loop.variable.name}_{suffix}"), loop.variable.type)
         steps.append(Declare(variable, bound))
         return variable
+
+
+def _vectors_a_step(loop: For) -> int | None:
+    return loop.tag.vectors if isinstance(loop.tag, Vector) else None
 
 
 def _last_whole(low: int, high: int, width: int) -> Const:

@@ -105,7 +105,7 @@ def _next_kind(context: Context, scope: Scope, access: Access) -> LevelKind:
 def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
     """Return the tag of a loop that is not dealt out to threads."""
     if tag.unit == "cpu_vector":
-        return Vector()
+        return Vector(tag.unroll)
     return Unroll(tag.unroll) if tag.unroll else None
 
 

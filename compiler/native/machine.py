@@ -49,6 +49,11 @@ class Machine:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
     @property
+    def masks(self) -> bool:
+        """Whether vector instructions may read and write some of their lanes only (AVX-512)."""
+        return self.vector_bytes == 64
+
+    @property
     def last_level_cache(self) -> int:
         """Bytes of the outermost cache; 8 MiB where the system does not say."""
         return max((cache.bytes for cache in self.caches), default=8 * 2**20)

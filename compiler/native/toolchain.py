@@ -23,6 +23,7 @@ MISSING = "no C compiler was found: install one (Debian, Ubuntu: apt install gcc
 REQUIRED_FLAGS = ("-std=gnu11", "-fPIC")
 """What every object needs, whatever flags a schedule asks for."""
 
+_VECTOR_WIDTH = re.compile(r"-mprefer-vector-width=(128|256|512)")
 _FAST_MATH = re.compile(r"-Ofast|-ffast-math|-funsafe-math-optimizations")
 
 
@@ -91,6 +92,13 @@ def default_flags() -> tuple[str, ...]:
     else:
         native = ("-mcpu=native",)
     return ("-O3", *native, "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+
+
+def vector_bytes(flags: tuple[str, ...]) -> int:
+    """Return how wide vectors are to be with some flags: as the last of them prefers, or as wide as the machine's."""
+    widest = this_machine().vector_bytes
+    asked = [int(found[1]) // 8 for flag in flags if (found := _VECTOR_WIDTH.fullmatch(flag))]
+    return min(asked[-1], widest) if asked else widest
 
 
 def link_separately(flags: tuple[str, ...]) -> bool:

@@ -1,0 +1,85 @@
+"""C functions that read vectors from scattered places, and vectors of which only the first lanes are there.
+
+With AVX-512 each is one instruction. The builtins behind them are the same for gcc and clang; ``immintrin.h``, which would name
+them for good, takes longer to read than a kernel takes to compile. Where they are missing, elements are read one by one.
+"""
+
+from __future__ import annotations
+
+from ..loops.nodes import Type
+from .expressions import c_type, lane_function
+
+_GATHERS = {
+    ("f64x8", "i32x8"): "gathersiv8df",
+    ("f64x8", "i64x8"): "gatherdiv8df",
+    ("f64x4", "i32x4"): "gather3siv4df",
+    ("f64x4", "i64x4"): "gather3div4df",
+    ("f32x16", "i32x16"): "gathersiv16sf",
+    ("f32x8", "i32x8"): "gather3siv8sf",
+    ("f32x8", "i64x8"): "gatherdiv16sf",
+    ("f32x4", "i64x4"): "gather3div8sf",
+}
+"""Builtins that gather values, by the vectors of values and places; their arguments: vector, base, places, mask, scale."""
+
+_FIRST = {"f64": "loadupd", "f32": "loadups", "i32": "loaddqusi", "i64": "loaddqudi"}
+"""Builtins that load some lanes, by element, before the width in bits; their arguments: address, vector, mask."""
+
+
+def gather_definition(function: str, kind: Type) -> list[str]:
+    """Return the function ``gather_PLACES`` (all lanes) or ``first_gather_PLACES`` (as many as its last argument says)."""
+    some, places = function.startswith("first_"), Type(function.rpartition("_")[2])
+    base, count = f"const {c_type(kind.element)} *base, {places.name} at", ", int64_t count" if some else ""
+    if some:
+        plain = _lane_by_lane(kind, "base[at[lane]]")
+    else:
+        plain = [f"  return ({kind.name}){{{', '.join(f'base[at[{lane}]]' for lane in range(kind.lanes))}}};"]
+    builtin = _GATHERS.get((kind.name, places.name))
+    fast = [f"  return {_gather(builtin, kind, places, some)};"] if builtin else []
+    test = f"ST_GATHERS({kind.bytes}) && " if fast and not some else ""
+    return _function(f"{kind.name} {lane_function(function, kind)}({base}{count})", builtin, fast, plain, test)
+
+
+def first_definition(kind: Type) -> list[str]:
+    """Return the function that loads the first lanes of a vector, and 0 into the others."""
+    builtin = f"{_FIRST[kind.element.name]}{8 * kind.bytes}_mask" if kind.element.name in _FIRST and kind.bytes <= 64 else None
+    zeros = f"({_as_builtin(kind)}){{0}}"
+    fast = [f"  return ({kind.name})__builtin_ia32_{builtin}((const void *)from, {zeros}, ST_FIRST(count));"]
+    heading = f"{kind.name} {lane_function('first', kind)}(const {c_type(kind.element)} *from, int64_t count)"
+    return _function(heading, builtin, fast, _lane_by_lane(kind, "from[lane]"))
+
+
+def keep_definition(kind: Type) -> list[str]:
+    """Return the function that replaces all lanes of a vector but the first by 0."""
+    mask = lane_mask(kind)
+    return [
+        f"static inline {kind.name} {lane_function('keep', kind)}({kind.name} v, int64_t count) {{",
+        f"  const {mask.name} lane = {{{', '.join(map(str, range(kind.lanes)))}}};",
+        f"  return ({kind.name})(({mask.name})v & (lane < ({c_type(mask.element)})count));",
+        "}",
+    ]
+
+
+def lane_mask(kind: Type) -> Type:
+    """Return the vector of integers, as wide as a vector, that comparisons of its lanes give."""
+    return Type(f"i{8 * kind.element.bytes}").vector(kind.lanes)
+
+
+def _function(heading: str, builtin: str | None, fast: list[str], plain: list[str], test: str = "") -> list[str]:
+    """Return a function with a fast body for where a builtin exists."""
+    body = [f"#if {test}ST_AVX512(__builtin_ia32_{builtin})", *fast, "#else", *plain, "#endif"] if builtin else plain
+    return [f"static inline {heading} {{", *body, "}"]
+
+
+def _gather(builtin: str, kind: Type, places: Type, some: bool) -> str:
+    at = "at" if places.element.bytes == 4 else f"({_as_builtin(places)})at"
+    mask = "ST_FIRST(count)" if some else "-1"
+    return f"__builtin_ia32_{builtin}(({kind.name}){{0}}, base, {at}, {mask}, {kind.element.bytes})"
+
+
+def _as_builtin(kind: Type) -> str:
+    """Return a vector type as builtins take it: their 64-bit integers are long long, which int64_t may not be."""
+    return kind.name if kind.element.name != "i64" else f"long long __attribute__((vector_size({kind.bytes})))"
+
+
+def _lane_by_lane(kind: Type, element: str) -> list[str]:
+    return [f"  {kind.name} v = {{0}};", f"  for (int64_t lane = 0; lane < count; lane++) v[lane] = {element};", "  return v;"]
