@@ -165,6 +165,12 @@ def reads(statement: Stmt) -> tuple[Access, ...]:
     return tuple(access for assign in assignments(statement) for access in accesses(assign.value))
 
 
+def is_looked_up(workspace: Workspace, statement: Stmt) -> bool:
+    """Whether every read of a workspace locates all its modes, of which it has one at least: nobody needs its entries in order."""
+    found = [access.protocols for access in reads(statement) if access.tensor == workspace.name]
+    return bool(workspace.indices) and all(protocols == ("locate",) * len(workspace.indices) for protocols in found)
+
+
 def loops(statement: Stmt) -> tuple[str, ...]:
     """Return the indices of the foralls below a statement, in order of first appearance."""
     return tuple(dict.fromkeys(node.index for node in walk(statement) if isinstance(node, Forall)))

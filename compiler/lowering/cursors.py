@@ -27,7 +27,6 @@ class Cursor:
     coordinate: Var | None = None
     segment: Var | None = None
 
-
     def place(self, scope: Scope) -> Place:
         """Return where the operand is with the position of this iteration."""
         return scope.place(self.access).deeper(self.position, self.segment)

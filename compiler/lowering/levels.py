@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, ArrayRef, Binary, Call, Expr, Load, Select, Type
+from ..loops.nodes import BOOL, I64, MAP, ArrayRef, Binary, Call, Const, Expr, Load, Select, Type
 from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder, subtract
 from .scope import Place
 
@@ -106,6 +106,31 @@ class KeyLevel(Level):
         if function == "upper_bound":
             key = add(key, subtract(self.stride, ONE))
         return super().search(low, high, key, function, *more)
+
+
+@dataclass(frozen=True)
+class EntryLevel(Level):
+    """One mode of a workspace whose entries are only looked up, one by one: a position is the key of the modes so far.
+
+    The position in the last mode is the slot of the value: the key in an array with ``marks``, the ordinal in a ``map``.
+    """
+
+    last: bool = True
+    marks: str = ""
+    map: str = ""
+
+    def bounds(self, above: Place) -> tuple[Expr, Expr]:
+        key = above.positions[-1] if above.positions else ZERO
+        return key, key
+
+    def locate(self, low: Expr, high: Expr, coordinate: Expr) -> Expr:
+        key = add(multiply(low, self.extent), coordinate)
+        return Call("map_find", (ArrayRef(self.map, MAP), key), I64) if self.last and self.map else key
+
+    def hit(self, position: Expr, low: Expr, high: Expr, coordinate: Expr) -> Expr:
+        if not self.last:
+            return Const(True, BOOL)
+        return compare(">=", position, ZERO) if self.map else Load(self.marks, position, BOOL)
 
 
 @dataclass(frozen=True)

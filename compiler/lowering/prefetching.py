@@ -10,6 +10,7 @@ from ..loops.nodes import Const, Prefetch
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
+from ..notation.printer import show
 from .arithmetic import ZERO, add, load_index, multiply
 from .context import Context
 from .scope import Scope
@@ -23,7 +24,7 @@ def prefetches(context: Context, scope: Scope, index: str, statement: Stmt, tag:
     steps: list[Step] = []
     for operand, distance in tag.prefetch:
         for access in dict.fromkeys(reads(statement)):
-            if access.tensor == operand and index in access.indices and access not in scope.absent:
+            if operand in (access.tensor, show(access)) and index in access.indices and access not in scope.absent:
                 steps += _row(context, scope, index, access, ahead(distance)) or _segment(context, scope, index, access, ahead, distance)
     return steps
 
@@ -38,14 +39,12 @@ def scattered_segments(
     told = {operand for operand, _ in tag.prefetch}
     steps: list[Step] = []
     for access in dict.fromkeys(reads(statement)):
-        if access.tensor not in told and access.tensor not in context.workspaces and access not in scope.absent:
+        if not told.intersection((access.tensor, show(access))) and access.tensor not in context.workspaces and access not in scope.absent:
             steps += _segment(context, scope, index, access, ahead, SEGMENTS_AHEAD)
     return steps
 
 
-def _segment(
-    context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int
-) -> list[Step]:
+def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int) -> list[Step]:
     """Ask for where the segment below a dense level begins, and, once that is there, for its first coordinates and values."""
     storage, place = context.storage(access), scope.place(access)
     levels = storage.levels[place.depth : place.depth + 2]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, Declare, If, Select, Var
+from ..loops.nodes import BOOL, I64, Const, Declare, If, Select, Var
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
@@ -206,8 +206,8 @@ def _located(
 
 
 def named(context: Context, wish: str, value: Value, steps: list[Step]) -> Value:
-    """Declare a local variable that holds a value, and return it; variables are returned as they are."""
-    if isinstance(value, Var):
+    """Declare a local variable that holds a value, and return it; variables and constants are returned as they are."""
+    if isinstance(value, (Var, Const)):
         return value
     variable = Var(context.names.local(wish), I64)
     steps.append(Declare(variable, value))

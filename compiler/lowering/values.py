@@ -9,7 +9,7 @@ from ..loops.nodes import Expr as Value
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
 from .arithmetic import every, some
 from .context import Context
-from .levels import KeyLevel, Stored
+from .levels import EntryLevel, KeyLevel, Stored
 from .recovery import known
 from .scope import Scope
 from .workspaces import HeldWorkspace, ScalarWorkspace
@@ -71,6 +71,8 @@ def _held_position(context: Context, scope: Scope, access: Access, storage: Stor
     place = scope.place(access)
     if storage.levels and isinstance(storage.levels[-1], KeyLevel):
         return held.slot_of_key_at(place.positions[-1])
+    if storage.levels and isinstance(storage.levels[-1], EntryLevel):
+        return place.positions[-1]
     return storage.dense_position(place, known(context, scope))
 
 

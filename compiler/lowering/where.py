@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..concrete.assembled import handing
-from ..concrete.nodes import Block, Stmt, Where, Workspace, filled_by_threads, targets
+from ..concrete.nodes import Block, Stmt, Where, Workspace, filled_by_threads, is_looked_up, targets
 from ..errors import ScheduleError
 from ..loops.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Type, Var
 from ..loops.nodes import Block as Steps
@@ -23,6 +25,7 @@ from .workspaces import (
     ScalarWorkspace,
     bit_words,
     dense_levels,
+    entry_levels,
     key_levels,
 )
 
@@ -93,10 +96,10 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
             raise ScheduleError(f"workspace({workspace.name}, {kind}): its reader stores only entries; use list, bitmap or hashed")
         return _dense(context, scope, workspace, kind, extents, length, zero)
     if kind == "list":
-        return _list(context, scope, workspace, extents, length, zero)
+        return _list(context, scope, workspace, extents, length, zero, is_looked_up(workspace, statement))
     if kind == "bitmap":
         return _bitmap(context, scope, workspace, extents, length, zero)
-    return _hashed(context, scope, workspace, extents, zero)
+    return _hashed(context, scope, workspace, extents, zero, is_looked_up(workspace, statement))
 
 
 def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
@@ -157,10 +160,14 @@ def _dense(
     return DenseWorkspace(stored, zero, scope.guards, length, registers)
 
 
-def _list(context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], length: Value, zero: Const) -> ListWorkspace:
+def _list(
+    context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], length: Value, zero: Const, looked_up: bool
+) -> ListWorkspace:
     stored, keys, count = _keyed(context, workspace, extents, length)
     marks = context.names.permanent(f"{workspace.name}_set")
     context.hoist(marks, BOOL, length, zero=True)
+    if looked_up:
+        stored = replace(stored, levels=entry_levels(workspace.indices, extents, marks=marks))
     return ListWorkspace(stored, zero, scope.guards, marks, keys, _key_type(context, workspace), count)
 
 
@@ -192,7 +199,9 @@ def _key_type(context: Context, workspace: Workspace) -> Type:
     return I64
 
 
-def _hashed(context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], zero: Const) -> HashedWorkspace:
+def _hashed(
+    context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], zero: Const, looked_up: bool
+) -> HashedWorkspace:
     names, name = context.names, workspace.name
     array, table, keys = names.permanent(f"{name}_vals"), names.permanent(f"{name}_map"), names.permanent(f"{name}_keys")
     count = Var(names.permanent(f"{name}_count"), I64)
@@ -203,5 +212,5 @@ def _hashed(context: Context, scope: Scope, workspace: Workspace, extents: tuple
     own.after.append(Free(table))
     context.hoist(array, context.value_type, start, zero=False)
     context.hoist(keys, I64, start, zero=False)
-    levels = key_levels(workspace.indices, extents, keys, I64, count)
+    levels = entry_levels(workspace.indices, extents, keys=table) if looked_up else key_levels(workspace.indices, extents, keys, I64, count)
     return HashedWorkspace(Stored(name, levels, array, context.value_type), zero, scope.guards, table, keys, count, capacity, keys_capacity)

@@ -38,7 +38,7 @@ from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from .arithmetic import ONE, ZERO, add, compare, integer, multiply, quotient
-from .levels import KeyLevel, Level, Stored
+from .levels import EntryLevel, KeyLevel, Level, Stored
 from .names import Names
 
 U64 = Type("u64")
@@ -58,6 +58,11 @@ class HeldWorkspace:
     stored: Stored
     zero: Const
     depth: int
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether its entries are only looked up, so that nobody asks for them in order."""
+        return bool(self.stored.levels) and isinstance(self.stored.levels[-1], EntryLevel)
 
     def prepare(self, needs_zero: bool) -> list[Step]:
         """Return what happens before the producer."""
@@ -117,6 +122,8 @@ class DenseWorkspace(HeldWorkspace):
 
 @dataclass(frozen=True)
 class ListWorkspace(HeldWorkspace):
+    """An array, marks and a list of keys, which is sorted unless entries are only looked up."""
+
     marks: str
     keys: str
     key_type: Type
@@ -139,7 +146,7 @@ class ListWorkspace(HeldWorkspace):
         return [Declare(key, position), If(Unary("not", Load(self.marks, key, BOOL), BOOL), first)]
 
     def finish(self) -> list[Step]:
-        return [Run("sort", (ArrayRef(self.keys, self.key_type), self.count))]
+        return [] if self.looked_up else [Run("sort", (ArrayRef(self.keys, self.key_type), self.count))]
 
     def clean(self, names: Names) -> list[Step]:
         place = Var(names.local("n"), I64)
@@ -191,6 +198,8 @@ def bit_words(length: Value) -> Value:
 
 @dataclass(frozen=True)
 class HashedWorkspace(HeldWorkspace):
+    """A map from keys to slots, and a sorted list of the keys unless entries are only looked up."""
+
     map: str
     keys: str
     count: Var
@@ -214,6 +223,8 @@ class HashedWorkspace(HeldWorkspace):
         return [Declare(slot, insert), If(compare("==", slot, self.count), Steps((SetVar(self.count, ONE, "+"),)))]
 
     def finish(self) -> list[Step]:
+        if self.looked_up:
+            return []
         place = Var("n", I64)
         copy = Store(self.keys, place, Call("map_key", (ArrayRef(self.map, MAP), place), I64))
         return [
@@ -248,6 +259,14 @@ def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, 
             )
         )
     return tuple(levels)
+
+
+def entry_levels(indices: tuple[str, ...], extents: tuple[Value, ...], marks: str = "", keys: str = "") -> tuple[Level, ...]:
+    """Return the modes of a workspace whose entries are only looked up: in an array of ``marks``, or in a map of ``keys``."""
+    modes = enumerate(zip(indices, extents, strict=True), 1)
+    return tuple(
+        EntryLevel(LevelKind.COMPRESSED, index, extent, last=mode == len(indices), marks=marks, map=keys) for mode, (index, extent) in modes
+    )
 
 
 def row_major(levels: tuple[Level, ...], coordinate: Callable[[str], Value]) -> Value:

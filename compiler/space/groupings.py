@@ -120,9 +120,7 @@ def workspace_number(access: Access) -> int | None:
     return int(access.tensor[1:]) if access.tensor.startswith("#") else None
 
 
-def groupings(
-    table: Statements, form: Form, both_operators: bool = False, watch: Callable[[], None] = unwatched
-) -> Iterator[Grouping]:
+def groupings(table: Statements, form: Form, both_operators: bool = False, watch: Callable[[], None] = unwatched) -> Iterator[Grouping]:
     """Yield every grouping of a form once, the one without workspaces first.
 
     Args:
@@ -173,9 +171,7 @@ def _bodies(value: Expr, linear: bool, watch: Callable[[], None]) -> Iterator[Ex
             yield value
 
 
-def _block(
-    kind: type[Add] | type[Mul], block: tuple[Expr, ...], linear: bool, watch: Callable[[], None]
-) -> Iterator[Expr]:
+def _block(kind: type[Add] | type[Mul], block: tuple[Expr, ...], linear: bool, watch: Callable[[], None]) -> Iterator[Expr]:
     if len(block) == 1:
         yield from _operands(block[0], linear, watch)
     else:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..concrete.nodes import Assign, Block, Forall, Program, Stmt, Where, Workspace, assignments, nest, reads, transform
+from ..concrete.nodes import Assign, Block, Forall, Program, Stmt, Where, Workspace, assignments, is_looked_up, nest, reads, transform
 from ..format import Format, LevelKind
-from ..notation.nodes import Access, Expr, accesses, index_subscript
+from ..notation.nodes import Access, accesses, index_subscript
 from ..notation.nodes import transform as transform_expr
 from ..notation.printer import show
 
@@ -23,12 +23,15 @@ _LOCATABLE = (LevelKind.DENSE, LevelKind.HASHED)
 def lowerable(program: Program, formats: Mapping[str, Format]) -> Program:
     """Return a program that needs no protocols: conversions, workspace kinds and workspaces for the result say the same.
 
+    Only reads of workspaces whose entries are all looked up keep theirs, since such a workspace is kept without order.
+
     Args:
         program: a schedule of the space.
         formats: the format of every operand and of the result.
     """
     whole = reformatted(program, formats)
-    return replace(whole, statement=transform(whole.statement, _plain))
+    looked_up = {workspace.name for workspace in whole.workspaces if is_looked_up(workspace, whole.statement)}
+    return replace(whole, statement=transform(whole.statement, lambda node: _plain(node, looked_up)))
 
 
 def reformatted(program: Program, formats: Mapping[str, Format]) -> Program:
@@ -111,16 +114,15 @@ def _enclosed(statement: Stmt, loops: tuple[str, ...]) -> Iterator[tuple[tuple[s
 def workspace_kind(workspace: Workspace, statement: Stmt, sparse: bool = False) -> str:
     """Return the storage that serves the protocols of a workspace.
 
-    One mode is an array, with a list of coordinates if it is stepped through, else with bits that tell entries if the result
-    is ``sparse``, which stores nothing where the workspace has none; more modes are hashed, since an array of
-    all coordinates could be far larger than what is stored.
+    One mode is an array, with a list of coordinates if it is stepped through, or if the result is ``sparse`` and stores
+    nothing where the workspace has none; more modes are hashed, since an array of all coordinates could be far larger than
+    what is stored.
     """
     if not workspace.indices:
         return "scalar"
     if len(workspace.indices) > 1:
         return "hashed"
-    stepped = any("step" in access.protocols for access in reads(statement) if access.tensor == workspace.name)
-    return "list" if stepped else "bitmap" if sparse else "dense"
+    return "dense" if is_looked_up(workspace, statement) and not sparse else "list"
 
 
 def _gathered(program: Program, formats: Mapping[str, Format]) -> Program:
@@ -195,13 +197,12 @@ def _fresh(wish: str, program: Program) -> str:
     return name
 
 
-def _plain(node: Stmt) -> Stmt | None:
-    """Drop the protocols of an assignment."""
+def _plain(node: Stmt, looked_up: set[str]) -> Stmt | None:
+    """Drop the protocols of an assignment, but for reads of workspaces that are ``looked_up``."""
     if not isinstance(node, Assign):
         return None
     target = replace(node.target, protocols=())
-    return Assign(target, node.operator, transform_expr(node.value, _unprotocolized))
-
-
-def _unprotocolized(value: Expr) -> Expr | None:
-    return replace(value, protocols=()) if isinstance(value, Access) else None
+    plain = transform_expr(
+        node.value, lambda value: replace(value, protocols=()) if isinstance(value, Access) and value.tensor not in looked_up else None
+    )
+    return Assign(target, node.operator, plain)

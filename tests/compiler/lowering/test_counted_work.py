@@ -136,3 +136,24 @@ def test_a_transposition_takes_over_the_pattern_and_is_converted(form: str) -> N
     assert str(found.format) == str(matrix.format)
     assert (found.to_numpy() == dense.T).all()
     assert (matrix.to_numpy() == dense).all()
+
+
+@pytest.mark.parametrize("kind", ["list", "hashed"])
+@pytest.mark.parametrize("modes", [1, 2])
+def test_a_workspace_that_is_only_located_is_neither_sorted_nor_searched(kind: str, modes: int) -> None:
+    rng = np.random.default_rng(7)
+    shape = (6, 40, 50)[: modes + 1]
+    dense = rng.integers(1, 9, shape) * (rng.random(shape) < 0.4)
+    other = rng.integers(1, 9, shape[1:]) * (rng.random(shape[1:]) < 0.3)
+    indices = ",".join("jl"[:modes])
+    formats = {"B": "csf", "D": "csf" if modes == 2 else "compressed"}
+    operands = {name: tensor(array.astype(float), formats[name]) for name, array in (("B", dense), ("D", other))}
+    schedule = f"precompute(B(i,{indices}), [{indices}], [{indices}], w); workspace(w, {kind}); protocol(w, {{}})"
+    expression = f"y = B(i,{indices}) * D({indices})"
+    stepped, located = (counted(expression, formats, operands, schedule.format(", ".join([how] * modes))) for how in ("step", "locate"))
+    assert stepped[0] == located[0] == (dense * other).sum()
+    source = compile_kernel(expression, formats, schedule=schedule.format(", ".join(["locate"] * modes))).source
+    assert "st_sort" not in source
+    assert located[1].iterations <= np.count_nonzero(dense) * 2 + np.count_nonzero(other) + 100
+    searches = np.count_nonzero(dense) + np.count_nonzero(other) if kind == "hashed" else 0
+    assert located[1].probes <= searches

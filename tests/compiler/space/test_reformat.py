@@ -85,6 +85,16 @@ def test_formats_that_suit_protocols(protocols, form, loops, expected):
 def test_kinds_of_workspaces_serve_their_protocols(indices, read, kind):
     statement = parse_protocolized(f"forall(i,j) A(i,j) = {read} * B(i,j)")
     assert workspace_kind(Workspace("w", indices), statement) == kind
+    assert workspace_kind(Workspace("w", indices), statement, sparse=True) == ("list" if kind == "dense" else kind)
+
+
+def test_only_workspaces_that_are_looked_up_keep_protocols():
+    space = sample_space("SpGEMM2", PIGEON)
+    stepped = "forall(i) (forall(j,l) A(i,j) += w(l:%s) * D(l:step,j:step) where forall(k,l) w(l) += B(i:step,k:step) * C(k:step,l:step))"
+    for protocol, kept in (("step", ()), ("locate", ("locate",))):
+        program = Program(parse_protocolized(stepped % protocol), (Workspace("w", ("l",)),))
+        found = lowerable(program, space.formats)
+        assert {access.tensor: access.protocols for access in reads(found.statement)} == {"w": kept, "B": (), "C": (), "D": ()}
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,7 +106,9 @@ def test_reformatted_programs_compute_the_same(expression, paper, seed):
     operands = random_operands(space.assignment, 2)
     result = evaluate(found, space.assignment.target, operands, 2)
     np.testing.assert_allclose(result, reference(space.assignment, operands, 2), err_msg=show_protocolized(found.statement))
-    assert not any(access.protocols for access in reads(found.statement))
+    for access in reads(found.statement):
+        assert set(access.protocols) <= {"locate"}
+        assert not access.protocols or access.tensor in {workspace.name for workspace in found.workspaces}
 
 
 @pytest.mark.parametrize("expression", KERNELS)
