@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.build.kernel import BoundKernel
 from ...compiler.concrete.nodes import Assign, Program, nest
 from ...compiler.format import Format
+from ...compiler.loops.interpret import interpret
 from ...compiler.notation.nodes import Access, Expr, accesses, transform
 from ...compiler.pipeline import CompiledExpression, compile_program
 from ...compiler.space.defaults import with_default_protocols
@@ -90,9 +92,19 @@ def inputs(formats: Mapping[str, Format], result: str, dimension: int, pattern: 
     return made
 
 
-def runs_of(programs: Sequence[CompiledExpression], operands: Operands) -> list[Callable[[], Any]]:
+def runs_of(programs: Sequence[CompiledExpression], operands: Operands) -> list[BoundKernel]:
     """Bind programs to operands; conversions of operands happen here, not in the runs."""
     return [program.bind_operands(operands, threads=1) for program in programs]
+
+
+def work(run: BoundKernel) -> int:
+    """Return what a run does: elements loaded and stored, passes through loops, keys that searches look at."""
+    arrays, sizes = run.arguments()
+    function = run.kernel.spec.function
+    fresh = [parameter.name for parameter in function.arrays if parameter.writable and not parameter.assembled]
+    copies = [None if array is None else array.copy() for array in arrays]
+    counts = interpret(function, copies, sizes, fresh).counts
+    return counts.loads + counts.stores + counts.iterations + counts.probes
 
 
 def least_times(runs: Sequence[Callable[[], Any]], seconds: float, rounds: int = 25) -> list[float]:
