@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Any
 
 from ..compiler.build.kernel import BoundKernel, Kernel
@@ -123,5 +124,5 @@ def _compile(
 
 
 def _without_heading(source: str) -> str:
-    """Return C source without the comment at its beginning."""
-    return source.partition("*/")[2] if source.startswith("/*") else source
+    """Return C source without the comments at its beginning, which name expression and schedule, one a line."""
+    return "\n".join(dropwhile(lambda line: line.startswith("/*"), source.splitlines()))

@@ -7,9 +7,10 @@ in a block, the number of a statement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
+from ..notation.nodes import Access
 from .rules import Rule, refuse
 
 Address = tuple[int, ...]
@@ -116,3 +117,12 @@ def find_loop(statement: Stmt, index: str, path: Sequence[int] | None) -> Addres
     if len(candidates) > 1:
         refuse(Rule.NAMES_UNIQUE, f"there are {len(candidates)} loops {index}; say which by a path, such as [0] producer or [1] consumer")
     return (*start, *candidates[0])
+
+
+def accesses_meant(wanted: Access, found: Iterable[Access]) -> list[Access]:
+    """Return the accesses that a directive names: by the text of one, or by the name of a tensor."""
+    return [
+        access
+        for access in dict.fromkeys(found)
+        if access.tensor == wanted.tensor and (not wanted.subscripts or access.subscripts == wanted.subscripts)
+    ]

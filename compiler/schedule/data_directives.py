@@ -11,7 +11,7 @@ from ..notation import nodes as notation
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
-from .addresses import at, body_address, chain, follow
+from .addresses import accesses_meant, at, body_address, chain, follow
 from .context import Context
 from .dependence import graph_of
 from .rules import Rule, refuse
@@ -20,8 +20,8 @@ from .rules import Rule, refuse
 def protocol(program: Program, directive: d.ProtocolDirective, context: Context) -> Program:
     """Say for every level of an access how it is traversed."""
     wanted = directive.access
-    read = _accesses(wanted, reads(program.statement))
-    written = [] if read else _accesses(wanted, tuple(assign.target for assign in _assigns(program.statement)))
+    read = accesses_meant(wanted, reads(program.statement))
+    written = [] if read else accesses_meant(wanted, tuple(assign.target for assign in _assigns(program.statement)))
     if not read and not written:
         refuse(Rule.NAMES_EXIST, f"there is no access {show(wanted)}")
     order = len((read or written)[0].subscripts)
@@ -34,13 +34,6 @@ def protocol(program: Program, directive: d.ProtocolDirective, context: Context)
             refuse(Rule.PROTOCOL_FITS, f"{show(wanted)} is {use}: its protocols are {' and '.join(allowed)}, not {name}")
     chosen = {access: replace(access, protocols=directive.protocols) for access in (*read, *written)}
     return replace(program, statement=transform(program.statement, lambda node: _with_accesses(node, chosen)))
-
-
-def _accesses(wanted: Access, found: tuple[Access, ...]) -> list[Access]:
-    return [
-        access for access in dict.fromkeys(found)
-        if access.tensor == wanted.tensor and (not wanted.subscripts or access.subscripts == wanted.subscripts)
-    ]
 
 
 def _assigns(statement: Stmt) -> list[Assign]:
@@ -80,7 +73,7 @@ def _check_kind(space: Workspace, kind: str, program: Program, context: Context)
 def convert(program: Program, directive: d.Convert, context: Context) -> Program:
     """Convert an operand before the kernel runs."""
     wanted = directive.access
-    found = _accesses(wanted, reads(program.statement))
+    found = accesses_meant(wanted, reads(program.statement))
     if not found or wanted.tensor not in context.types:
         refuse(Rule.NAMES_EXIST, f"there is no operand {show(wanted)} to convert")
     try:

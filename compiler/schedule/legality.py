@@ -7,15 +7,16 @@ in any order and races depend on the whole parallel nest (``schedule.parallel``)
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 from ..concrete.assembled import handing
-from ..concrete.nodes import Assign, Forall, Program
+from ..concrete.nodes import Assign, Forall, Program, reads
 from ..concrete.provenance import Coord
 from ..format import LevelKind
 from ..notation.nodes import Access, accesses
 from ..notation.printer import show
 from . import directives as d
-from .addresses import enclosing_loops, everywhere, leaves
+from .addresses import Address, accesses_meant, at, enclosing_loops, everywhere, find_loop, leaves
 from .context import Context
 from .dependence import covers, graph_of
 from .iteration import producers_inside, vanishes
@@ -128,9 +129,43 @@ class Judgement:
                 " use list, bitmap or hashed",
             )
 
+    def prefetch(self, program: Program, directive: d.Prefetch) -> None:
+        """Refuse asking ahead in a loop that chooses nothing of the operand: no code could come of it."""
+        address = find_loop(program.statement, directive.index, directive.path)
+        chosen = set(_coordinates_found(program, address, directive.index))
+        meant = accesses_meant(directive.access, reads(at(program.statement, address)))
+        if any(chosen.intersection(_asked_ahead(access, self.context)) for access in meant):
+            return
+        found = " and ".join(sorted(chosen)) or "no coordinate"
+        refuse(
+            Rule.PREFETCH_CHOOSES,
+            f"loop {directive.index} finds {found}, which chooses no row of {show(directive.access)}; what a loop steps through in order needs no"
+            " prefetch: name the loop that reads the coordinate of the row",
+        )
+
     def parallel_loop(self, program: Program, directive: d.Parallelize) -> None:
         """Refuse a parallel loop that is unsound in the finished program."""
         check_parallel_loop(program, directive, self.context)
+
+
+def _coordinates_found(program: Program, address: Address, index: str) -> tuple[str, ...]:
+    """Return the original indices that are known inside a loop and not around it; of a position loop, that of its last level."""
+    graph = graph_of(program.relations)
+    around = enclosing_loops(program.statement, address)
+    known = graph.known_after((*around, index))
+    originals = graph.originals(index)
+    if graph.space(index) == "position":
+        originals = originals[-1:]
+    return tuple(name for name in originals if known.get(name) == len(around))
+
+
+def _asked_ahead(access: Access, context: Context) -> set[str]:
+    """Return the indices that lead to something that can be asked for: a row of a dense operand, a segment of a sparse one."""
+    levels = context.levels(access)
+    if all(kind is LevelKind.DENSE for kind, _ in levels):
+        return set(access.indices)
+    pairs = pairwise(levels)
+    return {name for (kind, names), (below, _) in pairs if (kind, below) == (LevelKind.DENSE, LevelKind.COMPRESSED) for name in names}
 
 
 def _kept(loop: Forall) -> list[Assign]:

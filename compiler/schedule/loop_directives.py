@@ -10,7 +10,7 @@ from ..concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Relat
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
-from .addresses import Address, at, chain, everywhere, find_loop, follow, put
+from .addresses import Address, accesses_meant, at, chain, everywhere, find_loop, follow, put
 from .context import Context, check_new, check_positive
 from .dependence import graph_of
 from .rules import Rule, refuse
@@ -231,10 +231,15 @@ def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Progr
     address = find_loop(program.statement, directive.index, directive.path)
     loop = at(program.statement, address)
     assert isinstance(loop, Forall)
-    name = directive.access.tensor
+    wanted = directive.access
     found = sorted({access.tensor for access in reads(loop)}.intersection(context.types))
-    if name not in found:
-        refuse(Rule.PREFETCH_READS, f"{name} is no operand read in loop {directive.index}; those read are {', '.join(found) or 'none'}")
+    if wanted.tensor not in found:
+        refuse(
+            Rule.PREFETCH_READS,
+            f"{wanted.tensor} is no operand read in loop {directive.index}; those read are {', '.join(found) or 'none'}",
+        )
+    if not accesses_meant(wanted, reads(loop)):
+        refuse(Rule.PREFETCH_READS, f"loop {directive.index} does not read {show(wanted)}")
     others = tuple(pair for pair in loop.tag.prefetch if pair[0] != show(directive.access))
     return _tagged(program, directive.index, directive.path, prefetch=(*others, (show(directive.access), directive.distance)))
 
@@ -250,8 +255,13 @@ def parallelize(program: Program, directive: d.Parallelize, context: Context) ->
     if isinstance(loop, Forall) and loop.tag.unit is not None:
         refuse(Rule.UNIT_NESTING, f"loop {directive.index} is parallel already, on {loop.tag.unit}")
     return _tagged(
-        program, directive.index, directive.path,
-        unit=directive.unit, race=directive.race, chunking=directive.chunking, chunk=directive.chunk,
+        program,
+        directive.index,
+        directive.path,
+        unit=directive.unit,
+        race=directive.race,
+        chunking=directive.chunking,
+        chunk=directive.chunk,
     )
 
 

@@ -49,6 +49,7 @@ class Rule(IntEnum):
     PARALLEL_INSERT = 34
     NO_RACES = 35
     RACE_OVER_VARIABLE = 36
+    PREFETCH_CHOOSES = 37
 
 
 class Refusal(Exception):

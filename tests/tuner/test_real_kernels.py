@@ -15,6 +15,7 @@ import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.database import open_database
+from sparsetune.tuner.kernels import Task, compile_task
 from sparsetune.tuner.measure.timing import Policy
 from sparsetune.tuner.settings import Settings
 
@@ -166,3 +167,10 @@ def test_a_run_that_ended_before_its_finals_is_decided_by_the_next(monkeypatch: 
         finals = [record for record in store.measurements() if record.role == "final"]
     assert len(decisions) == 2
     assert len({record.schedule for record in finals}) > 1
+
+
+def test_schedules_that_come_to_the_same_code_have_one_digest() -> None:
+    task = Task(SPMV[0], {"A": "csr", "x": "dense", "y": "dense"}, {"i": 2000, "j": 1500}, "cpu", 1)
+    operands = {name: st.tensor(value) for name, value in SPMV[1].items()}
+    digests = [compile_task(task, text, operands).source for text in ("", "reorder(i, j)", "factors(A(i,j), x(j))", "unroll(j, 4)")]
+    assert digests[0] == digests[1] == digests[2] != digests[3]

@@ -352,6 +352,14 @@ CASES = [
     Case(Rule.CONVERT_FITS, MTTKRP, 'convert(B, "coo")', 'convert(B, "csr")', 1, "B cannot be converted"),
     Case(Rule.ASSEMBLE_FITS, SCALED, "assemble(Z, insert)", "assemble(Z, append)", 1, "do not come in the order of its levels"),
     Case(Rule.PREFETCH_READS, SPMM, "prefetch(j, X, 8)", "prefetch(j, Y, 8)", 1, "Y is no operand read in loop j; those read are A, X"),
+    Case(
+        Rule.PREFETCH_READS,
+        SPMM,
+        "protocol(X, step, step); prefetch(j, X(j,k), 8)",
+        "prefetch(j, X(k,j), 8)",
+        1,
+        "loop j does not read X(k,j)",
+    ),
     Case(Rule.CALL_DENSE, DENSE, "call([], gemm)", "call([], gemv)", 1, "gemv is 2 loops around one assignment; here are 3 loops"),
     Case(
         Rule.CALL_DENSE,
@@ -521,6 +529,31 @@ CASES = [
         "split(j, a, b, 4); reorder(a, i, b); parallelize(a, cpu_thread, no_races); parallelize(b, cpu_vector, parallel_reduction)",
         3,
         "the strategy of loop b keeps apart only its own iterations",
+    ),
+    Case(
+        Rule.PREFETCH_CHOOSES,
+        SPMM,
+        "prefetch(j, X, 8)",
+        "prefetch(i, X, 8)",
+        1,
+        "loop i finds i, which chooses no row of X; what a loop steps through in order needs no prefetch",
+    ),
+    Case(
+        Rule.PREFETCH_CHOOSES,
+        SPMM,
+        "split(j, a, b, 8); prefetch(b, X(j,k), 8)",
+        "split(j, a, b, 8); prefetch(a, X(j,k), 8)",
+        2,
+        "loop a finds no coordinate, which chooses no row of X(j,k)",
+    ),
+    Case(Rule.PREFETCH_CHOOSES, SPGEMM, "prefetch(k, B, 8)", "prefetch([0], j, B, 8)", 1, "loop j finds j, which chooses no row of B"),
+    Case(
+        Rule.PREFETCH_CHOOSES,
+        SPGEMM,
+        'prefetch(k, B, 8); convert(A, "dcsr")',
+        'prefetch(k, B, 8); convert(B, "dcsr")',
+        1,
+        "loop k finds k, which chooses no row of B",
     ),
 ]
 
