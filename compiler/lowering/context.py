@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..concrete.nodes import Program, Stmt, Workspace, assignments
 from ..concrete.provenance import Provenance
-from ..concrete.relations import Split
+from ..concrete.relations import Coord, Split
 from ..format import Format, LevelKind
 from ..loops.nodes import I32, I64, Allocate, ArrayParameter, Expr, Free, SizeParameter, Type, Var
 from ..loops.nodes import Stmt as Step
@@ -123,6 +123,8 @@ class Context:
         if not self.graph.is_derived(index):
             return self.size(index)
         relation = self.graph.made_by(index)
+        if isinstance(relation, Coord):  # counts from 0 like its index, of which it may run through all
+            return self.extent(self.graph.position_relation(relation.position).parent)
         if self.graph.space(index) == "position" and not isinstance(relation, Split):
             access = self.operand(self.graph.position_access(index))
             levels = self.storage(access).levels

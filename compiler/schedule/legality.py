@@ -139,8 +139,8 @@ class Judgement:
         found = " and ".join(sorted(chosen)) or "no coordinate"
         refuse(
             Rule.PREFETCH_CHOOSES,
-            f"loop {directive.index} finds {found}, which chooses no row of {show(directive.access)}; what a loop steps through in order needs no"
-            " prefetch: name the loop that reads the coordinate of the row",
+            f"loop {directive.index} finds {found}, which chooses no row of {show(directive.access)}; what a loop steps through in order"
+            " needs no prefetch: name the loop that reads the coordinate of the row",
         )
 
     def parallel_loop(self, program: Program, directive: d.Parallelize) -> None:

@@ -192,6 +192,7 @@ def _separate(program: Program, leaf: _Leaf, depth: int, workspace: Workspace, r
     produced = [loop for loop in loops if uses(leaf.part_needs, loop, graph)]
     consumed = [loop for loop in loops if loop not in produced or uses(leaf.rest_needs, loop, graph) or covers(listed, loop, graph)]
     _check_whole(leaf, produced, consumed, loops)
+    _check_kept(program, leaf, depth, consumed, listed)
     reduced = [loop for loop in produced if not covers(listed, loop, graph)]
     if reduced and not distributes(leaf.assign.value, leaf.part):
         refuse(
@@ -219,6 +220,22 @@ def _check_whole(leaf: _Leaf, produced: list[str], consumed: list[str], loops: l
         if (alone or loop in produced) and partly_used(needs, loop, leaf.graph):
             originals = ", ".join(leaf.graph.originals(loop))
             refuse(Rule.LOOPS_WHOLE, f"loop {loop} runs through {originals} together, and one side needs a part of them only")
+
+
+def _check_kept(program: Program, leaf: _Leaf, depth: int, consumed: list[str], listed: tuple[str, ...]) -> None:
+    """Refuse modes of which the consumer, whose loops must find them again, would have no loop or parts only."""
+    frames_around = frames(program.statement, leaf.address)
+    outside = [frame.index for frame in frames_around[:depth] if isinstance(frame, Forall)]
+    known = leaf.graph.known_after((*outside, *consumed))
+    for index in listed:
+        if index not in known:
+            lost = next(
+                frame.index
+                for frame in frames_around[depth:]
+                if isinstance(frame, Forall) and frame.index not in consumed and index in leaf.graph.ancestors(frame.index)
+            )
+            originals = ", ".join(leaf.graph.originals(lost))
+            refuse(Rule.LOOPS_WHOLE, f"loop {lost} runs through {originals} together, and the workspace keeps {index} only")
 
 
 def _thinned(statement: Stmt, address: Address, leaf: Assign, loops: Mapping[str, str]) -> Stmt:
@@ -296,4 +313,3 @@ def _fresh(wish: str, program: Program) -> str:
     while f"{wish}{count}" in taken:
         count += 1
     return f"{wish}{count}"
-

@@ -185,3 +185,14 @@ def test_prefetch_names_an_operand_or_one_access_of_it() -> None:
         for text in ("prefetch(j, X, 8)", "prefetch(j, X(j,k), 8)", "")
     )
     assert by_name == by_access > none
+
+
+@pytest.mark.parametrize("stored", [(), (0,), (6,), (2, 5)])
+def test_coordinates_of_positions_are_collapsed(stored: tuple[int, ...]) -> None:
+    """Coordinates run through the whole range, not through as many as are stored."""
+    b, c = np.zeros(7), dense(11)
+    b[list(stored)] = 2.0
+    whole = "pos(i, p, b); coord(p, q); collapse(q, j, f)"
+    for schedule in (whole, f"{whole}; split(f, f0, f1, 3)", f"{whole}; split_up(f, f0, f1, 4); precompute(b(i) * c(j), [f1], [f2], w)"):
+        kernel = st.compile("Z(i,j) = b(i) * c(j)", {"b": "compressed"}, schedule=schedule)
+        np.testing.assert_array_equal(kernel(b=b, c=c), np.outer(b, c))

@@ -312,6 +312,14 @@ CASES = [
         2,
         "loop f runs through j, k together",
     ),
+    Case(
+        Rule.LOOPS_WHOLE,
+        ("a = b(i,j) * c(i,j)", {}),
+        "split(j, v, u, 2); collapse(i, v, f); precompute(b(i,j) * c(i,j), [u], [u], w)",
+        "split(j, v, u, 2); collapse(i, v, f); precompute(b(i,j) * c(i,j), [j, u], [j, u], w)",
+        3,
+        "loop f runs through i, j together, and the workspace keeps j only",
+    ),
     Case(Rule.LOOPFUSE_PRODUCT, MTTKRP, "loopfuse(2, true, [])", "loopfuse(3, true, [])", 1, "has 3 factors and cannot be split after 3"),
     Case(
         Rule.LOOPFUSE_PRODUCT,
