@@ -2,11 +2,17 @@
 #include "st_block.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "st_bits.h"
 #include "st_columns.h"
+#include "st_sort.h"
 
-enum { FEW = 64 /* blocks of a block row that are sorted in their list */ };
+enum {
+  FEW = 64,    /* blocks of a block row that are ranked by comparing all of them */
+  SPARE = 8,   /* items that may be read and written behind a list of blocks */
+  SHORT = 128, /* bytes of a block that is asked for before it is written: of wider ones most lines may stay as they are */
+  LINE = 64,   /* bytes of a cache line */
+};
 
 typedef struct {
   uint64_t low, high;
@@ -21,7 +27,8 @@ typedef struct {
     default: PASS(item16); break;           \
   }
 
-/* Run a statement with the `block` of each `column` among some coordinates; usually those are narrow, and the width is a power of two. */
+/* Run a statement with the `block` of each `column` among some coordinates; usually those are narrow, and the width is a power of
+   two. */
 #define EACH_BLOCK(in, begin, stop, STATEMENT)                                             \
   if (!in->crd_wide && !(in->width & (in->width - 1))) {                                   \
     const int32_t *restrict columns = in->crd;                                             \
@@ -36,58 +43,115 @@ typedef struct {
       STATEMENT                                                                            \
     }
 
-/* The last block row, from 1 on, in which there was a block of this column, and its place there. */
-typedef struct {
-  uint32_t stamp, place;
-} block_mark;
-
-static int64_t end_of_rows(const st_blocking *in, int64_t block_row) {
-  const int64_t row = (block_row + 1) * in->height;
-  return row < in->rows ? row : in->rows;
+static int64_t row_start(const st_blocking *in, int64_t row) {
+  return st_get(in->pos, in->pos_wide, row < in->rows ? row : in->rows);
 }
 
-/* The blocks that the rows of a block row touch, into `found` in the order in which they are met; returns how many. One more item
-   than there are columns of blocks may be written. */
-static int64_t find_blocks(const st_blocking *in, int64_t block_row, block_mark *restrict marks, uint32_t *restrict found) {
-  const uint32_t stamp = (uint32_t)(block_row + 1);
-  int64_t count = 0;
-  EACH_BLOCK(in, st_get(in->pos, in->pos_wide, block_row * in->height), st_get(in->pos, in->pos_wide, end_of_rows(in, block_row)), {
-    found[count] = (uint32_t)block; /* overwritten by the next one where this is not new */
-    count += marks[block].stamp != stamp;
-    marks[block].stamp = stamp;
+/* Number the blocks that the rows of a block row touch in the order in which they are met, on from `first`; `numbers` has those of
+   the columns met by now, less than `first` where that was in another block row. Returns how many there are. */
+static int64_t number_blocks(const st_blocking *in, int64_t block_row, uint32_t first, uint32_t *restrict numbers,
+                             uint32_t *restrict owners) {
+  uint32_t next = first;
+  EACH_BLOCK(in, row_start(in, block_row * in->height), row_start(in, (block_row + 1) * in->height), {
+    const bool fresh = numbers[block] < first;
+    const uint32_t number = fresh ? next : numbers[block];
+    next += fresh;
+    numbers[block] = number;
+    owners[p] = number - first;
   })
-  return count;
+  return next - first;
 }
 
-/* Store the found blocks in order of their columns, and note the place of each: few by counting how many lie before each, without
-   branches, more of them through a set. */
-#define STORE_BLOCKS(T, S)                                                                                                      \
-  static void store_blocks_##S(const uint32_t *restrict found, int64_t count, int64_t columns, uint64_t *bits, T *restrict crd, \
-                               block_mark *restrict marks) {                                                                    \
-    if (count <= FEW) {                                                                                                         \
-      for (int64_t b = 0; b < count; b++) {                                                                                     \
-        uint32_t place = 0;                                                                                                     \
-        for (int64_t other = 0; other < count; other++) place += found[other] < found[b];                                       \
-        crd[place] = (T)found[b];                                                                                               \
-        marks[found[b]].place = place;                                                                                          \
-      }                                                                                                                         \
-      return;                                                                                                                   \
-    }                                                                                                                           \
-    for (int64_t b = 0; b < count; b++) st_bits_insert(bits, columns, found[b]);                                                \
-    st_bits_drain_##S(crd, bits, columns);                                                                                      \
-    for (int64_t place = 0; place < count; place++) marks[crd[place]].place = (uint32_t)place;                                  \
+int32_t st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, uint32_t *owners, int64_t *counts,
+                        int32_t threads) {
+  int32_t failed = 0;
+#pragma omp parallel num_threads(threads) reduction(| : failed)
+  {
+    const st_blocking in = *blocking; /* a copy that no store can change */
+    uint32_t *numbers = calloc((size_t)block_columns + 1, sizeof *numbers);
+    int64_t next = 1;
+    failed = !numbers;
+#pragma omp for schedule(dynamic, 64)
+    for (int64_t block_row = 0; block_row < block_rows; block_row++) {
+      if (failed) continue;
+      if (next + block_columns > UINT32_MAX) {
+        memset(numbers, 0, (size_t)block_columns * sizeof *numbers);
+        next = 1;
+      }
+      counts[block_row] = number_blocks(&in, block_row, (uint32_t)next, numbers, owners);
+      next += counts[block_row];
+    }
+    free(numbers);
   }
-STORE_BLOCKS(int32_t, i32)
-STORE_BLOCKS(int64_t, i64)
+  return failed;
+}
 
-/* The values of a block row whose first block begins at `to`. */
-#define FILL_BLOCKS(T)                                                                                                      \
-  static void fill_blocks_##T(const st_blocking *in, int64_t block_row, const block_mark *restrict marks, T *restrict to) { \
-    const T *restrict from = in->values;                                                                                    \
-    const int64_t size = in->height * in->width, last_row = end_of_rows(in, block_row);                                     \
-    for (int64_t row = block_row * in->height; row < last_row; row++, to += in->width)                                      \
-      EACH_BLOCK(in, st_get(in->pos, in->pos_wide, row), st_get(in->pos, in->pos_wide, row + 1),                            \
-                 to[marks[block].place * size + column - block * in->width] = from[p];)                                     \
+/* The blocks of one block row in the order in which they were met, and what puts them in order. */
+typedef struct {
+  int32_t *columns, *sorted;
+  uint32_t *places;  /* of the blocks in the order of their columns */
+  uint32_t *numbers; /* of the blocks, by column */
+} block_list;
+
+/* Make a list for up to `most` blocks; false where there is not enough memory. */
+static bool open_list(block_list *list, int64_t most, int64_t block_columns) {
+  list->columns = malloc((size_t)(most + SPARE) * sizeof *list->columns);
+  list->sorted = malloc((size_t)(most + SPARE) * sizeof *list->sorted);
+  list->places = malloc((size_t)(most + SPARE) * sizeof *list->places);
+  list->numbers = malloc((size_t)(block_columns + 1) * sizeof *list->numbers);
+  return list->columns && list->sorted && list->places && list->numbers;
+}
+
+static void close_list(block_list *list) {
+  free(list->numbers);
+  free(list->places);
+  free(list->sorted);
+  free(list->columns);
+}
+
+static void list_blocks(const st_blocking *in, int64_t block_row, const uint32_t *restrict owners, int32_t *restrict met) {
+  uint32_t count = 0;
+  EACH_BLOCK(in, row_start(in, block_row * in->height), row_start(in, (block_row + 1) * in->height), {
+    met[count] = (int32_t)block; /* overwritten by the next one where this is not new */
+    count += owners[p] == count;
+  })
+}
+
+/* Four columns, compared at once. */
+typedef int32_t four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* The places of few blocks: how many of them lie before each, counted without branches. */
+static void rank_few(const block_list *list, int64_t count) {
+  int32_t *columns = list->columns;
+  for (int64_t beyond = count; beyond < count + SPARE; beyond++) columns[beyond] = INT32_MAX;
+  for (int64_t b = 0; b < count; b += SPARE) {
+    const four low = *(const four *)(columns + b), high = *(const four *)(columns + b + 4);
+    four before_low = {0, 0, 0, 0}, before_high = {0, 0, 0, 0};
+    for (int64_t other = 0; other < count; other++) {
+      before_low -= columns[other] < low;
+      before_high -= columns[other] < high;
+    }
+    *(four *)(list->places + b) = before_low;
+    *(four *)(list->places + b + 4) = before_high;
+  }
+}
+
+static void rank_many(const block_list *list, int64_t count) {
+  memcpy(list->sorted, list->columns, (size_t)count * sizeof *list->sorted);
+  st_sort_i32(list->sorted, count);
+  for (int64_t b = 0; b < count; b++) list->numbers[list->columns[b]] = (uint32_t)b;
+  for (int64_t place = 0; place < count; place++) list->places[list->numbers[list->sorted[place]]] = (uint32_t)place;
+}
+
+/* The values of a block row whose first block begins at `to`. Not inlined, where its loops would lack registers. */
+#define FILL_BLOCKS(T)                                                                                                             \
+  static __attribute__((noinline)) void fill_blocks_##T(const st_blocking *in, int64_t block_row, const uint32_t *restrict owners, \
+                                                        const uint32_t *restrict places, T *restrict to) {                         \
+    const T *restrict from = in->values;                                                                                           \
+    const int64_t size = in->height * in->width;                                                                                   \
+    for (int64_t r = 0, row = block_row * in->height; r < in->height && row < in->rows; r++, row++, to += in->width)               \
+      EACH_BLOCK(in, row_start(in, row), row_start(in, row + 1),                                                                   \
+                 to[places[owners[p]] * size + column - block * in->width] = from[p];)                                             \
   }
 FILL_BLOCKS(uint8_t)
 FILL_BLOCKS(uint16_t)
@@ -95,48 +159,33 @@ FILL_BLOCKS(uint32_t)
 FILL_BLOCKS(uint64_t)
 FILL_BLOCKS(item16)
 
-int32_t st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, int64_t *counts, int32_t threads) {
+#define FILL(T) fill_blocks_##T(&in, block_row, owners, list.places, (T *)to)
+
+int32_t st_fill_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, const uint32_t *owners,
+                       const int64_t *starts, int64_t most, void *crd, int32_t crd_wide, void *values, int32_t threads) {
   int32_t failed = 0;
 #pragma omp parallel num_threads(threads) reduction(| : failed)
   {
-    block_mark *marks = calloc((size_t)block_columns + 1, sizeof *marks);
-    uint32_t *found = malloc(((size_t)block_columns + 1) * sizeof *found);
-    failed = !marks || !found;
-#pragma omp for schedule(dynamic, 64)
-    for (int64_t block_row = 0; block_row < block_rows; block_row++)
-      if (!failed) counts[block_row] = find_blocks(blocking, block_row, marks, found);
-    free(found);
-    free(marks);
-  }
-  return failed;
-}
-
-#define FILL(T) fill_blocks_##T(&in, block_row, marks, (T *)values + first * in.height * in.width)
-
-int32_t st_fill_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, const int64_t *starts, void *crd,
-                       int32_t crd_wide, void *values, int32_t threads) {
-  const size_t words = (size_t)((block_columns >> 6) + (block_columns >> 12) + (block_columns >> 18) + 6);
-  int32_t failed = 0;
-#pragma omp parallel num_threads(threads) reduction(| : failed)
-  {
-    const st_blocking in = *blocking; /* a copy that no store can change */
-    block_mark *marks = calloc((size_t)block_columns + 1, sizeof *marks);
-    uint32_t *found = malloc(((size_t)block_columns + 1) * sizeof *found);
-    uint64_t *bits = calloc(words, sizeof *bits);
-    failed = !marks || !found || !bits;
+    const st_blocking in = *blocking;
+    const int64_t bytes = in.itemsize * in.height * in.width;
+    block_list list;
+    failed = !open_list(&list, most, block_columns);
 #pragma omp for schedule(dynamic, 64)
     for (int64_t block_row = 0; block_row < block_rows; block_row++) {
       if (failed) continue;
-      const int64_t first = starts[block_row], count = find_blocks(&in, block_row, marks, found);
-      if (crd_wide)
-        store_blocks_i64(found, count, block_columns, bits, (int64_t *)crd + first, marks);
+      const int64_t first = starts[block_row], count = starts[block_row + 1] - first;
+      char *to = (char *)values + first * bytes;
+      list_blocks(&in, block_row, owners, list.columns);
+      if (bytes <= SHORT) /* values come by plain rows, which is no order that a processor foresees */
+        for (int64_t line = 0; line < count * bytes; line += LINE) __builtin_prefetch(to + line, 1);
+      if (count <= FEW)
+        rank_few(&list, count);
       else
-        store_blocks_i32(found, count, block_columns, bits, (int32_t *)crd + first, marks);
+        rank_many(&list, count);
+      for (int64_t b = 0; b < count; b++) st_put(crd, crd_wide, first + list.places[b], list.columns[b]);
       EACH_ITEMSIZE(FILL)
     }
-    free(bits);
-    free(found);
-    free(marks);
+    close_list(&list);
   }
   return failed;
 }

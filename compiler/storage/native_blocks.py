@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from . import native
 from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
 
-_MOST_BLOCKS = 2**32 - 1
-"""Rows or columns of blocks that the marks of a block row can count."""
+_MOST_COLUMNS = 2**31 - 2
+"""Columns of blocks that can be compared as int32, one number being left for none."""
 
 _FEW_COLUMNS = 1 << 16
-"""Columns of blocks whose marks cost nothing."""
+"""Columns of blocks whose numbers cost nothing."""
 
 Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Positions, coordinates, values."""
@@ -23,20 +23,22 @@ Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 def blocked_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_value: Any) -> Rows | None:
     """Return the rows of blocks, in order, row-major inside; None where it takes another way.
 
-    That is where there is no compiler, and where so few entries have so many columns that marks for these cost more than sorting.
+    That is where there is no compiler, and where so few entries have so many columns that numbers for these cost more than sorting.
     """
     helper = _Helper.of(rows, block)
     block_rows, block_columns = (-(-extent // inner) for extent, inner in zip(shape, block, strict=True))
-    if helper is None or block_columns > max(2 * len(rows[1]), _FEW_COLUMNS) or max(block_rows, block_columns) > _MOST_BLOCKS:
+    if helper is None or block_columns > min(max(2 * len(rows[1]), _FEW_COLUMNS), _MOST_COLUMNS):
         return None
-    starts = np.zeros(block_rows + 1, np.int64)
-    helper.call("st_count_blocks", shape[0], block_rows, block_columns, helper.longs(starts[1:]))
+    starts, owners = np.zeros(block_rows + 1, np.int64), np.empty(len(rows[1]), np.uint32)
+    owned = helper.at(owners)
+    helper.call("st_count_blocks", shape[0], block_rows, block_columns, owned, helper.longs(starts[1:]))
+    most = int(starts.max())
     np.cumsum(starts, out=starts)
     count = int(starts[-1])
     crd = aligned_empty(count, index_dtype(block_columns))
     values = aligned_full(count * block[0] * block[1], fill_value, rows[2].dtype)
     written = helper.at(crd), int(crd.itemsize == 8), helper.at(values)
-    helper.call("st_fill_blocks", shape[0], block_rows, block_columns, helper.longs(starts), *written)
+    helper.call("st_fill_blocks", shape[0], block_rows, block_columns, owned, helper.longs(starts), most, *written)
     return aligned_copy(starts, index_dtype(count)), crd, values
 
 
@@ -92,7 +94,7 @@ class _Helper:
     def call(self, name: str, rows: int, *arguments: Any) -> None:
         self._described.rows = rows
         if getattr(self._lib, name)(self._described, *arguments, native.threads_for(len(self._rows[1]))):
-            raise MemoryError("no memory to mark blocks")
+            raise MemoryError("no memory to number blocks")
 
     def at(self, array: NDArray[Any]) -> Any:
         return self._ffi.cast("void *", array.ctypes.data)
