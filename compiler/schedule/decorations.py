@@ -24,7 +24,7 @@ from .situation import Choice, Situation, Structure, converted_formats, result_l
 Parameters = tuple[tuple[str, tuple[Choice, ...]], ...]
 CHUNKINGS: tuple[Choice, ...] = ("dynamic, 64", "static", "dynamic, 16", "dynamic, 256", "guided, 16", "dynamic, 1")
 RACES: tuple[Choice, ...] = ("atomics", "temporary")
-ROW_DISTANCES = (8, 12, 4, 16)  # stored entries ahead, in the innermost loop over them
+ROW_DISTANCES = (8, 16, 4, 32)  # stored entries ahead, in the innermost loop over them
 FIBRE_DISTANCES = (2, 4)  # in loops further out
 UNROLLS = (4, 2, 8)
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
@@ -144,7 +144,7 @@ def _innermost(
     stored = bool(tree.intersection(graph.originals(loop)))
     if not covers(leaf.target.indices, loop, graph):
         vector = f"parallelize({where}{loop}, cpu_vector, parallel_reduction)"
-        yield _parameter(f"vector_{label}", ("", vector) if stored else (vector, ""))
+        yield _parameter(f"vector_{label}", (vector, ""))
     if stored:
         yield _parameter(f"unroll_{label}", ("", *(f"unroll({where}{loop}, {factor})" for factor in UNROLLS)))
 
