@@ -5,12 +5,14 @@ Status 0: done; 1: it ran and the answer is bad; 2: the request is wrong; 3: som
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -65,29 +67,54 @@ def group() -> None:
 def main() -> None:
     """Run the command line of this process and end it."""
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(run(sys.argv[1:]))
+    try:
+        status = _invoke(sys.argv[1:])
+    except BaseException as error:
+        _leave(_reported(error))
+    sys.exit(status)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status; messages go to standard error."""
     try:
-        found = group.main(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
-        sys.stdout.flush()
-        return found if isinstance(found, int) else 0
-    except click.exceptions.Exit as ended:
-        return ended.exit_code
-    except click.UsageError as error:
-        return _fail(_usage_message(error), 2)
-    except click.ClickException as error:
-        return _fail(error.format_message(), 2)
-    except (KeyboardInterrupt, click.Abort) as interruption:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        return _fail(f"interrupted{_how_to_go_on(interruption)}", 130)
-    except SparsetuneError as error:
-        return _fail(str(error), _status(error))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _invoke(arguments)
+    except BaseException as error:
+        return _reported(error)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    found = group.main(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
+    sys.stdout.flush()
+    return found if isinstance(found, int) else 0
+
+
+def _reported(error: BaseException) -> int:
+    """Say what an exception means, and return the exit status; raise it again if it is none that a command may end in."""
+    match error:
+        case click.exceptions.Exit():
+            return error.exit_code
+        case click.UsageError():
+            return _fail(_usage_message(error), 2)
+        case click.ClickException():
+            return _fail(error.format_message(), 2)
+        case KeyboardInterrupt() | click.Abort():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            return _fail(f"interrupted{_how_to_go_on(error)}", 130)
+        case SparsetuneError():
+            return _fail(str(error), _status(error))
+        case BrokenPipeError():
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        case _:
+            raise error
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process while the exception that ended the command is alive: to free what a large search held takes seconds."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _status(error: SparsetuneError) -> int:

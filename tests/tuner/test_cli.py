@@ -485,3 +485,30 @@ def test_dry_run_measures_nothing(call, own_database: Path) -> None:
     assert status == 0
     assert "(default)" in out
     assert not own_database.exists()
+
+
+@pytest.mark.parametrize(("raised", "status"), [("KeyboardInterrupt", 130), ("TuningError('too large')", 1)])
+def test_what_a_search_held_is_not_freed_one_by_one(raised: str, status: int) -> None:
+    """Millions of schedules take longer to free than a person waits after Ctrl-C."""
+    source = f"""
+import time
+from sparsetune.compiler.errors import TuningError
+from sparsetune.tuner import explore
+from sparsetune.tuner.cli import main
+
+class Huge:
+    def __del__(self):
+        time.sleep(30)
+
+def search(*arguments, **options):
+    held = Huge()
+    raise {raised}
+
+explore.explore = search
+main()
+"""
+    began = time.monotonic()
+    ended = subprocess.run([sys.executable, "-c", source, "explain", SPMV], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == status
+    assert ended.stderr.strip().startswith("tune-kernel: error: ")
+    assert time.monotonic() - began < 20
