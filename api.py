@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["compile", "einsum", "evaluate", "lookup", "tensor", "tune"]
 
 
-def tensor(data: Any, format: Format | str | None = None, shape: Any = None, dtype: DTypeLike | None = None) -> Tensor:
+def tensor(
+    data: Any, format: Format | str | None = None, shape: Any = None, dtype: DTypeLike | None = None, fill_value: Any = None
+) -> Tensor:
     """Store data as a tensor.
 
     Args:
@@ -33,6 +35,7 @@ def tensor(data: Any, format: Format | str | None = None, shape: Any = None, dty
         format: how to store it; None: dense for ndarrays, CSR or CSC for matrices, CSF for the rest.
         shape: extents, where data do not say them.
         dtype: of the values; None: as they are.
+        fill_value: what is not stored stands for, as the identity of a semiring's sum; None: the data's own, or 0.
 
     Raises:
         DataError: data hold no tensor. FormatError: the format does not fit it.
@@ -40,8 +43,8 @@ def tensor(data: Any, format: Format | str | None = None, shape: Any = None, dty
     if isinstance(data, (str, PathLike)):
         from .datasets import load
 
-        return _tensor(load(data), format, shape, dtype)
-    return _tensor(data, format, shape, dtype)
+        return _tensor(load(data), format, shape, dtype, fill_value)
+    return _tensor(data, format, shape, dtype, fill_value)
 
 
 def _from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:

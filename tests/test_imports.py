@@ -15,6 +15,7 @@ FOLDERS = ("compiler", "tuner", "datasets")
 STAGES = {
     "errors": 0, "source": 0, "format": 1, "native": 1, "notation": 2, "storage": 2, "concrete": 3, "space": 4, "schedule": 4, "loops": 5,
     "lowering": 6, "codegen": 7, "build": 8, "pipeline": 9, "einsum": 9, "evaluate": 10,
+    "operators": 11,
 }  # fmt: skip
 FROM_DATASETS = {"errors", "format", "storage", "native"}
 

@@ -35,17 +35,23 @@ def matmul(left: Tensor, right: Any) -> Any:
         raise _mismatch(left.shape, shape)
     if dense is not None:
         return np.asarray(_as_matrix(left) @ dense).reshape(left.shape[:-1] + shape[1:])
-    if left.order != 2 or sparse is None:
+    assert sparse is not None
+    if left.order == 1:
+        return rmatmul(sparse, left.to_numpy())
+    if left.order != 2:
         raise ShapeError(f"matmul of two sparse tensors takes matrices, not shapes {left.shape} and {shape}; use sparsetune.einsum")
     return tensor(_as_matrix(left).dot(_as_matrix(sparse)), "csr")
 
 
 def rmatmul(right: Tensor, left: Any) -> Any:
-    """Return ``left @ right`` for an array of one or two dimensions and a sparse vector or matrix.
+    """Return ``left @ right`` for an array or a sparse matrix of one or two dimensions and a sparse vector or matrix.
 
     Raises:
         ShapeError: the extents do not match.
     """
+    sparse = read(left)
+    if sparse is not None:
+        return matmul(sparse, right)
     array = dense_array(left)
     if right.order not in (1, 2) or array.ndim not in (1, 2) or array.shape[-1] != right.shape[0]:
         raise _mismatch(array.shape, right.shape)
@@ -136,6 +142,13 @@ def take_slice(tensor: Tensor, key: Any) -> Any:
         return values[0] if len(values) else tensor.dtype.type(tensor.fill_value)
     packed_as = tensor.format if len(kept) == tensor.order else _sliced_format(tensor.format, storage_order)
     return pack(Entries(shape, columns, values), packed_as, tensor.fill_value)
+
+
+def narrowed(data: Tensor | NDArray[Any], kept: list[int]) -> Any:
+    """Return a tensor or an array without the modes that are not kept, all of extent 1."""
+    if len(kept) == len(data.shape):
+        return data
+    return data[tuple(slice(None) if mode in kept else 0 for mode in range(len(data.shape)))]
 
 
 def _sliced_format(whole: Format, storage_order: tuple[int, ...]) -> Format:

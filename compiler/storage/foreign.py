@@ -37,6 +37,11 @@ def read(data: Any) -> Tensor | None:
     return None
 
 
+def is_matrix(data: Any) -> bool:
+    """Whether ``*`` means the matrix product for these data: ``numpy.matrix``, and SciPy's matrices, which are no arrays."""
+    return isinstance(data, np.matrix) or (type(data).__module__.startswith("scipy.") and type(data).__name__.endswith("_matrix"))
+
+
 def dense_array(data: Any) -> NDArray[Any]:
     """Return dense data of any library as an ndarray, without a copy where it offers its memory.
 

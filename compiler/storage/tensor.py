@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +52,8 @@ class Tensor:
     Invariant: a compressed level holds no position whose subtree stores nothing, unless a dense level lies between;
     coordinates of one fibre are sorted and unique (not those of a compressed level above a singleton, which repeat).
     The arrays may belong to the caller: what the caller writes into them later is seen here.
+
+    Tensors are equal where they are the same object; ``+ - * /`` are those of ``compiler.operators``.
     """
 
     shape: tuple[int, ...]
@@ -171,6 +175,36 @@ class Tensor:
 
         return sum_modes(self, axis)
 
+    def __add__(self, other: Any) -> Any:
+        return _operators().elementwise("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _operators().elementwise("+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _operators().elementwise("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _operators().elementwise("-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _operators().elementwise("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _operators().elementwise("*", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _operators().elementwise("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _operators().elementwise("/", other, self)
+
+    def __neg__(self) -> Tensor:
+        return _operators().negated(self)
+
+    def __abs__(self) -> Tensor:
+        return _operators().absolute(self)
+
     def __matmul__(self, other: Any) -> Any:
         from .arithmetic import matmul
 
@@ -188,6 +222,8 @@ class Tensor:
         return take_slice(self, key)
 
     def __array__(self, *_args: object, **_keywords: object) -> NDArray[Any]:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("scipy.sparse"):
+            return _opaque(self)
         raise TypeError("a sparse Tensor does not become an ndarray on its own; call .to_numpy() if it fits into memory")
 
     def __len__(self) -> int:
@@ -200,6 +236,18 @@ class Tensor:
 
     def __bool__(self) -> bool:
         raise TypeError("the truth of a Tensor is not defined; look at .nnz, or at .values for a scalar")
+
+
+def _operators() -> Any:
+    """Return the module of the signs, which stands right of storage, as it needs the whole compiler: found when it is first used."""
+    return import_module("..operators", __package__)
+
+
+def _opaque(tensor: Tensor) -> NDArray[Any]:
+    """Return an array of one object: SciPy's arrays leave an operation to the other operand where they can make no more of it."""
+    array = np.empty((), object)
+    array[()] = tensor
+    return array
 
 
 def level_extent(tensor: Tensor, level: int) -> int:

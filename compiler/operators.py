@@ -1,0 +1,150 @@
+"""The signs between tensors and arrays: ``+ - * /`` become expressions of index notation, with NumPy's broadcasting.
+
+The result is sparse, in the format of the first sparse operand of its order (csr or csf where there is none). Nothing is filled on
+the way: the sum with an array of the result's whole shape is an ndarray, and one with a number or a smaller array is refused.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import DataError, ExpressionError, ShapeError
+from .evaluate import evaluate
+from .format import Format, LevelKind
+from .storage.arithmetic import narrowed
+from .storage.construct import default_sparse_format
+from .storage.foreign import dense_array, is_matrix, read
+from .storage.tensor import Tensor
+
+_Operand: TypeAlias = "Tensor | NDArray[Any]"
+
+
+def elementwise(sign: str, left: Any, right: Any) -> Any:
+    """Return ``left + right``, or with another of the signs ``- * /``, where one of both is a Tensor.
+
+    A quotient has the pattern of the numerator: what is not stored there stays so, whatever it is divided by.
+
+    Returns:
+        A Tensor, or an ndarray where no operand is sparse or a sum has a dense one; NotImplemented for what is no array.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        ExpressionError: a sparse result would be filled: that of a sum with a number other than 0 or with an array that is
+            stretched, or of a quotient by a sparse tensor.
+        DataError: a fill value is not 0, or values are not supported.
+    """
+    if sign == "*" and (is_matrix(left) or is_matrix(right)):
+        raise DataError("'*' with a matrix of NumPy or SciPy has two meanings; make it an array, or write '@' for the matrix product")
+    first, second = _operand(left), _operand(right)
+    if first is None or second is None:
+        return NotImplemented
+    first, second = _weak(left, first, second), _weak(right, second, first)
+    if sign in "+-" and () in (first.shape, second.shape) and (_is_sparse(first) or _is_sparse(second)):
+        return _sum_with_number(sign, first, second)
+    if sign == "/" and _is_sparse(second):
+        raise ExpressionError("a quotient by a sparse tensor is infinite or NaN wherever that has no entry; divide by its .to_numpy()")
+    return _computed(sign, first, second)
+
+
+def negated(tensor: Tensor) -> Tensor:
+    """Return ``-tensor``, in its format and sharing its levels."""
+    return _mapped(np.negative, tensor)
+
+
+def absolute(tensor: Tensor) -> Tensor:
+    """Return the absolute values, in the tensor's format and sharing its levels."""
+    return _mapped(np.abs, tensor)
+
+
+def _mapped(function: np.ufunc, tensor: Tensor) -> Tensor:
+    try:
+        values, fill = function(tensor.values), function(tensor.dtype.type(tensor.fill_value)).item()
+    except TypeError:
+        raise DataError(f"'{function.__name__}' has no meaning for values of type {tensor.dtype}; cast them with .astype") from None
+    return Tensor(tensor.shape, tensor.format, tensor.levels, values, fill)
+
+
+def _operand(data: Any) -> _Operand | None:
+    """Return data as a tensor or an ndarray, as which scalars go too; None for what is neither. ``_weak`` knows Python's numbers."""
+    if type(data) in (int, float):
+        return np.zeros(())
+    tensor = data if isinstance(data, Tensor) else read(data)
+    if tensor is None:
+        try:
+            return dense_array(data)
+        except DataError:
+            if isinstance(data, np.ndarray):
+                raise
+            return None
+    if tensor.fill_value != 0:
+        raise DataError(f"signs need a fill value of 0, this tensor's is {tensor.fill_value}; use sparsetune.evaluate with a semiring")
+    return tensor if tensor.order else tensor.to_numpy()
+
+
+def _weak(data: Any, operand: _Operand, other: _Operand) -> _Operand:
+    """Return the operand; Python's own numbers in the type that they take beside the other one, as in NumPy."""
+    if type(data) not in (int, float):
+        return operand
+    kind = np.result_type(other.dtype, data)
+    try:
+        return np.asarray(data, kind)
+    except OverflowError:
+        raise DataError(f"{data} does not fit into values of type {kind}; cast the tensor with .astype") from None
+
+
+def _is_sparse(operand: _Operand) -> bool:
+    return isinstance(operand, Tensor) and not operand.format.is_dense
+
+
+def _sum_with_number(sign: str, first: _Operand, second: _Operand) -> Tensor:
+    """Return the sparse one of both operands where the other is 0."""
+    tensor, number = (first, second) if isinstance(first, Tensor) else (second, first)
+    assert isinstance(tensor, Tensor)
+    assert isinstance(number, np.ndarray)
+    if number != 0:
+        raise _filling(sign, str(number))
+    cast = tensor.astype(np.result_type(tensor.dtype, number.dtype))
+    return negated(cast) if sign == "-" and tensor is second else cast
+
+
+def _filling(sign: str, other: str) -> ExpressionError:
+    return ExpressionError(f"'{sign}' with {other} would fill every coordinate of a sparse tensor; use .to_numpy(), or a product")
+
+
+def _computed(sign: str, first: _Operand, second: _Operand) -> Any:
+    """Evaluate the expression that the sign means; modes of extent 1 that are stretched are left out of it."""
+    try:
+        shape = np.broadcast_shapes(first.shape, second.shape)
+    except ValueError:
+        raise ShapeError(f"'{sign}': shapes {first.shape} and {second.shape} do not broadcast") from None
+    if sign in "+-" and _is_sparse(first) != _is_sparse(second):
+        dense = second if _is_sparse(first) else first
+        if dense.shape != shape:
+            raise _filling(sign, f"an array of shape {dense.shape}")
+    operands: dict[str, Any] = {}
+    accesses = {"C": list(range(len(shape)))}
+    for name, operand in (("A", first), ("B", second)):
+        ahead = len(shape) - len(operand.shape)
+        kept = [mode for mode, extent in enumerate(operand.shape) if extent == shape[ahead + mode]]
+        operands[name] = narrowed(operand, kept)
+        accesses[name] = [ahead + mode for mode in kept]
+    target, *sides = (f"{name}({','.join(f'i{index}' for index in indices)})" if indices else name for name, indices in accesses.items())
+    return evaluate(f"{target} = {f' {sign} '.join(sides)}", operands, _format(sign, first, second, len(shape)))
+
+
+def _format(sign: str, first: _Operand, second: _Operand, order: int) -> Format | None:
+    """Return the format of a sparse result; None for a dense one."""
+    sparse = [operand.format for operand in (first, second) if isinstance(operand, Tensor) and _is_sparse(operand)]
+    if not sparse or (sign in "+-" and len(sparse) < 2):
+        return None
+    return next((known for known in sparse if len(known) == order and _holds_anything(known)), default_sparse_format(order))
+
+
+def _holds_anything(format: Format) -> bool:
+    """Whether singleton levels only stand below those of coordinates."""
+    above = (LevelKind.COMPRESSED, LevelKind.SINGLETON)
+    return all(lower is not LevelKind.SINGLETON or upper in above for upper, lower in pairwise(format.levels))
