@@ -190,8 +190,8 @@ class Exploration:
 
 
 def _is_directives(text: str) -> bool:
-    """Whether a text is a schedule of directives: only statements have an equals sign outside quotes."""
-    return "=" not in re.sub(r'"[^"]*"', "", text)
+    """Whether a text is a schedule of directives: only statements begin with a forall, or have an equals sign outside quotes."""
+    return not text.lstrip(" (").startswith("forall") and "=" not in re.sub(r'"[^"]*"', "", text)
 
 
 def _statement_of(program: Program) -> Stmt:

@@ -15,9 +15,10 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
+from numbers import Real
 from typing import Any
 
-from ..compiler.concrete.check import check_assignment, formats_of
+from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ExpressionError, TuningError
 from ..compiler.format import Format, LevelKind
@@ -65,7 +66,7 @@ def explore(
     Raises:
         ExpressionError: the expression, a sunk cost or an assumption cannot be read, or ranges names an unknown index.
         FormatError: a format is unknown or does not fit.
-        TuningError: the preset or the workspace state model is unknown, or the time is over.
+        TuningError: the preset or the workspace state model is unknown, the time limit is no time, or the time is over.
     """
     if preset not in PRESETS:
         known = ", ".join(repr(name) for name in PRESETS)
@@ -74,7 +75,10 @@ def explore(
     check_assignment(assignment)
     known_formats = formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {})
     _check_ranges(ranges, assignment)
+    if semiring is not None and (not isinstance(semiring, Sequence) or len(semiring) != 2):
+        raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {semiring!r}")
     algebra = Algebra(*(semiring or ("+", "*")), looks_ahead=preset is None)
+    check_semiring(assignment.value, algebra.add, assignment)
     model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=preset is None)
     pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
     stages: list[dict[str, Any]] = []
@@ -86,6 +90,8 @@ class _Clock:
     """Notes what every stage keeps and how long it took, and ends an exploration that takes too long."""
 
     def __init__(self, stages: list[dict[str, Any]], limit: float | None) -> None:
+        if limit is not None and not (isinstance(limit, Real) and limit > 0):
+            raise TuningError(f"time_limit is {limit!r}: a positive number of seconds is expected")
         self._stages = stages
         self._last = time.perf_counter()
         self._limit = limit
@@ -161,12 +167,17 @@ def _paper_formats(assignment: Assignment) -> dict[str, Format]:
 
 def _check_ranges(ranges: Ranges | None, assignment: Assignment) -> None:
     known = {name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}
+    if not isinstance(ranges or {}, Mapping):
+        raise ExpressionError(f"ranges are given by index, such as {{'i': (1, 1e6)}}, not as {type(ranges).__name__}")
     for name, bounds in (ranges or {}).items():
         if name not in known:
             raise ExpressionError(f"range given for {name}, which the expression does not have; its indices are {', '.join(sorted(known))}")
-        least, largest = bounds
+        try:
+            least, largest = map(float, bounds)
+        except (TypeError, ValueError):
+            raise ExpressionError(f"the range of {name} is a pair of numbers such as (1, 1e6), not {bounds!r}") from None
         if not 0 <= least <= largest:
-            raise ExpressionError(f"the range of {name} is {least} to {largest}; give the least extent first, not below 0")
+            raise ExpressionError(f"the range of {name} is {least:g} to {largest:g}; give the least extent first, not below 0")
 
 
 def explain(

@@ -116,6 +116,7 @@ def test_directives_are_programs_too():
         ("forall(i,j,q) A(i,j) += B(i,q) * C(q,j)", "has the index q"),
         ("forall(i,j,k) A(i,j) += B(i,k)", "does not read C"),
         ("forall(i,j,k) A(i,j) +=", "expected"),
+        ("forall(", "expected"),
     ],
 )
 def test_programs_that_do_not_fit(text, message):
@@ -131,7 +132,18 @@ def test_programs_that_do_not_fit(text, message):
         ({"workspace_state": "exactly"}, TuningError, "models are exact, paper"),
         ({"ranges": {"q": (1, 2)}}, ExpressionError, "range given for q"),
         ({"ranges": {"i": (5, 2)}}, ExpressionError, "the range of i"),
+        ({"ranges": 5}, ExpressionError, "ranges are given by index"),
+        ({"ranges": {"i": 5}}, ExpressionError, "a pair of numbers such as"),
+        ({"ranges": {"i": ("a", "b")}}, ExpressionError, "a pair of numbers such as"),
         ({"semiring": ("+", "xor")}, ExpressionError, "unknown operator 'xor'"),
+        ({"semiring": "min"}, ExpressionError, "a semiring is a pair"),
+        ({"semiring": 5}, ExpressionError, "a semiring is a pair"),
+        ({"semiring": ("min", "+"), "expression": "a(i) = b(i) - c(i)", "formats": None}, ExpressionError, "has no meaning"),
+        ({"sunk_costs": 5}, ExpressionError, "a sequence of texts, not 5"),
+        ({"assumptions": None}, ExpressionError, "a sequence of texts, not None"),
+        ({"sunk_costs": ("{(i,i) | B(i,k)}",)}, ExpressionError, "names an index twice"),
+        ({"time_limit": "5"}, TuningError, "a positive number of seconds"),
+        ({"time_limit": float("nan")}, TuningError, "a positive number of seconds"),
         ({"formats": {"Z": "csr"}}, FormatError, "format given for Z"),
     ],
 )

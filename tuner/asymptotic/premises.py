@@ -150,7 +150,7 @@ def standard_premises(
 def _chosen(value: bool | Sequence[str], on: tuple[str, ...], off: tuple[str, ...], option: str) -> Sequence[str]:
     if isinstance(value, bool):
         return on if value else off
-    if isinstance(value, str) or not all(isinstance(text, str) for text in value):
+    if isinstance(value, str) or not isinstance(value, Iterable) or not all(isinstance(text, str) for text in value):
         raise ExpressionError(f"{option} is True, False or a sequence of texts, not {value!r}")
     return value
 
@@ -172,6 +172,8 @@ def _parse_query(text: str, vocabulary: Vocabulary) -> Query:
     clauses = _parse_clauses(match.group(2), vocabulary) if match.group(2) else []
     dimensions = {variable.name: variable.dimension for one in clauses for variable in _head(one, vocabulary)}
     names = [name.strip() for name in match.group(1).split(",") if name.strip()]
+    if len(set(names)) < len(names):
+        raise ExpressionError(f"the head of {text!r} names an index twice")
     head = tuple(Variable(name, dimensions.get(name) or vocabulary.index_dimension(name)) for name in names)
     inner = sorted(name for name in dimensions if name not in names)
     return Query(head, renamed(clauses, {name: number for number, name in enumerate(inner)}))
