@@ -74,6 +74,8 @@ class Case:
         constants: extents handed to the compiler.
         given: extents that only the caller knows.
         index_limit: largest number that is stored with 32 bits while the case runs.
+        schedule: text of directives, empty for the default.
+        threads: with how many the kernel is run, one after another.
     """
 
     seed: int
@@ -89,6 +91,8 @@ class Case:
     semiring: tuple[str, str]
     dtype: np.dtype[Any]
     index_limit: int
+    schedule: str = ""
+    threads: tuple[int, ...] = (1,)
 
     @contextmanager
     def limited(self) -> Iterator[None]:
@@ -113,8 +117,9 @@ class Case:
         kinds = ", ".join(f"{name}: '{form}'" for name, form in self.formats.items())
         plus = "" if self.semiring == ("+", "*") else f" {self.semiring}"
         wide = f" index limit {self.index_limit}" if self.index_limit < 2**31 - 1 else ""
+        how = f" | {self.schedule}" if self.schedule else ""
         types = {name: operand.values.dtype.name for name, operand in self.operands.items()}
-        return f"seed {self.seed}: {self.text} | {kinds} | {self.extents} constants {self.constants} | {types}{plus}{wide}"
+        return f"seed {self.seed}: {self.text} | {kinds} | {self.extents} constants {self.constants} | {types}{plus}{wide}{how}"
 
 
 def random_case(seed: int) -> Case:

@@ -22,12 +22,13 @@ INTERPRETED_EVERY = 8
 
 def compiled(case: Case) -> tuple[CompiledExpression, Kernel]:
     """Return the compiled expression of a case, and the kernel for its operands, not built yet."""
-    made = compile_kernel(case.text, case.formats, case.constants, semiring=None if case.semiring == ("+", "*") else case.semiring)
+    semiring = None if case.semiring == ("+", "*") else case.semiring
+    made = compile_kernel(case.text, case.formats, case.constants, case.schedule or None, semiring=semiring)
     return made, made.specialised({name: operand.given for name, operand in case.operands.items()}, case.given)[0]
 
 
-def bound(case: Case, made: CompiledExpression) -> BoundKernel:
-    return made.bind_operands({name: operand.given for name, operand in case.operands.items()}, 1, None, case.given)
+def bound(case: Case, made: CompiledExpression, threads: int = 1) -> BoundKernel:
+    return made.bind_operands({name: operand.given for name, operand in case.operands.items()}, threads, None, case.given)
 
 
 def fault(case: Case, made: CompiledExpression, interpreted_every: int = INTERPRETED_EVERY) -> str | None:
@@ -36,14 +37,14 @@ def fault(case: Case, made: CompiledExpression, interpreted_every: int = INTERPR
     wanted = expected(case)
     impossible = unstorable(case, wanted)
     try:
-        result = bound(case, made).once()
+        results = [bound(case, made, threads).once() for threads in case.threads]
     except FormatError:
         return None if impossible else "refused, although the format holds the result"
     if impossible:
         return "not refused, although the format cannot hold the result"
     if any(_changed(before[name], _arrays(operand.given)) for name, operand in case.operands.items()):
         return "an operand was changed"
-    found = judge(case, wanted, result)
+    found = next((wrong for result in results if (wrong := judge(case, wanted, result))), None)
     if found is None and case.seed % interpreted_every == 0:
         found = judge(case, wanted, interpreted(bound(case, made))[0])
         return None if found is None else f"interpreted: {found}"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 
 from sparsetune.compiler.concrete.nodes import Forall, Program, assignments, loops, reads, walk
+from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.nodes import Access, Literal, Mul
 from sparsetune.compiler.notation.nodes import walk as walk_expression
 from sparsetune.compiler.notation.printer import show
+from sparsetune.compiler.schedule.apply import apply_schedule
+from sparsetune.compiler.schedule.dependence import graph_of
 
 RACES = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
 KINDS = ("scalar", "registers", "dense", "list", "bitmap", "hashed", "positions")
@@ -20,8 +24,7 @@ SHAPING = (
     "factors", "loopfuse", "convert", "protocol",
 )  # fmt: skip
 FINISHING = (
-    "thread", "thread", "thread", "vector", "unroll", "prefetch", "workspace", "workspace", "assemble", "merge", "protocol", "call",
-    "build",
+    "thread", "thread", "thread", "vector", "unroll", "prefetch", "workspace", "workspace", "assemble", "merge", "protocol", "build",
 )  # fmt: skip
 
 
@@ -44,11 +47,18 @@ class Drawer:
 
     def shaping(self, program: Program) -> str:
         """Return a directive that changes loops or statements."""
-        return getattr(self, f"_{self.rng.choice(SHAPING)}")(program)
+        return self._one(SHAPING, program)
 
     def finishing(self, program: Program) -> str:
         """Return a directive that says how loops run, or how data is kept."""
-        return getattr(self, f"_{self.rng.choice(FINISHING)}")(program)
+        return self._one(FINISHING, program)
+
+    def _one(self, kinds: tuple[str, ...], program: Program) -> str:
+        """Return a directive of one of some kinds, of which there are always some that have something to act on."""
+        while True:
+            proposed: str = getattr(self, f"_{self.rng.choice(kinds)}")(program)
+            if proposed:
+                return proposed
 
     def _loop(self, program: Program) -> str:
         return self.rng.choice(loops(program.statement))
@@ -69,12 +79,15 @@ class Drawer:
         return f"collapse({', '.join(self.rng.choice(pairs))}, {self.new()})"
 
     def _pos(self, program: Program) -> str:
-        operands = [access for access in reads(program.statement) if access.tensor in self.formats]
-        stored = [access for access in operands if not self.formats[access.tensor].is_dense]
-        return f"pos({self._loop(program)}, {self.new()}, {self._named(stored, program)})"
+        loop, graph = self._loop(program), graph_of(program.relations)
+        read = {access for access in reads(program.statement) if set(graph.originals(loop)) <= set(access.indices)}
+        stored = [access for access in sorted(read, key=show) if access.tensor in self.formats and not self.formats[access.tensor].is_dense]
+        return f"pos({loop}, {self.new()}, {self._text(self.rng.choice(stored))})" if stored else ""
 
     def _coord(self, program: Program) -> str:
-        return f"coord({self._loop(program)}, {self.new()})"
+        graph = graph_of(program.relations)
+        positions = [loop for loop in loops(program.statement) if graph.space(loop) == "position"]
+        return f"coord({self.rng.choice(positions)}, {self.new()})" if positions else ""
 
     def _bound(self, program: Program) -> str:
         """Bounds that hold for every input: of the beginning, and of extents that are constants."""
@@ -93,6 +106,8 @@ class Drawer:
 
     def _loopfuse(self, program: Program) -> str:
         rng = self.rng
+        if not any(isinstance(leaf.value, Mul) for leaf in assignments(program.statement)):
+            return ""
         return f"loopfuse({rng.randint(1, 2)}, {rng.choice(('true', 'false'))}, {rng.choice(('[]', '[0]', '[1]', '[1, 0]'))})"
 
     def _precompute(self, program: Program) -> str:
@@ -112,24 +127,39 @@ class Drawer:
 
     def _thread(self, program: Program) -> str:
         rng = self.rng
+        if any(isinstance(node, Forall) and node.tag.unit == "cpu_thread" for node in walk(program.statement)) and rng.random() < 0.8:
+            return ""
         outer = rng.choice([chain[0] for chain in chains(program)]) if rng.random() < 0.7 else self._loop(program)
         turn = rng.choice(("", ", static", ", dynamic, 1", ", guided", ", dynamic, 4"))
-        return f"parallelize({outer}, cpu_thread, {rng.choice(RACES)}{turn})"
+        return f"parallelize({outer}, cpu_thread, {self._race(program, outer)}{turn})"
 
     def _vector(self, program: Program) -> str:
         inner = self.rng.choice([chain[-1] for chain in chains(program)]) if self.rng.random() < 0.7 else self._loop(program)
-        return f"parallelize({inner}, cpu_vector, {self.rng.choice(RACES)})"
+        return f"parallelize({inner}, cpu_vector, {self._race(program, inner)})"
+
+    def _race(self, program: Program, loop: str) -> str:
+        """Return a strategy: a stronger one than the loop needs is legal too, a weaker one hardly ever."""
+        apart = set(graph_of(program.relations).originals(loop)) <= set(self._target(program).indices)
+        return self.rng.choice(RACES if apart else RACES[1:])
 
     def _unroll(self, program: Program) -> str:
         return f"unroll({self._loop(program)}, {self.rng.choice((2, 4, 3))})"
 
     def _prefetch(self, program: Program) -> str:
-        return f"prefetch({self._loop(program)}, {self._named(list(reads(program.statement)), program)}, {self.rng.choice((1, 8))})"
+        loop, graph = self._loop(program), graph_of(program.relations)
+        read = {access for access in reads(program.statement) if set(graph.originals(loop)) & set(access.indices)}
+        rows = [access for access in sorted(read, key=show) if access.tensor in self.formats]
+        return f"prefetch({loop}, {self._text(self.rng.choice(rows))}, {self.rng.choice((1, 8))})" if rows else ""
 
     def _workspace(self, program: Program) -> str:
-        return f"workspace({self.rng.choice([space.name for space in program.workspaces] or ['w'])}, {self.rng.choice(KINDS)})"
+        if not program.workspaces:
+            return ""
+        space = self.rng.choice(program.workspaces)
+        return f"workspace({space.name}, {self.rng.choice(KINDS[1:] if space.indices else KINDS[:1])})"
 
     def _assemble(self, program: Program) -> str:
+        if self.formats[self.result].is_dense:
+            return ""
         return f"assemble({self.result}, {self.rng.choice(('insert', 'append', 'workspace'))})"
 
     def _merge(self, program: Program) -> str:
@@ -145,20 +175,56 @@ class Drawer:
         given = [self.rng.choice(("step", "step", "locate")) for _ in access.subscripts] or ["step"]
         return f"protocol({self._text(access)}, {', '.join(given)})"
 
-    def _call(self, program: Program) -> str:
-        return f"call({self.rng.choice(('[], ', '[1], ', '[0], ', ''))}{self.rng.choice(('gemm', 'gemv', 'ger', 'axpy', 'dot'))})"
-
     def _build(self, program: Program) -> str:
         return self.rng.choice(('build(auto, "-O1")', "build(auto)", 'build(gcc, "-O2")'))
-
-    def _named(self, found: list[Access], program: Program) -> str:
-        return self._text(self.rng.choice(found or [self._target(program)]))
 
     def _text(self, access: Access) -> str:
         return show(access) if self.rng.random() < 0.7 else access.tensor
 
     def _target(self, program: Program) -> Access:
         return assignments(program.statement)[-1].target
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A schedule that was drawn directive by directive.
+
+    Attributes:
+        kept: the directives that are legal one after another.
+        refused: those that were dropped, because they are not.
+    """
+
+    kept: tuple[str, ...]
+    refused: tuple[str, ...]
+
+    @property
+    def schedule(self) -> str:
+        return "; ".join(self.kept)
+
+
+def drawn(drawer: Drawer, default: Program, allowed: Callable[[str], bool] = bool) -> Drawn:
+    """Draw a schedule of a default program: first what changes loops and statements, then how they run.
+
+    Args:
+        drawer: proposes directives.
+        default: what they are applied to.
+        allowed: whether a directive may be kept if it is legal.
+    """
+    program, kept, refused = default, list[str](), list[str]()
+    shaping = drawer.rng.randint(0, 12)
+    for number in range(shaping + drawer.rng.randint(0, 9)):
+        if not loops(program.statement):
+            break
+        proposed = drawer.shaping(program) if number < shaping else drawer.finishing(program)
+        if not allowed(proposed):
+            continue
+        try:
+            program = apply_schedule(default, "; ".join([*kept, proposed]), drawer.formats, drawer.extents)
+        except ScheduleError:
+            refused.append(proposed)
+        else:
+            kept.append(proposed)
+    return Drawn(tuple(kept), tuple(refused))
 
 
 def chains(program: Program) -> list[list[str]]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from sparsetune.compiler.build.kernel import Kernel
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import Concretized, concretize
-from sparsetune.compiler.concrete.nodes import loops
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.notation.nodes import Access, Add, Expr, Literal, Neg, accesses
 from sparsetune.compiler.notation.parser import parse
@@ -27,7 +26,7 @@ from sparsetune.compiler.schedule.candidates import Candidate, candidates
 from sparsetune.compiler.schedule.library import LIBRARY
 from sparsetune.compiler.storage import Tensor
 
-from .drawer import Drawer
+from .drawer import Drawer, drawn
 from .interpreted import interpreted
 from .runner import Failure, built, last_lines
 
@@ -216,18 +215,7 @@ def random_scheduled(seed: int) -> Scheduled:
     indices = dict.fromkeys(name for access in accesses(parse(expression).value) for name in access.indices)
     extents = {name: rng.choice(CONSTANTS) for name in indices if rng.random() < 0.2}
     drawer = Drawer(rng, parse(expression).target.tensor, extents, found.formats)
-    program, kept = found.program, []
-    shaping = rng.randint(0, 12)
-    for number in range(shaping + rng.randint(0, 9)):
-        if not loops(program.statement):
-            break
-        proposed = drawer.shaping(program) if number < shaping else drawer.finishing(program)
-        try:
-            program = apply_schedule(found.program, "; ".join([*kept, proposed]), found.formats, extents)
-        except ScheduleError:
-            continue
-        kept.append(proposed)
-    return Scheduled(seed, expression, formats, "; ".join(kept), tuple(extents.items()))
+    return Scheduled(seed, expression, formats, drawn(drawer, found.program).schedule, tuple(extents.items()))
 
 
 KNOWN: tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...] = (
