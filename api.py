@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from .compiler.einsum import einsum_expression, einsum_operands
+from .compiler.einsum import einsum_expression, einsum_operands, from_lists
 from .compiler.evaluate import evaluate as _evaluate
 from .compiler.format import Format
 from .compiler.pipeline import compile_kernel as compile
 from .compiler.schedule.schedule import Schedule
+from .compiler.storage.arithmetic import narrowed
 from .compiler.storage.construct import tensor as _tensor
 from .compiler.storage.tensor import Tensor
 
@@ -82,13 +83,17 @@ def evaluate(
     return _evaluate(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
 
 
-def einsum(subscripts: str, *operands: Any, **keywords: Any) -> Any:
-    """Compute an expression in NumPy's notation, ellipses included; keywords are those of ``evaluate``.
+def einsum(subscripts: Any, *operands: Any, **keywords: Any) -> Any:
+    """Compute an expression in NumPy's notation; keywords are those of ``evaluate``.
 
-    The result is dense unless ``output_format`` says otherwise. Unlike in NumPy, extents of 1 are not stretched.
+    Ellipses, indices that stand twice in one operand, and lists of numbers (``einsum(A, [0, 1], x, [1], [0])``) mean what they do
+    there, and extents of 1 are stretched. The result is dense unless ``output_format`` says otherwise.
     """
-    ready = tuple(data if isinstance(getattr(data, "ndim", None), int) else tensor(data) for data in operands)
-    return evaluate(einsum_expression(subscripts, [data.ndim for data in ready]), einsum_operands(ready), **keywords)
+    if not isinstance(subscripts, str) and operands:
+        subscripts, operands = from_lists((subscripts, *operands))
+    ready = [data if isinstance(getattr(data, "ndim", None), int) else tensor(data) for data in operands]
+    expression, kept = einsum_expression(subscripts, [tuple(data.shape) for data in ready])
+    return evaluate(expression, einsum_operands([narrowed(*operand) for operand in zip(ready, kept, strict=True)]), **keywords)
 
 
 def lookup(expression: str, operands: Mapping[str, Any], **keywords: Any) -> Match:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from numbers import Integral
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from .errors import ExpressionError, ShapeError
@@ -16,28 +18,29 @@ SPREAD = "e_"  # what the indices of an ellipsis are called, with their distance
 _PART = r"[A-Za-z]*(\.\.\.)?[A-Za-z]*"
 
 
-def einsum_expression(subscripts: str, orders: Sequence[int]) -> str:
-    """Return the index notation of an einsum text for operands of certain orders, called A, B, C ...; the result is ``out``.
+def einsum_expression(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[str, list[list[int]]]:
+    """Return the index notation of an einsum text for operands of certain shapes, and the modes of each that it indexes.
 
-    Without ``->`` the result has the indices that stand once, in alphabetical order, as in NumPy. An ellipsis stands for the
-    modes that no letter names, aligned at the last of them; unlike in NumPy, extents of 1 are not stretched.
+    Operands are called A, B, C ... and the result ``out``. Without ``->`` the result has the indices that stand once, in
+    alphabetical order, as in NumPy. An ellipsis stands for the modes that no letter names, aligned at the last of them. Modes of
+    extent 1 whose index has another extent elsewhere are not indexed: the operand is the same along it, as NumPy stretches it.
 
     Raises:
         ExpressionError: the text is no einsum of so many operands.
         ShapeError: an operand has fewer modes than its letters, or more, without an ellipsis.
     """
     if not isinstance(subscripts, str):
-        raise ExpressionError(f"einsum takes a text such as 'ik,kj->ij', not {type(subscripts).__name__}")
+        raise ExpressionError(f"einsum takes a text such as 'ik,kj->ij', or operands and lists in turn, not {type(subscripts).__name__}")
     text = subscripts.replace(" ", "")
     if not re.fullmatch(rf"{_PART}(,{_PART})*(->{_PART})?", text):
         raise ExpressionError(f"einsum: {subscripts!r} is no text such as 'ik,kj->ij'")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
-    if len(parts) != len(orders):
-        raise ExpressionError(f"einsum: {subscripts!r} names {len(parts)} operands, but {len(orders)} were given")
-    if len(orders) > len(OPERAND_NAMES):
-        raise ExpressionError(f"einsum: at most {len(OPERAND_NAMES)} operands, not {len(orders)}")
-    spared = [_spared(*operand) for operand in zip(OPERAND_NAMES, parts, orders, strict=False)]
+    if len(parts) != len(shapes):
+        raise ExpressionError(f"einsum: {subscripts!r} names {len(parts)} operands, but {len(shapes)} were given")
+    if len(shapes) > len(OPERAND_NAMES):
+        raise ExpressionError(f"einsum: at most {len(OPERAND_NAMES)} operands, not {len(shapes)}")
+    spared = [_spared(name, part, len(shape)) for name, part, shape in zip(OPERAND_NAMES, parts, shapes, strict=False)]
     unnamed = max((count for count in spared if count is not None), default=0)
     if not arrow:
         once = sorted(letter for letter, times in Counter(left.replace(".", "").replace(",", "")).items() if times == 1)
@@ -47,8 +50,47 @@ def einsum_expression(subscripts: str, orders: Sequence[int]) -> str:
     missing = set(right) - set(left) - {"."}
     if missing:
         raise ExpressionError(f"einsum: index {sorted(missing)[0]!r} of the result stands in no operand")
-    factors = [_access(name, part, count or 0) for name, part, count in zip(OPERAND_NAMES, parts, spared, strict=False)]
-    return f"{_access(RESULT_NAME, right, unnamed)} = {' * '.join(factors)}"
+    indexed = [_indices(part, count or 0) for part, count in zip(parts, spared, strict=True)]
+    kept = _unstretched(indexed, shapes)
+    factors = [_access(name, [indices[mode] for mode in modes]) for name, indices, modes in zip(OPERAND_NAMES, indexed, kept, strict=False)]
+    return f"{_access(RESULT_NAME, _indices(right, unnamed))} = {' * '.join(factors)}", kept
+
+
+def _unstretched(indexed: Sequence[list[str]], shapes: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    """Return the modes of each operand but those of extent 1 whose index has another extent in another operand."""
+    pairs = [list(zip(indices, shape, strict=True)) for indices, shape in zip(indexed, shapes, strict=True)]
+    wide = [{index for index, extent in pair if extent != 1} for pair in pairs]
+    anywhere = set().union(*wide)
+    return [
+        [mode for mode, index in enumerate(indices) if index in own or index not in anywhere]
+        for indices, own in zip(indexed, wide, strict=True)
+    ]
+
+
+def from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Return the text and the operands of NumPy's other way to write an einsum: ``(A, [0, 1], B, [1, 2], [0, 2])``.
+
+    Raises:
+        ExpressionError: a list holds anything but an Ellipsis and whole numbers from 0 to 51, or there is none for an operand.
+    """
+    operands, lists = tuple(arguments[0::2]), list(arguments[1::2])
+    result = ""
+    if len(operands) > len(lists):
+        result = f"->{_from_list(operands[-1])}"
+        operands = operands[:-1]
+    if not operands:
+        raise ExpressionError("einsum takes a text such as 'ik,kj->ij', or operands and lists in turn: einsum(A, [0, 1], x, [1], [0])")
+    return ",".join(map(_from_list, lists)) + result, operands
+
+
+def _from_list(entries: Any) -> str:
+    letters = ascii_uppercase + ascii_lowercase  # NumPy's order
+    if not isinstance(entries, (list, tuple)):
+        raise ExpressionError(f"einsum: each operand is followed by the list of its indices, such as [0, 1], not {type(entries).__name__}")
+    for entry in entries:
+        if entry is not Ellipsis and (isinstance(entry, bool) or not isinstance(entry, Integral) or not 0 <= int(entry) < len(letters)):
+            raise ExpressionError(f"einsum: {entry!r} in a list of indices is neither a number from 0 to {len(letters) - 1} nor Ellipsis")
+    return "".join(ELLIPSIS if entry is Ellipsis else letters[entry] for entry in entries)
 
 
 def _spared(name: str, part: str, order: int) -> int | None:
@@ -63,11 +105,14 @@ def _spared(name: str, part: str, order: int) -> int | None:
     return order - letters
 
 
-def _access(name: str, part: str, unnamed: int) -> str:
-    """Return the access that a part of the text means; its ellipsis stands for so many modes."""
+def _indices(part: str, unnamed: int) -> list[str]:
+    """Return the indices that a part of the text means; its ellipsis stands for so many modes."""
     before, _, after = part.partition(ELLIPSIS)
     spread = [f"{SPREAD}{place}" for place in range(unnamed, 0, -1)] if ELLIPSIS in part else []
-    indices = [*map(_index, before), *spread, *map(_index, after)]
+    return [*map(_index, before), *spread, *map(_index, after)]
+
+
+def _access(name: str, indices: Sequence[str]) -> str:
     return f"{name}({','.join(indices)})" if indices else name
 
 
@@ -76,6 +121,6 @@ def _index(letter: str) -> str:
     return letter if letter.islower() else f"{letter.lower()}_"
 
 
-def einsum_operands(arrays: tuple[Any, ...]) -> dict[str, Any]:
+def einsum_operands(arrays: Sequence[Any]) -> dict[str, Any]:
     """Return the operands by the names that ``einsum_expression`` gives them."""
     return dict(zip(OPERAND_NAMES, arrays, strict=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -144,11 +145,13 @@ def take_slice(tensor: Tensor, key: Any) -> Any:
     return pack(Entries(shape, columns, values), packed_as, tensor.fill_value)
 
 
-def narrowed(data: Tensor | NDArray[Any], kept: list[int]) -> Any:
-    """Return a tensor or an array without the modes that are not kept, all of extent 1."""
+def narrowed(data: Any, kept: Sequence[int]) -> Any:
+    """Return any array without the modes that are not kept, all of extent 1; itself where all are."""
     if len(kept) == len(data.shape):
         return data
-    return data[tuple(slice(None) if mode in kept else 0 for mode in range(len(data.shape)))]
+    held = data if isinstance(data, Tensor) else read(data)
+    held = dense_array(data) if held is None else held
+    return held[tuple(slice(None) if mode in kept else 0 for mode in range(len(data.shape)))]
 
 
 def _sliced_format(whole: Format, storage_order: tuple[int, ...]) -> Format:
