@@ -35,7 +35,8 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
 
     ``body`` is called with a scope in which the index is known and every stepped operand is resolved one level deeper.
     """
-    found = _ordered(context, scope, index, statement, domain(context, scope, statement, index))
+    cut = window.low != ZERO or window.high != context.size(index)
+    found = _ordered(context, scope, index, cut, statement, domain(context, scope, statement, index))
     if found == NOWHERE:
         return []
     operands = stored(found)
@@ -50,7 +51,6 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
             f"parallelize({index}, cpu_thread): {names} are merged in this loop, so its iterations depend on one another; split it first"
         )
     steps = _strategy(context, scope, index, window, statement, tag, operands, lattice, body)
-    cut = window.low != ZERO or window.high != context.size(index)
     return originating(steps, coordinates_of(index, lattice, cut))
 
 
@@ -83,17 +83,18 @@ def _led(context: Context, scope: Scope, index: str, operands: tuple[Access, ...
     return next(((access,) for access, level in levels if level is not None and level.unique), ())
 
 
-def _ordered(context: Context, scope: Scope, index: str, statement: Stmt, found: Domain) -> Domain:
+def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: Stmt, found: Domain) -> Domain:
     """Return the domain without the operands whose coordinates come unsorted where sorted ones are needed: they are located.
 
-    One that nothing else is merged with may be stepped through, unless the loop appends to a level of the result.
+    One that nothing else is merged with may be stepped through, unless the loop appends to a level of the result, or runs
+    through a part of the coordinates, which unsorted ones are not searched for.
     """
     operands = stored(found)
     unsorted = [access for access in operands if _next_kind(context, scope, access) is LevelKind.HASHED]
     if not unsorted:
         return found
     appends = context.assembly is not None and context.assembly.stores(index) and context.result.tensor in targets(statement)
-    if not appends and len(points(found)) == 1 and len(unsorted) == len(operands):
+    if not cut and not appends and len(points(found)) == 1 and len(unsorted) == len(operands):
         return without(found, frozenset(unsorted[1:]))
     return without(found, frozenset(unsorted))
 

@@ -17,6 +17,7 @@ from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from .arithmetic import ZERO, add, compare, load_index, maximum, minimum, multiply, subtract
 from .context import Context
+from .levels import Level
 from .recovery import root_of
 from .resolve import Body
 from .scope import Scope, Window
@@ -52,9 +53,15 @@ def all_positions(context: Context, scope: Scope, relation: Pos) -> Window:
         low, high = (ZERO, levels[0].extent) if tile is None else (tile.low, tile.high)
         low, high = add(first, low), add(first, high)
     for level in (level for level in levels[1:] if level.kind is not LevelKind.SINGLETON):  # which counts as the level above
-        low = load_index(level.pos, low, level.pos_type) if low != ZERO else ZERO
-        high = load_index(level.pos, high, level.pos_type)
+        low, high = _below(level, low), _below(level, high)
     return Window(low, high)
+
+
+def _below(level: Level, parent: Value) -> Value:
+    """Return the first position below a parent."""
+    if parent == ZERO:
+        return ZERO
+    return multiply(parent, level.extent) if level.kind is LevelKind.DENSE else load_index(level.pos, parent, level.pos_type)
 
 
 def tile_of(context: Context, scope: Scope, relation: Pos) -> Window | None:

@@ -34,8 +34,12 @@ def _points(value: Expr, indices: tuple[str, ...], context: Context) -> Points:
             for operand in operands[1:]:
                 whole = _union(whole, _points(operand, indices, context))
             return whole
-        case Neg(operand) | Div(operand, _):
+        case Neg(operand):
             return _points(operand, indices, context)
+        case Div(numerator, denominator):  # where nothing is stored below the line, a numerator of 0 gives NaN, not 0
+            below = _points(denominator, indices, context)
+            above = _points(numerator, indices, context)
+            return above if below == _EVERYWHERE else _union(_EVERYWHERE, _union(above, below))
         case _:
             return _EVERYWHERE
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from ..concrete.bounds import bound_holds
 from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, reads
 from ..concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Relation, Split
+from ..format import LevelKind
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
@@ -163,6 +164,11 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
     tiles = [made for name in graph.ancestors(directive.index) if isinstance(made := graph.maker(name), Split)]
     if any(made.inner not in graph.ancestors(directive.index) for made in tiles):
         refuse(Rule.POS_OF_COORDINATE, f"{directive.index} runs through tiles; take the positions of the loop inside a tile")
+    if tiles and _unsorted(originals, access, context):
+        refuse(
+            Rule.POS_OF_COORDINATE,
+            f"{show(access)} keeps coordinates of {directive.index} in no order; take all positions, and split these",
+        )
     _check_levels(originals, access, context)
     return _replace_loop(program, directive.index, Pos(directive.index, directive.position, access), directive.path)
 
@@ -171,12 +177,16 @@ def _check_levels(indices: tuple[str, ...], access: Access, context: Context) ->
     stored = [names for _, names in context.levels(access)]
     wanted = [(index,) for index in indices]
     runs = [stored[start : start + len(wanted)] for start in range(len(stored))]
-    if wanted not in runs:
+    if wanted not in runs or set(wanted).intersection(stored[: runs.index(wanted)]):
         order, given = ", ".join("+".join(names) for names in stored), ", ".join(indices)
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{given} are not consecutive levels of {show(access)}, which is stored by {order}")
     form, last = context.format_of(access), runs.index(wanted) + len(wanted) - 1
     if form is not None and not form.unique(last):
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{show(access)} stores {indices[-1]} once per entry; collapse it with the levels below first")
+
+
+def _unsorted(indices: tuple[str, ...], access: Access, context: Context) -> bool:
+    return any(kind is LevelKind.HASHED and set(names) & set(indices) for kind, names in context.levels(access))
 
 
 def _resolve(wanted: Access, statement: Stmt, context: Context) -> Access:
@@ -210,6 +220,10 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} runs through tiles; coord takes the loop inside a tile, {made.inner}")
     if isinstance(made, Collapse) or whole.position not in (directive.position, *graph.parents(directive.position)):
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} is not a position loop or the inner part of one that was split once")
+    if directive.position != whole.position and _unsorted(originals, whole.access, context):
+        refuse(
+            Rule.COORD_OF_POSITION, f"{show(whole.access)} keeps coordinates in no order; only all positions lead back to a range of them"
+        )
     for space in program.workspaces:
         if set(space.indices).intersection(graph.ancestors(directive.position)):
             refuse(Rule.COORD_OF_POSITION, f"workspace {space.name} has slots for positions of {directive.position}, none for coordinates")

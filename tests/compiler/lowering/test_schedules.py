@@ -196,3 +196,32 @@ def test_coordinates_of_positions_are_collapsed(stored: tuple[int, ...]) -> None
     for schedule in (whole, f"{whole}; split(f, f0, f1, 3)", f"{whole}; split_up(f, f0, f1, 4); precompute(b(i) * c(j), [f1], [f2], w)"):
         kernel = st.compile("Z(i,j) = b(i) * c(j)", {"b": "compressed"}, schedule=schedule)
         np.testing.assert_array_equal(kernel(b=b, c=c), np.outer(b, c))
+
+
+@pytest.mark.parametrize("form", ["dense, hashed", "hashed, compressed", "hashed, hashed", "compressed, hashed"])
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "split(j, a, b, 3)",
+        "split(i, a, b, 3); parallelize(a, cpu_thread, no_races)",
+        "split_up(j, a, b, 2); parallelize(a, cpu_thread, atomics)",
+        "collapse(i, j, f); split(f, a, b, 4)",
+        "pos(j, p, A); split(p, a, b, 2)",
+        "pos(j, p, A); coord(p, q); split(q, a, b, 3)",
+    ],
+)
+def test_tiles_of_hashed_levels_hold_their_own_coordinates(form: str, schedule: str) -> None:
+    """Coordinates in no order are looked up inside a tile, not searched for."""
+    matrix, x = sparse(9, 8, density=0.4), dense(8)
+    result = st.compile(SPMV, {"A": form}, schedule=schedule)(A=matrix, x=x, threads=3)
+    np.testing.assert_allclose(result, matrix @ x)
+
+
+@pytest.mark.parametrize("form", ["sd", "sds", "sdd", "dds"])
+def test_positions_of_levels_below_a_dense_one(form: str) -> None:
+    """Positions of a dense level follow from those above it by its extent."""
+    tensor = sparse(5, 4, 3, density=0.4) if len(form) == 3 else sparse(5, 4, density=0.4)
+    expression = "y(i) = A(i,j,k)" if len(form) == 3 else "y(i) = A(i,j)"
+    schedule = "collapse(i, j, f); pos(f, p, A); split(p, a, b, 3); parallelize(a, cpu_thread, atomics)"
+    result = st.compile(expression, {"A": form}, schedule=schedule)(A=tensor, threads=3)
+    np.testing.assert_allclose(result, tensor.reshape(5, -1).sum(axis=1))

@@ -29,6 +29,7 @@ DENSE = ("Z(i,j) = B(i,k) * C(k,j)", {})
 BROADCAST = ("y(i) = b(i) + A(i,j) * x(j)", {"A": "csr"})
 SCALED = ("Z(i,j) = A(i,j) * 2", {"A": "csr", "Z": "csc"})
 COO = ("y(i) = A(i,j) * x(j)", {"A": "coo"})
+HASHED = ("y(i) = A(i,j) * x(j)", {"A": "dense, hashed"})
 WHOLE = "collapse(i, j, f); pos(f, p, A)"
 
 Expression = tuple[str, dict[str, str]]
@@ -537,6 +538,38 @@ CASES = [
         "split(j, a, b, 4); reorder(a, i, b); parallelize(a, cpu_thread, no_races); parallelize(b, cpu_vector, parallel_reduction)",
         3,
         "the strategy of loop b keeps apart only its own iterations",
+    ),
+    Case(
+        Rule.POS_OF_COORDINATE,
+        HASHED,
+        "pos(j, p, A); split(p, a, b, 4)",
+        "split(j, a, b, 4); pos(b, p, A)",
+        2,
+        "A(i,j) keeps coordinates of b in no order",
+    ),
+    Case(
+        Rule.COORD_OF_POSITION,
+        HASHED,
+        "pos(j, p, A); coord(p, q); split(q, a, b, 4)",
+        "pos(j, p, A); split(p, a, b, 4); coord(b, q)",
+        3,
+        "A(i,j) keeps coordinates in no order; only all positions lead back to a range of them",
+    ),
+    Case(
+        Rule.POS_LEVELS_CONSECUTIVE,
+        ("y(j) = A(i,i,j)", {"A": "csf"}),
+        "pos(i, p, A)",
+        "collapse(i, j, f); pos(f, p, A)",
+        2,
+        "i, j are not consecutive levels of A(i,i,j), which is stored by i, i, j",
+    ),
+    Case(
+        Rule.NO_PARALLEL_COITERATION,
+        ("a = b(i) / c(i)", {"c": "compressed"}),
+        "split(i, o, n, 4); parallelize(o, cpu_thread, temporary)",
+        "parallelize(i, cpu_vector, parallel_reduction)",
+        1,
+        "c(i) meets dense operands in loop i",
     ),
     Case(
         Rule.PREFETCH_CHOOSES,
