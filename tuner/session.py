@@ -33,6 +33,7 @@ from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
 if TYPE_CHECKING:
     import pandas
 
+_ALWAYS_TRIED = 4  # schedules, the default among them, that no time budget is too short for
 _KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search
 _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
 
@@ -116,7 +117,8 @@ def tune(
         operands: by name, as ``evaluate`` takes them.
         output_format: of the result; None: dense.
         trials: how many schedules to measure at most, in all runs of the same campaign together.
-        time_budget: seconds after which the search ends; None: no limit.
+        time_budget: seconds after which the search ends, preparation included, though not before the default and three others
+            were tried; None: no limit.
         target: "cpu" or "cuda".
         threads: exact number of threads; None: $SPARSETUNE_THREADS, or the cores that this process may use.
         database: path or URL; None: the default one.
@@ -174,9 +176,7 @@ def make_budget(trials: int, seconds: float | None) -> Budget:
     return Budget(trials=trials, seconds=seconds)
 
 
-def _finished(
-    campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget
-) -> TuningResult | None:
+def _finished(campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget) -> TuningResult | None:
     """Return what the campaign decided before, where there is nothing left to measure."""
     exhausted = space.size <= len(trials) and all(space.schedule(point) in trials for point in space.points())
     decisions = list(campaign.store.decisions(campaign=campaign.key))
@@ -193,7 +193,7 @@ def _search(
     """Try what is known of similar inputs, then what the strategy proposes, until the budget is spent."""
 
     def spent() -> bool:
-        return len(trials) >= budget.trials or time.monotonic() > deadline
+        return len(trials) >= budget.trials or (time.monotonic() > deadline and len(trials) >= _ALWAYS_TRIED)
 
     for schedule in _known_schedules(campaign):
         if not spent():
@@ -287,6 +287,4 @@ def _result(campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], de
 
 def _progress(phase: str, trials: Trials, budget: Budget) -> Progress:
     best, default = trials.best, trials.default
-    return Progress(
-        phase, len(trials), budget.trials, trials.failed, best and best.seconds, default and default.seconds
-    )
+    return Progress(phase, len(trials), budget.trials, trials.failed, best and best.seconds, default and default.seconds)

@@ -134,6 +134,11 @@ def test_one_trial_is_the_default(database: Path) -> None:
     assert result.speedup == 1.0
 
 
+def test_the_shortest_time_budget_leaves_a_choice(database: Path) -> None:
+    result = campaign(database, codes=ALL, seconds=1e-6)
+    assert len(result.trials) == 4, "the default and three others"
+
+
 def test_failing_default_is_an_error(database: Path) -> None:
     worker = Worker(1, (sys.executable, "-c", "raise SystemExit(1)"))
     with pytest.raises(TuningError, match="does not start"):

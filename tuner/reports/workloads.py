@@ -79,6 +79,7 @@ KERNELS = {
             (*_LARGE_MATRICES, "sten40", *_REAL_MATRICES),
         ),
         KernelCase("TTV", "A(i,j) = T(i,j,k) * c(k)", "T", {}, "dense, compressed", _TENSORS),
+        KernelCase("TTM 32", "A(i,j,r) = T(i,j,k) * B(k,r)", "T", {"r": 32}, "dense, compressed, dense", _TENSORS),
         KernelCase("MTTKRP 32", "A(i,r) = T(i,j,k) * B(j,r) * C(k,r)", "T", {"r": 32}, None, _TENSORS),
         KernelCase(
             "MTTKRP 32, order 4",
