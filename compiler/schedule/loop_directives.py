@@ -159,8 +159,11 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
     form = context.format_of(access)
     if form is None or form.is_dense:
         refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is dense and stores no coordinates; its positions are those of the loop")
-    if len(originals) > 1 and _is_piece(directive.index, graph):
-        refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{directive.index} is a piece of a collapsed loop; take positions before splitting")
+    if _is_piece(directive.index, graph) and any(isinstance(graph.maker(name), Collapse) for name in graph.ancestors(directive.index)):
+        refuse(
+            Rule.POS_LEVELS_CONSECUTIVE,
+            f"{directive.index} is a piece of a collapsed loop, or collapsed from pieces; take positions before splitting",
+        )
     tiles = [made for name in graph.ancestors(directive.index) if isinstance(made := graph.maker(name), Split)]
     if any(made.inner not in graph.ancestors(directive.index) for made in tiles):
         refuse(Rule.POS_OF_COORDINATE, f"{directive.index} runs through tiles; take the positions of the loop inside a tile")

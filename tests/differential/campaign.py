@@ -1,7 +1,8 @@
 """Long runs of random cases: ``python -m tests.differential.campaign --cases 50000 --seed 1`` from the repository root.
 
 ``--sanitize`` compiles the kernels with the address and undefined-behaviour sanitizers, in a process that has them loaded.
-``--write`` puts command, outcome and what was covered into results/differential.md.
+``--schedules expressions`` computes each case as directives say that are drawn at random, ``--schedules kernels`` does so for the
+kernels of the papers, on many shapes each. ``--write`` puts command, outcome and what was covered into results/differential.md.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -26,28 +28,41 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the campaign; every case has a seed of its own")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--interpret-every", type=int, default=8, help="interpret one case in so many too")
+    parser.add_argument("--schedules", choices=("expressions", "kernels"), help="draw a schedule for every case too")
     parser.add_argument("--sanitize", action="store_true", help="compile with -fsanitize=address,undefined")
     parser.add_argument("--write", action="store_true", help="note the outcome in results/differential.md")
     given = parser.parse_args()
     if given.sanitize and LOADED not in os.environ:
         return _again_with_sanitizers()
     sys.path.insert(0, str(TESTS))
+    from differential import scheduled, scheduled_cases
     from differential.batch import PLAIN_FLAGS, SANITIZERS
-    from differential.facts import facts
-    from differential.runner import run_cases, run_isolated
+    from differential.cases import random_case
+    from differential.facts import facts, schedule_facts
+    from differential.runner import Work, run_cases, run_isolated
 
     first = given.seed * 1_000_000
     start = time.monotonic()
     flags = SANITIZERS if given.sanitize else PLAIN_FLAGS
-    work = partial(run_cases, interpreted_every=given.interpret_every)
-    failures = run_isolated(range(first, first + given.cases), given.workers, flags=flags, shown=True, work=work)
+    kinds: dict[str | None, tuple[Work, Callable[[int], object], Callable[[Iterable[int]], list[str]]]] = {
+        None: (partial(run_cases, interpreted_every=given.interpret_every), random_case, facts),
+        "expressions": (
+            scheduled_cases.run_scheduled,
+            scheduled_cases.scheduled_case,
+            partial(schedule_facts, scheduled_cases.drawn_schedule),
+        ),
+        "kernels": (scheduled.run_random, scheduled.random_scheduled, partial(schedule_facts, scheduled.drawn_schedule)),
+    }
+    work, describe, told = kinds[given.schedules]
+    seeds, chunk = range(first, first + given.cases), 20 if given.schedules else 100
+    failures = run_isolated(seeds, given.workers, chunk, flags, shown=True, work=work, describe=describe)
     seconds = time.monotonic() - start
     for failure in failures:
         print(failure)
     outcome = f"{given.cases - len(failures)} of {given.cases} cases passed in {seconds / 60:.0f} min"
     print(outcome)
     if given.write:
-        covered = [f"- {line}" for line in facts(range(first, first + given.cases))]
+        covered = [f"- {line}" for line in told(seeds)]
         _write(" ".join(sys.orig_argv[1:]), outcome, ["\n".join(covered), *map(str, failures)])
     return 1 if failures else 0
 

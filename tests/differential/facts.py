@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .cases import Case, random_case
 from .compare import unstorable
+from .drawer import Drawn
 from .formats import one_coordinate_levels
 from .oracle import expected
 
@@ -36,6 +37,27 @@ def facts(seeds: Iterable[int]) -> list[str]:
         f"dtypes of results: {_listed(dtypes)}",
         f"{refused} results that their format cannot hold (a singleton level with several coordinates below one parent): "
         "refused with a FormatError, as they must be",
+    ]
+
+
+def schedule_facts(draw: Callable[[int], Drawn], seeds: Iterable[int]) -> list[str]:
+    """Return lines on the directives of random schedules, and on how many of those proposed were refused and dropped."""
+    kept: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    lengths: Counter[int] = Counter()
+    parallel = 0
+    for found in map(draw, seeds):
+        kept.update(directive.partition("(")[0] for directive in found.kept)
+        refused.update(directive.partition("(")[0] for directive in found.refused)
+        lengths[len(found.kept)] += 1
+        parallel += "cpu_thread" in found.schedule
+    proposed, dropped = kept.total() + refused.total(), 100 * refused.total() / (kept.total() + refused.total())
+    return [
+        f"{lengths.total()} schedules of 0 to {max(lengths)} directives, {kept.total() / lengths.total():.1f} on average;"
+        f" {parallel} run threads, {lengths[0]} are empty",
+        f"directives: {_listed(kept)}",
+        f"{dropped:.0f}% of {proposed} proposed directives were refused, and dropped: {_listed(refused)}",
+        "what was accepted compiled, ran and gave the oracle's result, but for the failures listed here; none was refused later",
     ]
 
 

@@ -26,7 +26,7 @@ from sparsetune.compiler.schedule.candidates import Candidate, candidates
 from sparsetune.compiler.schedule.library import LIBRARY
 from sparsetune.compiler.storage import Tensor
 
-from .drawer import Drawer, drawn
+from .drawer import Drawer, Drawn, drawn
 from .interpreted import interpreted
 from .runner import Failure, built, last_lines
 
@@ -208,6 +208,15 @@ def default_program(expression: str, formats: tuple[tuple[str, str], ...]) -> Co
 
 def random_scheduled(seed: int) -> Scheduled:
     """Return the case of a seed: directives are drawn one by one, those that are refused are dropped."""
+    return _random(seed)[0]
+
+
+def drawn_schedule(seed: int) -> Drawn:
+    """Return what was drawn for a seed."""
+    return _random(seed)[1]
+
+
+def _random(seed: int) -> tuple[Scheduled, Drawn]:
     rng = Random(seed)
     expression, choices = EXPRESSIONS[seed % len(EXPRESSIONS)]
     formats = kinds_of(rng.choice(choices))
@@ -215,7 +224,8 @@ def random_scheduled(seed: int) -> Scheduled:
     indices = dict.fromkeys(name for access in accesses(parse(expression).value) for name in access.indices)
     extents = {name: rng.choice(CONSTANTS) for name in indices if rng.random() < 0.2}
     drawer = Drawer(rng, parse(expression).target.tensor, extents, found.formats)
-    return Scheduled(seed, expression, formats, drawn(drawer, found.program).schedule, tuple(extents.items()))
+    made = drawn(drawer, found.program)
+    return Scheduled(seed, expression, formats, made.schedule, tuple(extents.items())), made
 
 
 KNOWN: tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...] = (

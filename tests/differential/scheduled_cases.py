@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from random import Random
 
 from sparsetune.compiler.pipeline import compile_kernel
@@ -16,7 +16,7 @@ from .runner import Failure, run_given
 THREADS = (1, 3)
 
 
-@cache
+@lru_cache(1000)
 def _drawn(seed: int) -> tuple[Case, Drawn]:
     case = random_case(seed)
     rng = Random(seed)
@@ -38,10 +38,9 @@ def scheduled_case(seed: int) -> Case:
     return replace(case, schedule=found.schedule, threads=threads)
 
 
-def refused(seed: int) -> tuple[int, int]:
-    """Return how many directives of a seed's case were refused, and how many were proposed."""
-    found = _drawn(seed)[1]
-    return len(found.refused), len(found.refused) + len(found.kept)
+def drawn_schedule(seed: int) -> Drawn:
+    """Return what was drawn for a seed."""
+    return _drawn(seed)[1]
 
 
 def run_scheduled(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:

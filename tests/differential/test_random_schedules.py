@@ -12,7 +12,7 @@ from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.schedule import Schedule
 
-from differential import scheduled
+from differential import scheduled, scheduled_cases
 from differential.batch import SANITIZERS
 from differential.runner import run_isolated
 
@@ -23,6 +23,11 @@ CASES = 120
 def test_random_legal_schedules_lower_and_are_right() -> None:
     """What the rules allow is never refused later, and computes what the expression says."""
     found = run_isolated(range(CASES), chunk=20, work=scheduled.run_random, describe=scheduled.random_scheduled)
+    assert not found, "\n".join(map(str, found))
+
+
+def test_random_schedules_of_random_expressions_are_right() -> None:
+    found = run_isolated(range(CASES), chunk=20, work=scheduled_cases.run_scheduled, describe=scheduled_cases.scheduled_case)
     assert not found, "\n".join(map(str, found))
 
 
@@ -79,6 +84,12 @@ def test_all_candidates_are_right() -> None:
 @pytest.mark.nightly
 def test_a_campaign_of_random_schedules() -> None:
     found = run_isolated(range(1000, 4000), chunk=20, work=scheduled.run_random, describe=scheduled.random_scheduled)
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.nightly
+def test_a_campaign_of_random_schedules_of_random_expressions() -> None:
+    found = run_isolated(range(1000, 4000), chunk=20, work=scheduled_cases.run_scheduled, describe=scheduled_cases.scheduled_case)
     assert not found, "\n".join(map(str, found))
 
 

@@ -564,6 +564,14 @@ CASES = [
         "i, j are not consecutive levels of A(i,i,j), which is stored by i, i, j",
     ),
     Case(
+        Rule.POS_LEVELS_CONSECUTIVE,
+        SPMV,
+        "split(j, a, b, 4); split(b, c, d, 2); pos(d, p, A)",
+        "split(j, a, b, 4); split(b, c, d, 2); collapse(c, d, f); pos(f, p, A)",
+        4,
+        "f is a piece of a collapsed loop, or collapsed from pieces",
+    ),
+    Case(
         Rule.NO_PARALLEL_COITERATION,
         ("a = b(i) / c(i)", {"c": "compressed"}),
         "split(i, o, n, 4); parallelize(o, cpu_thread, temporary)",
