@@ -171,7 +171,7 @@ CASES = [
         WHOLE + "; split(p, a, b, 4)",
         "collapse(i, j, f); split(f, a, b, 4); pos(b, p, A)",
         3,
-        "b is a piece of a collapsed loop; take positions before splitting",
+        "b is a piece of a collapsed loop, or collapsed from pieces; take positions before splitting",
     ),
     Case(
         Rule.POS_RANGE_KNOWN,
