@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 from sparsetune.tuner.asymptotic.query import Clause, Query, Term
 
@@ -28,6 +28,22 @@ def answers(query: Query, relations: Relations, values: Iterable[object]) -> set
     return {tuple(point[name] for name in query.names) for point in points}
 
 
+def joined(query: Query, relations: Relations, values: Iterable[object]) -> set[tuple]:
+    """Return the head tuples of a query as ``answers`` does, clause by clause over the entries: for larger inputs."""
+    points: set[tuple[tuple[Term, object], ...]] = {()}
+    for predicate, arguments in query.clauses:
+        pairs = ((dict(point), entry) for point in points for entry in relations.get(predicate, frozenset()))
+        points = {
+            tuple(sorted(point.items(), key=repr))
+            for point, entry in pairs
+            if all(point.setdefault(term, value) == value for term, value in zip(arguments, entry, strict=True))
+        }
+    partial = {tuple(dict(point).get(name) for name in query.names) for point in points}
+    domain = list(values)
+    options = ([[value] if value is not None else domain for value in answer] for answer in partial)
+    return set(chain.from_iterable(product(*choice) for choice in options))
+
+
 def _holds(one: Clause, assigned: Mapping[Term, object], relations: Relations) -> bool:
     return tuple(assigned[term] for term in one.arguments) in relations.get(one.predicate, frozenset())
 
@@ -38,12 +54,13 @@ def typed(query: Query, answer: tuple) -> Typed:
 
 def closed(query: Query, relations: Relations, values: Iterable[object]) -> set[Typed]:
     """Return all sub-tuples of a query's answers, in any order."""
-    domain = list(values)
-    found: set[Typed] = set()
-    for answer in answers(query, relations, domain):
-        whole = typed(query, answer)
-        found.update(chain.from_iterable(combinations(whole, size) for size in range(len(whole) + 1)))
-    return found
+    return parts(query, answers(query, relations, list(values)))
+
+
+def parts(query: Query, found: Iterable[tuple]) -> set[Typed]:
+    """Return all sub-tuples of some answers of a query."""
+    wholes = (typed(query, answer) for answer in found)
+    return {part for whole in wholes for size in range(len(whole) + 1) for part in combinations(whole, size)}
 
 
 def contained_on(contained: Query, container: Query, relations: Relations, values: Iterable[object]) -> bool:
