@@ -42,7 +42,10 @@ APART = Setting(
     "A(i,j) = B(i,k) * C(k,j) * D(i,j)",
     {"i": "I", "j": "J", "k": "K"},
     {"B": ("I", "K"), "C": ("K", "J"), "D": ("I", "J")},
-    ("{(i,k) | exists j: B(i,k) and C(k,j)}", Query((Variable("i", "I"), Variable("k", "K")), frozenset([clause("B", "i", "k"), clause("C", "k", 0)]))),
+    (
+        "{(i,k) | exists j: B(i,k) and C(k,j)}",
+        Query((Variable("i", "I"), Variable("k", "K")), frozenset([clause("B", "i", "k"), clause("C", "k", 0)])),
+    ),
     (("B(i,k) and C(k,j) implies D(i,j)", (clause("B", "i", "k"), clause("C", "k", "j")), clause("D", "i", "j")),),
     ("B(i,k) and C(k,j)", (clause("B", "i", "k"), clause("C", "k", "j"))),
 )  # fmt: skip
@@ -50,7 +53,10 @@ ALIKE = Setting(
     "A(i,j) = B(i,k) * B(k,j) * d(k)",
     {"i": "I", "j": "I", "k": "I"},
     {"B": ("I", "I"), "d": ("I",)},
-    ("{(i,j) | B(i,j) and B(j,i)}", Query((Variable("i", "I"), Variable("j", "I")), frozenset([clause("B", "i", "j"), clause("B", "j", "i")]))),
+    (
+        "{(i,j) | B(i,j) and B(j,i)}",
+        Query((Variable("i", "I"), Variable("j", "I")), frozenset([clause("B", "i", "j"), clause("B", "j", "i")])),
+    ),
     (
         ("B(i,j) implies B(j,i)", (clause("B", "i", "j"),), clause("B", "j", "i")),
         ("B(i,k) and B(k,j) implies B(i,j)", (clause("B", "i", "k"), clause("B", "k", "j")), clause("B", "i", "j")),
