@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from ..errors import DataError, ShapeError
 from ..format import Format
 from .aligned import dense_size
 from .construct import from_entries, tensor
+from .dtypes import checked_dtype
 from .entries import Entries, sort_entries
 from .foreign import dense_array, read
 from .pack import pack
@@ -81,10 +82,10 @@ def _as_matrix(tensor: Tensor) -> Any:
     return scipy.sparse.coo_array((entries.values, (rows, entries.coordinates[-1])), shape=shape).tocsr()
 
 
-def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
+def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None, dtype: DTypeLike | None = None) -> Any:
     """Return the sum over some modes: a scalar over all, an ndarray where one mode is left, else a Tensor (csr, csf).
 
-    The dtype is that of ``numpy.sum``.
+    Sums are of the given dtype, else of that of ``numpy.sum``.
 
     Raises:
         ShapeError: a mode is not the tensor's.
@@ -92,9 +93,9 @@ def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
     """
     if tensor.fill_value != 0:
         raise DataError(f"sum needs a fill value of 0, this tensor's is {tensor.fill_value}; use sparsetune.evaluate with a semiring")
-    total = np.sum(tensor.values[:0]).dtype
+    total = np.sum(tensor.values[:0]).dtype if dtype is None else checked_dtype(dtype)
     if axis is None:
-        return unpack(tensor).values.sum()
+        return unpack(tensor).values.sum(dtype=total)
     axes = [_checked_axis(one, tensor.order) for one in (axis if isinstance(axis, tuple) else (axis,))]
     if len(set(axes)) < len(axes):
         raise ShapeError(f"axis {axis} names a mode twice")
@@ -104,7 +105,7 @@ def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
     shape = tuple(tensor.shape[mode] for mode in kept)
     values = entries.values.astype(total, copy=False)
     if not kept:
-        return values.sum()
+        return values.sum(dtype=total)
     if len(kept) > 1:
         return from_entries(shape, columns, values)
     summed = sort_entries(Entries(shape, columns, values), (0,))
@@ -180,7 +181,8 @@ def _as_range(subscript: Any, extent: int, mode: int) -> range:
             raise ShapeError(f"index {subscript} is out of range for mode {mode} of extent {extent}")
         start = int(subscript) % extent
         return range(start, start + 1)
-    raise ShapeError(f"subscript {subscript!r} of mode {mode} is neither an integer nor a range such as 2:5")
+    shown = repr(subscript) if isinstance(subscript, (str, float, bool, type(None))) else f"of type {type(subscript).__name__}"
+    raise ShapeError(f"subscript {shown} of mode {mode} is neither an integer nor a range such as 2:5")
 
 
 def _within(column: NDArray[Any], span: range) -> NDArray[np.bool_]:

@@ -53,7 +53,7 @@ def tensor(
     extents = None if shape is None else checked_shape(shape)
     if isinstance(data, Tensor):
         result = data
-    elif (found := foreign.read(data)) is not None:
+    elif (found := foreign.read(data, format)) is not None:
         result = found
     else:
         return _from_dense(foreign.dense_array(data), format, extents, wanted, fill_value)

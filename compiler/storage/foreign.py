@@ -19,21 +19,24 @@ from .tensor import LevelArrays, Tensor
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
-def read(data: Any) -> Tensor | None:
+def read(data: Any, format: Format | str | None = None) -> Tensor | None:
     """Return a sparse array of SciPy, PyData sparse, torch or CuPy as a tensor; None where the data are nothing of the kind.
+
+    Coordinates are packed into the format at once, so that those of a hypersparse array never meet positions of all its rows;
+    arrays of compressed rows or columns come as they are.
 
     Raises:
         DataError: the array's own structure is broken, or its values are not supported.
     """
     library = type(data).__module__.partition(".")[0]
     if library == "scipy" and hasattr(data, "format") and hasattr(data, "tocoo"):
-        return _from_scipy(data)
+        return _from_scipy(data, format)
     if library == "cupyx" and hasattr(data, "get"):
-        return _from_scipy(data.get())
+        return _from_scipy(data.get(), format)
     if library == "sparse" and hasattr(data, "fill_value"):
-        return _from_pydata(data)
+        return _from_pydata(data, format)
     if library == "torch" and "sparse" in str(getattr(data, "layout", "")):
-        return _from_torch(data)
+        return _from_torch(data, format)
     return None
 
 
@@ -79,24 +82,25 @@ def _from_dlpack(data: Any) -> NDArray[Any]:
         raise DataError(f"cannot make a tensor of {_named(data)}: {str(error).splitlines()[0]}") from None
 
 
-def _from_scipy(array: Any) -> Tensor:
+def _from_scipy(array: Any, format: Format | str | None) -> Tensor:
     checked_dtype(array.dtype)
     if array.ndim == 2 and array.format in ("csr", "csc"):
         return _from_compressed(array.shape, parse_format(array.format, 2), array.indptr, array.indices, array.data)
     if array.ndim == 2 and array.format != "coo":
-        return _from_scipy(array.tocsr())
+        return _from_scipy(array.tocoo() if array.format == "dok" else array.tocsr(), format)
     coo = array.tocoo()
     # the attribute .coords is there from SciPy 1.13 on, and the only one beyond two dimensions
-    return _from_columns(array.shape, getattr(coo, "coords", None) or (coo.row, coo.col), coo.data)
+    return _from_columns(array.shape, getattr(coo, "coords", None) or (coo.row, coo.col), coo.data, format)
 
 
-def _from_pydata(array: Any) -> Tensor:
+def _from_pydata(array: Any, format: Format | str | None) -> Tensor:
     coo = array if hasattr(array, "coords") else array.tocoo() if hasattr(array, "tocoo") else array.to_coo()
     values = np.asarray(coo.data)
-    return _from_columns(coo.shape, tuple(np.asarray(coo.coords)), values, checked_fill(coo.fill_value, checked_dtype(values.dtype)))
+    fill = checked_fill(coo.fill_value, checked_dtype(values.dtype))
+    return _from_columns(coo.shape, tuple(np.asarray(coo.coords)), values, format, fill)
 
 
-def _from_torch(array: Any) -> Tensor:
+def _from_torch(array: Any, format: Format | str | None) -> Tensor:
     array, shape, layout = array.detach(), tuple(int(extent) for extent in array.shape), str(array.layout)
     if len(shape) == 2 and layout in ("torch.sparse_csr", "torch.sparse_csc"):
         row_major = layout.endswith("csr")
@@ -108,7 +112,7 @@ def _from_torch(array: Any) -> Tensor:
     values = _host(coo.values())
     if values.ndim != 1:
         raise DataError("a torch tensor with dense dimensions below sparse ones is not supported; use .to_dense().to_sparse_coo()")
-    return _from_columns(shape, tuple(_host(coo.indices())), values)
+    return _from_columns(shape, tuple(_host(coo.indices())), values, format)
 
 
 def _host(part: Any) -> NDArray[Any]:
@@ -141,12 +145,14 @@ def _index_array(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array, array.dtype if array.dtype in _INDEX_TYPES else np.int64)
 
 
-def _from_columns(shape: Any, columns: tuple[NDArray[Any], ...], values: NDArray[Any], fill_value: Any = 0) -> Tensor:
+def _from_columns(
+    shape: Any, columns: tuple[NDArray[Any], ...], values: NDArray[Any], format: Format | str | None, fill_value: Any = 0
+) -> Tensor:
     from .construct import check_range, from_entries
 
     shape = tuple(int(extent) for extent in shape)
     check_range(columns, shape)
-    return from_entries(shape, columns, cast_values(np.asarray(values), checked_dtype(values.dtype)), None, fill_value)
+    return from_entries(shape, columns, cast_values(np.asarray(values), checked_dtype(values.dtype)), format, fill_value)
 
 
 def _named(data: Any) -> str:

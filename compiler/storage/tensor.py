@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..errors import ShapeError
+from ..errors import DataError, ShapeError
 from ..format import Format, parse_format
 
 if TYPE_CHECKING:
@@ -169,11 +169,16 @@ class Tensor:
 
         return unblock(self, shape, format)
 
-    def sum(self, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Return the sum over modes: a scalar over all of them, an ndarray where one mode is left, else a sparse Tensor."""
+    def sum(self, axis: int | tuple[int, ...] | None = None, dtype: DTypeLike | None = None, out: None = None) -> Any:
+        """Return the sum over modes: a scalar over all of them, an ndarray where one mode is left, else a sparse Tensor.
+
+        ``numpy.sum`` may be called for it, which hands over an ``out``; only None is taken.
+        """
         from .arithmetic import sum_modes
 
-        return sum_modes(self, axis)
+        if out is not None:
+            raise DataError("sums of a Tensor are not written into a given array; leave out= away")
+        return sum_modes(self, axis, dtype)
 
     def __add__(self, other: Any) -> Any:
         return _operators().elementwise("+", self, other)

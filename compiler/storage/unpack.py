@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..format import LevelKind
-from .aligned import index_dtype
+from .aligned import aligned_full, dense_size, index_dtype
 from .dtypes import equals_fill
 from .entries import Entries, sort_entries
 from .kernels import active
@@ -65,12 +65,16 @@ def to_coordinates(tensor: Tensor) -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 
 def to_dense(tensor: Tensor) -> NDArray[Any]:
-    """Return an ndarray of the tensor's shape."""
+    """Return an ndarray of the tensor's shape.
+
+    Raises:
+        DataError: it is larger than the memory of this machine.
+    """
     if tensor.format.is_dense:
         stored = tensor.values.reshape([level_extent(tensor, level) for level in range(tensor.order)])
         return stored.transpose([tensor.format.level_of(mode) for mode in range(tensor.order)]).copy(order="C")
     entries = unpack(tensor)
-    dense = np.full(tensor.shape, tensor.fill_value, tensor.dtype)
+    dense = aligned_full(dense_size(tensor.shape), tensor.fill_value, tensor.dtype).reshape(tensor.shape)
     dense[entries.coordinates] = entries.values
     return dense
 

@@ -68,6 +68,31 @@ def test_sums(format: str) -> None:
     assert tensor(np.ones((2, 3), bool), "csr").sum(1).tolist() == [3, 3]
 
 
+def test_sums_as_numpy_calls_them() -> None:
+    dense, packed = example(3, 4)
+    assert np.sum(packed) == dense.sum()  # type: ignore[call-overload]
+    assert np.array_equal(np.sum(packed, axis=0), dense.sum(0))  # type: ignore[call-overload]
+    small = tensor(np.full((3, 3), 100, np.int8), "csr")
+    assert small.sum(0, dtype="int8").tolist() == [44] * 3
+    assert small.sum(dtype="float32").dtype == np.float32
+    with pytest.raises(DataError, match="out="):
+        packed.sum(0, out=np.zeros(4))  # type: ignore[arg-type]
+
+
+def test_what_does_not_fit_into_memory() -> None:
+    wide = tensor((np.array([[5], [7]]), np.array([1.0])), "dcsr", shape=(2**40, 2**40))
+    with pytest.raises(DataError, match="does not fit into memory"):
+        wide.to_numpy()
+
+
+def test_hypersparse_coordinates_never_meet_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsetune.compiler.storage.aligned._physical_memory", lambda: 2**30)
+    array = sp.coo_array((np.ones(3), ([0, 5, 10**9], [1, 2, 10**9])), shape=(2 * 10**9, 3 * 10**9))
+    packed = tensor(array, "dcsr")
+    assert packed.nbytes < 200
+    assert np.array_equal(packed.to_coordinates()[0], [[0, 5, 10**9], [1, 2, 10**9]])
+
+
 SLICES = [3, -1, slice(1, 3), slice(None), slice(None, None, 2), slice(4, 0, -2), slice(2, 2), slice(0, 99)]
 
 
@@ -90,7 +115,14 @@ def test_slices_of_other_orders() -> None:
     assert np.array_equal(packed[..., 2].to_numpy(), dense[..., 2])
     assert np.array_equal(packed[:, np.int64(2), 1:].to_numpy(), dense[:, 2, 1:])
     assert str(packed.transpose((2, 0, 1))[:, 1].format) == "dense, compressed; 1, 0"
-    for key, message in ((9, "out of range for mode 0 of extent 3"), ((0, 0, 0, 0), "4 subscripts"), ("a", "neither"), (True, "neither")):
+    for key, message in (
+        (packed, "of type Tensor of mode 0 is neither"),
+        ([0, 1], "of type list"),
+        (9, "out of range for mode 0 of extent 3"),
+        ((0, 0, 0, 0), "4 subscripts"),
+        ("a", "neither"),
+        (True, "neither"),
+    ):
         with pytest.raises(ShapeError, match=message):
             packed[key]
 
