@@ -107,7 +107,9 @@ def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
     if not workspace.indices:
         return "scalar"
     if asks_pattern(context, workspace.name, statement.consumer):
-        return "bitmap" if len(workspace.indices) <= DENSE_MODES else "hashed"
+        if len(workspace.indices) > DENSE_MODES:
+            return "hashed"
+        return "list" if is_looked_up(workspace, statement) else "bitmap"
     length: Value = integer(1)
     for index in workspace.indices:
         length = multiply(length, context.extent(index))
