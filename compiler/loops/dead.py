@@ -14,6 +14,7 @@ from .nodes import (
     Block,
     Call,
     Declare,
+    Expr,
     Fill,
     For,
     Free,
@@ -109,7 +110,12 @@ def _live_block(statements: tuple[Stmt, ...], after: Names) -> tuple[Block, Name
     kept: list[Stmt] = []
     read = after
     for statement in reversed(statements):
-        if isinstance(statement, Declare) and statement.variable.name not in read and (rest := _unassigned(statement, kept)) is not None:
+        if isinstance(statement, Declare) and statement.variable.name not in read:
+            rest = _unassigned(statement.variable.name, kept)
+            if rest is None:
+                read = read | _names(statement.value)
+                kept.append(statement)
+                continue
             kept = rest
         found, names = _live(statement, read)
         read = read | names
@@ -134,22 +140,29 @@ def _unused(declaration: Declare) -> tuple[Stmt, Names]:
     value = declaration.value
     if is_pure(value):
         return Block(()), _NONE
-    if isinstance(value, Call) and value.function != "map_insert":  # which has to be asked whether it found memory
-        return Run(value.function, value.arguments), _names(value)
-    return declaration, _names(value)
+    return _effect(value) if _is_plain_call(value) else declaration, _names(value)
 
 
-def _unassigned(declaration: Declare, rest: list[Stmt]) -> list[Stmt] | None:
-    """Return statements without assignments to a variable that nothing reads; None where an assignment does more."""
-    name = declaration.variable.name
-    if not is_pure(declaration.value):
-        return None
+def _is_plain_call(value: Expr) -> bool:
+    """Whether a value may be left where only the call that gives it is kept."""
+    return isinstance(value, Call) and value.function != "map_insert"  # which has to be asked whether it found memory
+
+
+def _effect(value: Expr) -> Stmt:
+    return Run(value.function, value.arguments) if isinstance(value, Call) and not is_pure(value) else Block(())
+
+
+def _unassigned(name: str, rest: list[Stmt]) -> list[Stmt] | None:
+    """Return statements without assignments to a variable that nothing reads: of calls that change something, the calls are left.
+
+    None where an assignment has to stay, and the variable with it.
+    """
     assigned = [node for statement in rest for node in walk(statement) if isinstance(node, SetVar) and node.variable.name == name]
-    if not all(is_pure(node.value) for node in assigned):
+    if not all(is_pure(node.value) or _is_plain_call(node.value) for node in assigned):
         return None
 
     def change(node: Node) -> Node:
-        return Block(()) if isinstance(node, SetVar) and node.variable.name == name else node
+        return _effect(node.value) if isinstance(node, SetVar) and node.variable.name == name else node
 
     return [transform(statement, change) for statement in rest] if assigned else rest
 

@@ -104,7 +104,11 @@ class _Pass:
 
     def _fits(self, loop: For, extent: int) -> bool:
         """Return whether a row that a loop updates can live in registers."""
-        return len(chunks_of(extent, self.lanes)) <= WRITTEN_OUT and self._vectorizable(loop)
+        return self._is_short(extent, WRITTEN_OUT) and self._vectorizable(loop)
+
+    def _is_short(self, extent: int, most: int) -> bool:
+        """Return whether iterations make so many vectors at most."""
+        return extent <= most * self.lanes and len(chunks_of(extent, self.lanes)) <= most
 
     def fresh(self, wish: str) -> str:
         candidates = (wish, *(f"{wish}_{number}" for number in range(1, len(self.taken) + 2)))
@@ -189,11 +193,11 @@ class _Pass:
             parts = tuple(self.statement(child) if isinstance(child, Stmt) else child for child in loop.children)
             return loop.rebuild(parts)  # type: ignore[return-value]
         if isinstance(loop.low, Const) and isinstance(loop.high, Const):
-            chunks = chunks_of(int(loop.high.value) - int(loop.low.value), self.lanes)
+            extent = int(loop.high.value) - int(loop.low.value)
             most = WRITTEN_OUT // 4 if any(isinstance(node, For) for node in walk(loop.body)) else WRITTEN_OUT
             used = {array for array, _, _ in element_accesses(loop.body)}
-            if len(chunks) <= most or used & self.registers.keys():
-                return self._written_out(loop, chunks)
+            if self._is_short(extent, most) or used & self.registers.keys():
+                return self._written_out(loop, chunks_of(extent, self.lanes))
         return self._vector_loop(loop)
 
     def _without_stores_to_one_place(self, loop: For) -> tuple[For, tuple[Stmt, Stmt] | None]:

@@ -110,14 +110,15 @@ def _at_position(context: Context, scope: Scope, relation: Pos, position: Value,
     for place in range(len(levels) - 1, -1, -1):
         level, depth = levels[place], above.depth + place
         positions.insert(0, position)
-        scope = scope.know(level.index, named(context, level.index, _coordinate(level, position, parent, first=place == 0), steps))
+        scope = scope.know(level.index, named(context, level.index, coordinate_at(level, position, parent, first=place == 0), steps))
         if place:
             position = named(context, f"p_{storage.name}{depth}", _parent(context, access, level, depth, position), steps)
     found = scope.stepping_shared() if access == context.shares else scope.guarded()
     return replace(found.found(access, Place((*above.positions, *positions))), revisited=True)
 
 
-def _coordinate(level: Level, position: Value, parent: Value, *, first: bool) -> Value:
+def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) -> Value:
+    """Return the coordinate at a position of a level; a dense level counts from its parent's, of the first level that of a place."""
     if level.kind is not LevelKind.DENSE:
         return level.coordinate(position)
     return subtract(position, multiply(parent, level.extent)) if first else remainder(position, level.extent)

@@ -19,7 +19,7 @@ from ..notation.nodes import Access
 from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
-from .known import lower_known, parent_of
+from .known import coordinate_at, lower_known, parent_of
 from .levels import Level, Stored
 from .prefetching import prefetches
 from .recovery import position_at, root_of
@@ -172,7 +172,8 @@ def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list
         level = context.storage(access).levels[scope.place(access).depth + len(chain) - 1]
 
         def ahead(distance: int) -> Value:
-            return level.coordinate(minimum(add(variable, integer(distance)), subtract(high, ONE)))
+            later = minimum(add(variable, integer(distance)), subtract(high, ONE))
+            return coordinate_at(level, later, ZERO, first=False)
 
         early = prefetches(context, scope, chain[-1], forall.body, forall.tag, ahead)
     return [For(variable, low, high, Steps((*early, *inner)), loop_mode(forall.tag))] if inner else []

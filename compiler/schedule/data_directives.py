@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from ..concrete.nodes import Assign, Program, Stmt, Workspace, reads, targets, transform
 from ..errors import FormatError
@@ -15,6 +16,9 @@ from .addresses import accesses_meant, at, body_address, chain, follow
 from .context import Context
 from .dependence import graph_of
 from .rules import Rule, refuse
+
+MOST_IN_REGISTERS = 2**14
+"""Elements of a workspace that is asked to be no memory: what does not fit into registers is on the stack of a thread."""
 
 
 def protocol(program: Program, directive: d.ProtocolDirective, context: Context) -> Program:
@@ -66,6 +70,11 @@ def _check_kind(space: Workspace, kind: str, program: Program, context: Context)
     unknown = [index for index in space.indices if graph.constant_extent(index, context.extents) is None]
     if kind == "registers" and unknown:
         refuse(Rule.WORKSPACE_FITS, f"registers need a constant extent, and that of {unknown[0]} is not known; split or bound it")
+    elements = prod(graph.constant_extent(index, context.extents) or 1 for index in space.indices)
+    if kind == "registers" and elements > MOST_IN_REGISTERS:
+        refuse(
+            Rule.WORKSPACE_FITS, f"{space.name} has {elements} elements, more than the {MOST_IN_REGISTERS} that registers and stack take"
+        )
     if kind == "positions" and not any(graph.space(index) == "position" for index in space.indices):
         refuse(Rule.WORKSPACE_FITS, f"no mode of {space.name} counts positions of an operand; take them with pos first")
 

@@ -113,7 +113,8 @@ def _writes(program: Program, address: Address, loop: Forall) -> list[_Write]:
         whole = (*address, *below)
         around = frames(program.statement, whole)
         owners = [
-            depth for depth, frame in enumerate(around)
+            depth
+            for depth, frame in enumerate(around)
             if isinstance(frame, Where) and whole[depth] == 1 and assign.target.tensor in targets(frame.producer)
         ]
         loops = tuple(frame for frame in around[max(owners, default=0) :] if isinstance(frame, Forall))
@@ -180,7 +181,7 @@ def _check_rows(program: Program, target: Access, loop: Forall, form: Format, gr
 def sharing_operand(program: Program, target: Access, graph: Provenance, context: Context) -> Access | None:
     """Return the operand whose pattern a sparse result has, or None."""
     form = context.types.get(target.tensor)
-    if form is None or form.is_dense:
+    if form is None or form.is_dense or (program.add, program.multiply) != ("+", "*"):
         return None
     read = {access: context.format_of(access) for access in reads(program.statement)}
     known = {access.tensor: found for access, found in read.items() if found is not None}

@@ -14,6 +14,8 @@ from sparsetune.compiler.loops.interpret import interpret
 def interpreted(bound: BoundKernel) -> tuple[Any, Counts]:
     """Return the result as the bound kernel itself would, and the counted operations."""
     kernel, spec = bound.kernel, bound.kernel.spec
+    if spec.result.copies:  # the result is converted from the operand's arrays, and nothing is run
+        return bound.once(), Counts()
     arrays, sizes = bound.arguments()
     fresh = [parameter.name for parameter in spec.function.arrays if parameter.writable and not parameter.assembled]
     with np.errstate(all="ignore"):

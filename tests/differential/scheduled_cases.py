@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import lru_cache
 from random import Random
 
+import numpy as np
 from sparsetune.compiler.pipeline import compile_kernel
 
 from .cases import Case, random_case
 from .drawer import Drawer, Drawn, drawn
+from .expressions import denominators
 from .runner import Failure, run_given
 
 THREADS = (1, 3)
@@ -23,12 +25,19 @@ def _drawn(seed: int) -> tuple[Case, Drawn]:
     semiring = None if case.semiring == ("+", "*") else case.semiring
     found = compile_kernel(case.text, case.formats, case.constants, semiring=semiring).concretized
     drawer = Drawer(rng, case.target.tensor, case.constants, found.formats)
-    return case, drawn(drawer, found.program, lambda text: keeps_pattern(case, text))
+    plain = all(np.isfinite(operand.values).all() for operand in case.operands.values()) and not any(denominators(case.tree))
+    return case, drawn(drawer, found.program, lambda text: keeps_pattern(case, plain, text))
 
 
-def keeps_pattern(case: Case, directive: str) -> bool:
-    """Whether a directive leaves the stored entries of the result as they are: a dense operand stores everything."""
-    return case.result_format.is_dense or not directive.startswith("convert")
+def keeps_pattern(case: Case, plain: bool, directive: str) -> bool:
+    """Whether a directive leaves the pattern of the result as it is, and what is NaN of 0 times infinity and 0 / 0.
+
+    Dense operands and workspaces hold zeros where nothing is stored; ``plain``: whether these are as good as nothing.
+    """
+    kind = directive.partition("(")[0]
+    if kind == "convert":
+        return plain and case.result_format.is_dense
+    return plain or kind not in ("precompute", "loopfuse")
 
 
 def scheduled_case(seed: int) -> Case:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sparsetune as st
 from numpy.typing import NDArray
+from sparsetune.compiler.pipeline import compile_kernel
 
 pytestmark = pytest.mark.cc
 
@@ -225,3 +226,36 @@ def test_positions_of_levels_below_a_dense_one(form: str) -> None:
     schedule = "collapse(i, j, f); pos(f, p, A); split(p, a, b, 3); parallelize(a, cpu_thread, atomics)"
     result = st.compile(expression, {"A": form}, schedule=schedule)(A=tensor, threads=3)
     np.testing.assert_allclose(result, tensor.reshape(5, -1).sum(axis=1))
+
+
+def test_prefetch_by_positions_of_a_dense_level() -> None:
+    """The coordinates of a dense level follow from its positions: they are not loaded."""
+    matrix, x = sparse(9, 8, density=0.4), dense(8)
+    schedule = "collapse(i, j, f); pos(f, p, A); split_up(p, a, b, 3); prefetch(b, x, 2)"
+    np.testing.assert_allclose(st.compile(SPMV, {"A": "sd"}, schedule=schedule)(A=matrix, x=x), matrix @ x)
+
+
+def test_workspaces_that_one_case_of_a_merge_does_not_read() -> None:
+    """What fills them is kept as far as it has effects, and the count of their entries is left out."""
+    b, c = sparse(4, 4, 5, seed=2, density=0.4), sparse(5, 4, 5, seed=3, density=0.4)
+    d = sparse(4, 5, seed=4, density=0.4)
+    kernel = st.compile(
+        "A(i,j) = B(i,i,j) + C(j,i,j) * D(i,j)", {"A": "dcsr", "B": "csf", "C": "csf", "D": "sd"},
+        schedule="split(j, v1, v2, 4); precompute(C(j,i,j), v2, v2, w); workspace(w, bitmap)",
+    )  # fmt: skip
+    np.testing.assert_allclose(kernel(B=b, C=c, D=d).to_numpy(), np.einsum("iij->ij", b) + np.einsum("jij->ij", c) * d)
+
+
+@pytest.mark.parametrize("size", [2**31, 2**40, 2**62])
+def test_huge_numbers_take_no_time(size: int) -> None:
+    for schedule in (f"split(r, a, b, {size}); parallelize(b, cpu_vector, no_races)", f"split_up(i, a, b, {size})", f"unroll(r, {size})"):
+        assert st.compile(MTTKRP, {"B": "csf"}, schedule=schedule).source
+    assert st.compile(MTTKRP, {"B": "csf"}, schedule=f"bound(r, a, {size}, max_exact)").source
+
+
+def test_threads_share_no_pattern_in_semirings_that_share_none() -> None:
+    """Only sums of products take an operand's pattern; others assemble their results, which threads do by insertion alone."""
+    arguments = ("A(i,j) = B(j,i)", {"B": "dcsc", "A": "dcsr"})
+    compile_kernel(*arguments, None, "parallelize(i, cpu_thread, no_races)")
+    with pytest.raises(st.ScheduleError, match="cannot be written in any order"):
+        compile_kernel(*arguments, None, "parallelize(i, cpu_thread, no_races)", semiring=("min", "max"))

@@ -572,6 +572,14 @@ CASES = [
         "f is a piece of a collapsed loop, or collapsed from pieces",
     ),
     Case(
+        Rule.WORKSPACE_FITS,
+        SPMM,
+        "split(k, a, b, 64); precompute(A(i,j) * X(j,k), b, b, w); workspace(w, registers)",
+        "split(k, a, b, 32768); precompute(A(i,j) * X(j,k), b, b, w); workspace(w, registers)",
+        3,
+        "w has 32768 elements, more than the 16384 that registers and stack take",
+    ),
+    Case(
         Rule.NO_PARALLEL_COITERATION,
         ("a = b(i) / c(i)", {"c": "compressed"}),
         "split(i, o, n, 4); parallelize(o, cpu_thread, temporary)",
