@@ -21,6 +21,9 @@ from .resolve import named
 from .scope import Scope, Window
 from .windows import tiled, window, with_aliases
 
+MANY = 4096
+"""Tiles, or iterations of a tile, beyond which a loop ends where there are no more: to run through empty ones takes time."""
+
 
 def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, aliases: list[str]) -> list[Step]:
     """The loop over the tiles of a split: the window of the parent shrinks to one tile."""
@@ -28,7 +31,7 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, al
     parent = window(context, scope, root)
     length = subtract(parent.high, parent.low)
     size: Value = integer(split.factor) if split.constant_inner else maximum(ceiling_quotient(length, integer(split.factor)), ONE)
-    count = ceiling_quotient(length, size) if split.constant_inner else integer(split.factor)
+    count = ceiling_quotient(length, size) if split.constant_inner or split.factor > MANY else integer(split.factor)
     divides = split.constant_inner and _divides(context, scope, split, root, parent)
     first, past = _own_range(scope, split.outer, count)
     before: list[Step] = []
@@ -95,6 +98,9 @@ def lower_strided(context: Context, scope: Scope, forall: Forall, split: Split, 
     """One half of a split whose inner loop stands outside: the parent is outer * size + inner once both are known."""
     if index == split.inner:
         count = context.extent(split.inner)
+        if split.constant_inner and split.factor > MANY:
+            whole = window(context, scope, root_of(context, scope, split.parent))
+            count = minimum(count, subtract(whole.high, whole.low))
     else:
         parent = window(context, scope, root_of(context, scope, split.parent))
         count = ceiling_quotient(subtract(parent.high, parent.low), context.extent(split.inner))

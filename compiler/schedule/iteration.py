@@ -6,7 +6,7 @@ from itertools import product
 
 from ..concrete.nodes import Assign, Stmt, Where, assignments, targets
 from ..format import LevelKind
-from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg
+from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, accesses
 from .context import Context
 
 Points = frozenset[frozenset[Access]]
@@ -62,7 +62,7 @@ def _steps(access: Access, indices: tuple[str, ...], context: Context) -> bool:
     return False
 
 
-def vanishes(value: Expr, access: Access, producers: dict[str, Stmt], inside: frozenset[str]) -> bool:
+def vanishes(value: Expr, access: Access, producers: dict[str, Stmt], inside: frozenset[str], doubtful: frozenset[Access]) -> bool:
     """Return whether an expression is zero wherever an access has no stored entry.
 
     Args:
@@ -70,18 +70,25 @@ def vanishes(value: Expr, access: Access, producers: dict[str, Stmt], inside: fr
         access: the operand whose stored entries a loop visits.
         producers: the statements that fill the workspaces made inside the loop.
         inside: workspaces that have a slot per visited entry.
+        doubtful: accesses that may have no stored entry where the loop is: 0 divided by them is NaN.
     """
+
+    def zero(part: Expr) -> bool:
+        return vanishes(part, access, producers, inside, doubtful)
+
     match value:
         case Access(tensor):
             if tensor in producers:
-                return all(vanishes(assign.value, access, producers, inside) for assign in _writes(producers[tensor], tensor))
+                return all(zero(assign.value) for assign in _writes(producers[tensor], tensor))
             return value == access or value.tensor in inside
         case Mul(operands):
-            return any(vanishes(operand, access, producers, inside) for operand in operands)
+            return any(zero(operand) for operand in operands)
         case Add(operands):
-            return all(vanishes(operand, access, producers, inside) for operand in operands)
-        case Neg(operand) | Div(operand, _):
-            return vanishes(operand, access, producers, inside)
+            return all(zero(operand) for operand in operands)
+        case Neg(operand):
+            return zero(operand)
+        case Div(numerator, denominator):
+            return zero(numerator) and doubtful.isdisjoint(accesses(denominator))
         case _:
             return False
 

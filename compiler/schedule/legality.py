@@ -6,6 +6,7 @@ in any order and races depend on the whole parallel nest (``schedule.parallel``)
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import cached_property
 from itertools import pairwise
 
@@ -88,18 +89,24 @@ class Judgement:
         graph = graph_of(program.relations)
         if any(isinstance(graph.made_by(name), Coord) for name in graph.children(directive.position)):
             return  # the coordinates of a whole segment; tiles of it would leave out what has no tile, an empty segment
-        for _, loop in everywhere(program.statement):
+        for address, loop in everywhere(program.statement):
             if not isinstance(loop, Forall) or loop.index not in graph.leaves(directive.position):
                 continue
             access, local = graph.position_access(directive.position), producers_inside(loop)
             slots = frozenset(space.name for space in program.workspaces if set(space.indices) & set(graph.descendants(directive.position)))
+            doubtful = self._doubtful(loop, graph.known_after(enclosing_loops(program.statement, address)))
             for assign in _kept(loop):
-                if not vanishes(assign.value, access, local, slots):
+                if not vanishes(assign.value, access, local, slots, doubtful):
                     refuse(
                         Rule.POS_VISITS_ALL,
                         f"loop {loop.index} visits what {show(access)} stores, and {show(assign.value)} is not zero elsewhere;"
                         " multiply by it, or go back with coord",
                     )
+
+    def _doubtful(self, loop: Forall, known: Container[str]) -> frozenset[Access]:
+        """Return the accesses in a loop of which it is not known outside whether they have an entry."""
+        sparse = (access for access in reads(loop) if (form := self.context.format_of(access)) is not None and not form.is_dense)
+        return frozenset(access for access in sparse if any(index not in known for index in access.indices))
 
     def assembly(self, program: Program, directive: d.Assemble) -> None:
         """Refuse appending to a result whose components do not come in the order of its levels."""

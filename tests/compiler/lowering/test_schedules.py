@@ -259,3 +259,15 @@ def test_threads_share_no_pattern_in_semirings_that_share_none() -> None:
     compile_kernel(*arguments, None, "parallelize(i, cpu_thread, no_races)")
     with pytest.raises(st.ScheduleError, match="cannot be written in any order"):
         compile_kernel(*arguments, None, "parallelize(i, cpu_thread, no_races)", semiring=("min", "max"))
+
+
+@pytest.mark.parametrize("size", [5000, 2**31, 2**40])
+def test_huge_tiles_and_numbers_of_tiles_are_run_through_quickly(size: int) -> None:
+    matrix, x = sparse(9, 8, density=0.4), dense(8)
+    tiles = (
+        f"split_up(i, a, b, {size})",
+        f"split(i, a, b, {size}); reorder(b, a, j)",
+        f"split_up(j, a, b, {size}); split_up(b, c, d, {size})",
+    )
+    for schedule in (*tiles, f"collapse(i, j, f); pos(f, p, A); split_up(p, a, b, {size})"):
+        np.testing.assert_allclose(st.compile(SPMV, {"A": "csr"}, schedule=schedule)(A=matrix, x=x), matrix @ x)

@@ -580,6 +580,14 @@ CASES = [
         "w has 32768 elements, more than the 16384 that registers and stack take",
     ),
     Case(
+        Rule.POS_VISITS_ALL,
+        ("y(i) = b(i,j) / c(j)", {"b": "csr", "c": "compressed"}),
+        "pos(j, p, b); coord(p, q)",
+        "pos(j, p, b)",
+        1,
+        "loop p visits what b(i,j) stores, and b(i,j) / c(j) is not zero elsewhere",
+    ),
+    Case(
         Rule.NO_PARALLEL_COITERATION,
         ("a = b(i) / c(i)", {"c": "compressed"}),
         "split(i, o, n, 4); parallelize(o, cpu_thread, temporary)",
