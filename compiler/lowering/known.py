@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt
-from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
+from ..concrete.relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
 from ..format import LevelKind
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
@@ -56,10 +56,21 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
                 inside, further = _half(context, inside, relation, index, value, inner)
             case _:
                 raise TypeError(f"nothing follows from {type(relation).__name__}")
-        inner += lower_known(context, inside, (*further, *rest), statement)
+        body = lower_known(context, inside, (*further, *rest), statement)
+        occupied = [value for value in _slots(context, relation, index, inside) if body]
+        inner += [If(every(occupied), Steps(tuple(body)))] if occupied else body
     if not inner:
         return []
     return [*steps, If(every(conditions), Steps(tuple(inner)))] if conditions else [*steps, *inner]
+
+
+def _slots(context: Context, relation: Relation | None, index: str, scope: Scope) -> list[Value]:
+    """Return the condition that a position of a hashed level holds something: slots without an entry have the coordinate -1."""
+    if relation is None or context.graph.space(index) != "position" or isinstance(relation, Split | Bound | Rename):
+        return []
+    access, chain = position_chain(context, positions_of(context, index))
+    level = next(level for level in context.storage(access).levels if level.index == chain[-1])
+    return [compare(">=", scope.coordinates[level.index], ZERO)] if level.kind is LevelKind.HASHED else []
 
 
 def _source(context: Context, relation: Bound | Rename | Coord) -> str:
@@ -78,10 +89,10 @@ def _in_range(scope: Scope, index: str, value: Value) -> list[Value]:
 
 def _half(context: Context, scope: Scope, split: Split, half: str, value: Value, steps: list[Step]) -> tuple[Scope, Known]:
     """One half of a split is known: with the other one they give the parent; the outer alone is the number of a tile."""
-    if half == split.inner and split.inner in scope.bases:
-        return _whole(context, scope, split.parent, add(scope.bases[split.inner], value))
-    other = split.outer if half == split.inner else split.inner
     root = root_of(context, scope, split.parent)
+    if half == split.inner and split.inner in scope.bases:
+        return _whole(context, scope, root, add(scope.bases[split.inner], value))
+    other = split.outer if half == split.inner else split.inner
     parent = window(context, scope, root)
     size = context.extent(split.inner)
     if other in scope.coordinates:

@@ -36,6 +36,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Po
     levels = storage.levels[depth : depth + len(chain)]
     root = root_of(context, scope, forall.index)
     apart = forall.tag.unit == "cpu_thread" and not levels[0].unique  # threads do not skip equal coordinates one after another
+    apart = apart or any(level.kind is LevelKind.HASHED for level in levels[1:])  # where others are stored too, these are looked up
     if root not in scope.windows and tile_of(context, scope, relation) is None and not apart:
         return _whole_positions(context, scope, forall, chain, aliases, access)
     own = window(context, scope, root)
@@ -55,7 +56,7 @@ def _whole_positions(
 ) -> list[Step]:
     """Positions that are not cut: the plain nest over the collapsed indices, driven by the operand."""
     several = len(chain) > 1
-    if several and access not in reads(forall.body):
+    if several and (access not in reads(forall.body) or _has_slots(context, forall)):
         return _each_row(context, scope, forall, chain, aliases, access)
     statement: Stmt = forall.body
     for index in reversed(chain[1:]):
@@ -63,8 +64,14 @@ def _whole_positions(
     return _driven(context, scope, chain[0], statement, forall.tag, access, None, [] if several else aliases)
 
 
+def _has_slots(context: Context, forall: Forall) -> bool:
+    """Whether a loop reads a workspace with a slot for every position, which has a value wherever there is a slot."""
+    positions = {forall.index, *context.graph.ancestors(forall.index), *context.graph.descendants(forall.index)}
+    return any(access.tensor in context.workspaces and positions.intersection(access.indices) for access in reads(forall.body))
+
+
 def _each_row(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access) -> list[Step]:
-    """The nest over the levels of an operand that is not read in it: what is computed has a slot for every position."""
+    """The nest over the levels of an operand that drives it alone: what is computed has a slot for every position."""
     level = context.storage(access).levels[scope.place(access).depth]
     index, below = chain[0], chain[1:]
     if not below:

@@ -271,3 +271,27 @@ def test_huge_tiles_and_numbers_of_tiles_are_run_through_quickly(size: int) -> N
     )
     for schedule in (*tiles, f"collapse(i, j, f); pos(f, p, A); split_up(p, a, b, {size})"):
         np.testing.assert_allclose(st.compile(SPMV, {"A": "csr"}, schedule=schedule)(A=matrix, x=x), matrix @ x)
+
+
+@pytest.mark.parametrize("form", ["dense, hashed", "hashed, hashed", "compressed, hashed"])
+@pytest.mark.parametrize("more", ["", "; split(p, a, b, 3)", "; split_up(p, a, b, 4); parallelize(a, cpu_thread, atomics)"])
+def test_positions_of_hashed_levels_pass_over_empty_slots(form: str, more: str) -> None:
+    """A slot without an entry has no coordinate, at which nothing is read: infinity before the first element would show."""
+    matrix = sparse(9, 8, density=0.3)
+    x = np.full(9, np.inf)
+    x[1:] = dense(8)
+    kernel = st.compile(SPMV, {"A": form}, schedule=f"collapse(i, j, f); pos(f, p, A){more}")
+    np.testing.assert_allclose(kernel(A=matrix, x=x[1:], threads=3), matrix @ x[1:])
+
+
+def test_slots_of_positions_are_read_at_stored_positions_alone() -> None:
+    b = sparse(9, 9, density=0.4)
+    schedule = "collapse(i, j, f); pos(f, p, B(i,j)); precompute(-(1.5 * B(i,j)), p, q, w)"
+    result = st.compile("A(j) = B(i,j) * B(j,j) - 1.5 * B(i,j)", {"B": "compressed, hashed"}, schedule=schedule)(B=b)
+    np.testing.assert_allclose(result, (b * np.diag(b) - 1.5 * b).sum(axis=0))
+
+
+def test_halves_that_become_known_inside_a_tile_count_from_it() -> None:
+    b = dense(9)
+    schedule = "split_up(i, a, c, 3); split(c, d, e, 2); collapse(d, e, f); split(f, g, h, 7); reorder(h, a, g)"
+    np.testing.assert_array_equal(st.compile("y(i) = b(i)", {}, schedule=schedule)(b=b), b)
