@@ -66,13 +66,13 @@ def own_declarations(block: Block) -> set[str]:
 
 
 def scalar_reductions(loop: For) -> dict[str, set[str]] | None:
-    """Return the scalars that a vector loop reduces into, by operator; None if one is reduced by min, max, and, or."""
+    """Return the scalars that a vector loop reduces into, by operator; None if one is a vector, or reduced by min, max, and, or."""
     inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare)}
     inside |= {node.variable.name for node in walk(loop) if isinstance(node, For)}
     found: dict[str, set[str]] = {}
     for node in walk(loop.body):
         if isinstance(node, SetVar) and node.variable.name not in inside:
-            if node.op not in ("+", "-", "*"):
+            if node.op not in ("+", "-", "*") or node.variable.type.lanes > 1:
                 return None
             found.setdefault("+" if node.op == "-" else node.op, set()).add(node.variable.name)
     return found

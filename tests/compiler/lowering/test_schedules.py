@@ -295,3 +295,13 @@ def test_halves_that_become_known_inside_a_tile_count_from_it() -> None:
     b = dense(9)
     schedule = "split_up(i, a, c, 3); split(c, d, e, 2); collapse(d, e, f); split(f, g, h, 7); reorder(h, a, g)"
     np.testing.assert_array_equal(st.compile("y(i) = b(i)", {}, schedule=schedule)(b=b), b)
+
+
+def test_vector_loops_around_rows_in_registers() -> None:
+    """Rows of registers are vectors already, which OpenMP reduces none of."""
+    schedule = (
+        "split(k, a, b, 32); reorder(i, a, j, b); precompute(A(i,j) * X(j,k), b, b, w); parallelize(j, cpu_vector, parallel_reduction)"
+    )
+    matrix, other = sparse(9, 8, density=0.4), dense(8, 64)
+    result = st.compile(SPMM, {"A": "csr"}, extents={"k": 64}, schedule=schedule)(A=matrix, X=other)
+    np.testing.assert_allclose(result, matrix @ other)
