@@ -86,7 +86,10 @@ def from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 def _from_list(entries: Any) -> str:
     letters = ascii_uppercase + ascii_lowercase  # NumPy's order
     if not isinstance(entries, (list, tuple)):
-        raise ExpressionError(f"einsum: each operand is followed by the list of its indices, such as [0, 1], not {type(entries).__name__}")
+        raise ExpressionError(
+            "einsum takes a text such as 'ik,kj->ij', or operands and lists in turn: each operand is followed by the list of its indices,"
+            f" such as [0, 1], not {type(entries).__name__}"
+        )
     for entry in entries:
         if entry is not Ellipsis and (isinstance(entry, bool) or not isinstance(entry, Integral) or not 0 <= int(entry) < len(letters)):
             raise ExpressionError(f"einsum: {entry!r} in a list of indices is neither a number from 0 to {len(letters) - 1} nor Ellipsis")

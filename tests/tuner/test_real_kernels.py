@@ -134,7 +134,8 @@ def test_unwritable_cache_folder_is_survived(tmp_path: Path, monkeypatch: pytest
 
 def test_wrong_kernels_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that takes '+=' for '=' in parallel kernels."""
-    body = 'if grep -q "omp parallel" "$source"; then sed -i "s/ += A_vals/ = A_vals/" "$source"; fi'
+    sums = r"s/ += A_vals/ = A_vals/; s/\b\(ty_[0-9]*\) += /\1 = /"  # those of vectors too
+    body = f'if grep -q "omp parallel" "$source"; then sed -i "{sums}" "$source"; fi'
     monkeypatch.setenv("SPARSETUNE_CC", wrapped_compiler(tmp_path, body))
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "cache"))
     result = st.tune(*SPMV, trials=5, threads=2, database=str(tmp_path / "s.sqlite"))
