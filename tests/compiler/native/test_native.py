@@ -18,7 +18,7 @@ from sparsetune.compiler.native import cache, toolchain
 from sparsetune.compiler.native.cache import cached_object
 from sparsetune.compiler.native.library import CSRC, load_source, openmp_works
 from sparsetune.compiler.native.machine import available_cores, this_machine
-from sparsetune.compiler.native.toolchain import available_compilers, find_compiler, parse_flags
+from sparsetune.compiler.native.toolchain import available_compilers, find_compiler, parse_flags, vector_bytes
 
 pytestmark = pytest.mark.cc
 NUMBERS = itertools.count(int(time.time() * 1000) % 10**9)
@@ -260,3 +260,11 @@ def test_machine() -> None:
     assert machine.last_level_cache >= 2**20
     levels = [level.level for level in machine.caches]
     assert levels == sorted(levels)
+
+
+def test_vectors_are_as_wide_as_flags_prefer_and_the_machine_has() -> None:
+    widest = this_machine().vector_bytes
+    assert vector_bytes(("-O3",)) == widest
+    assert vector_bytes(("-mprefer-vector-width=512", "-mprefer-vector-width=128")) == 16
+    assert vector_bytes(("-mprefer-vector-width=512",)) == widest
+    assert vector_bytes(("-mprefer-vector-width=none",)) == widest
