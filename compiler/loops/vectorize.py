@@ -1,7 +1,7 @@
 """Loops cut into vectors of the machine's width, and small arrays that become vector registers.
 
-A loop tagged ``Vector`` (lanes are independent; scalars that it updates are reductions, which may be reassociated), or an
-untagged one whose iterations provably do not meet, is vectorized if everything in it has a vector form: elements at
+A loop tagged ``Vector`` (lanes are independent; scalars that it updates are reductions, which may be reassociated; ``sums`` tags
+those of which nothing is said), or an untagged one whose iterations provably do not meet, is vectorized if everything in it has a vector form: elements at
 consecutive places, values that are the same for all lanes, arithmetic. With small constant bounds it is written out
 whole, in full vectors and then smaller ones; else a loop over vectors is followed by what is left: one vector of which
 only the first lanes are read where the machine has masks and the loop sums, a loop over elements otherwise. A loop tagged
@@ -51,6 +51,7 @@ from .nodes import (
 )
 from .rewrite import array_types, block, mentions, walk
 from .simplify import simplify, simplify_expression
+from .sums import sum_in_vectors
 
 WRITTEN_OUT = 16
 """A loop of constant extent is written out whole up to so many vectors; one with loops inside, up to a quarter."""
@@ -62,16 +63,17 @@ REGISTERS = 28
 """Vector registers that arrays may take; what is more stays in memory."""
 
 
-def vectorize(function: Function, vector_bytes: int, masks: bool = False) -> Function:
+def vectorize(function: Function, vector_bytes: int, masks: bool = False, gathers: bool = False) -> Function:
     """Return a function whose vector loops are made of vectors ``vector_bytes`` wide.
 
     Args:
         masks: whether the machine reads the first lanes of a vector alone in one instruction.
+        gathers: whether it gathers a vector faster than it reads its elements one by one.
     """
     widest = _widest_element(function)
     if vector_bytes <= widest:
         return function
-    return simplify(replace(function, body=_Pass(function, vector_bytes, widest, masks).run()))
+    return simplify(replace(function, body=_Pass(function, vector_bytes, widest, masks, gathers).run()))
 
 
 def _widest_element(function: Function) -> int:
@@ -81,8 +83,8 @@ def _widest_element(function: Function) -> int:
 
 
 class _Pass:
-    def __init__(self, function: Function, vector_bytes: int, widest: int, masks: bool) -> None:
-        self.function, self.vector_bytes, self.masks = function, vector_bytes, masks
+    def __init__(self, function: Function, vector_bytes: int, widest: int, masks: bool, gathers: bool) -> None:
+        self.function, self.vector_bytes, self.masks, self.gathers = function, vector_bytes, masks, gathers
         self.lanes = vector_bytes // widest
         self.taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
         self.taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
@@ -92,7 +94,7 @@ class _Pass:
 
     def run(self) -> Block:
         types = {name: Type(kind) for name, kind in array_types(self.function).items()}
-        body = gather_atomics(self.function.body, types, self.fresh)
+        body = gather_atomics(sum_in_vectors(self.function.body, self._gathered, self.gathers), types, self.fresh)
         body = count_from_zero(name_registers_apart(body, self.fresh), self._vectorizable, self.fresh)
         body = keep_accumulators(body, types, self._fits, self.fresh)
         for array, allocation in self._register_arrays(body).items():
@@ -153,11 +155,14 @@ class _Pass:
             return False
         if loop.tag is None and not _iterations_are_apart(loop):
             return False
+        return self._gathered(loop) is not None
+
+    def _gathered(self, loop: For) -> int | None:
+        """Return the bytes of the widest place that the vector form of a loop gathers from, 0 for none; None: it has no such form."""
         try:
-            self._form(loop)
+            return self._form(loop).gathered
         except NoVectors:
-            return False
-        return True
+            return None
 
     def _form(self, loop: For) -> Vectorizer:
         """Try the vector form of a loop; raises NoVectors."""

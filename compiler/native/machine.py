@@ -54,6 +54,11 @@ class Machine:
         return self.vector_bytes == 64
 
     @property
+    def gathers(self) -> bool:
+        """Whether gathering a vector is faster than reading its elements one by one; AMD's gathers so far read one by one themselves."""
+        return self.masks and not self.model.startswith("AMD")
+
+    @property
     def last_level_cache(self) -> int:
         """Bytes of the outermost cache; 8 MiB where the system does not say."""
         return max((cache.bytes for cache in self.caches), default=8 * 2**20)

@@ -236,7 +236,7 @@ SOME_LANES = If(Binary("<", K, whole(3), Type("bool")), Store("y", K, Const(1.0,
 @pytest.mark.parametrize(
     ("name", "statement"),
     [
-        ("a sum is not reassociated without a tag", SetVar(TOTAL, element("x", K), "+")),
+        ("a product is not reassociated without a tag", SetVar(TOTAL, element("x", K), "*")),
         ("iterations that meet", Store("y", plus(K, whole(1)), element("y", K))),
         ("a place that an inner loop moves", For(Var("p", I64), whole(0), whole(3), MOVED)),
         ("elements that are not consecutive", Store("y", K, element("x", times(K, whole(2), I64)))),

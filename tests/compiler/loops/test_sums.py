@@ -1,0 +1,98 @@
+"""Sums of which a schedule says nothing: in vectors where elements are consecutive or quickly gathered, else one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from loop_runs import COMPILERS, function, run_both
+from sparsetune.compiler.loops.nodes import (
+    BOOL,
+    F32,
+    F64,
+    I64,
+    Binary,
+    Block,
+    Const,
+    Declare,
+    Expr,
+    For,
+    Function,
+    If,
+    Load,
+    SetVar,
+    Stmt,
+    Store,
+    Type,
+    Unroll,
+    Var,
+    Vector,
+)
+from sparsetune.compiler.loops.rewrite import walk
+from sparsetune.compiler.loops.sums import sum_in_vectors
+from sparsetune.compiler.loops.vectorize import vectorize
+
+K, N, J = Var("k", I64), Var("n", I64), Var("j", I64)
+ZERO = Const(0, I64)
+
+
+def looped(step: Stmt, *declared: Stmt, tag: Unroll | Vector | None = None) -> For:
+    return For(K, ZERO, N, Block((*declared, step)), tag)
+
+
+def added(value: Expr, op: str = "+") -> SetVar:
+    return SetVar(Var("total", value.type), value, op)
+
+
+def tag_of(loop: For, places: int | None, gathers: bool) -> object:
+    made = sum_in_vectors(Block((loop,)), lambda _: places, gathers).statements[0]
+    assert isinstance(made, For)
+    return made.tag
+
+
+ELEMENT = Load("a", K, F64)
+
+
+@pytest.mark.parametrize(
+    ("places", "gathers", "tagged"), [(0, False, True), (4, False, False), (4, True, True), (8, True, True), (None, True, False)]
+)
+def test_gathering_decides_unless_elements_are_consecutive(places: int | None, gathers: bool, tagged: bool) -> None:
+    assert tag_of(looped(added(ELEMENT)), places, gathers) == (Vector() if tagged else None)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        looped(added(ELEMENT), tag=Unroll(1)),
+        looped(added(ELEMENT, "*")),
+        looped(added(ELEMENT, "")),
+        looped(added(Load("a", K, I64))),
+        looped(Store("b", K, ELEMENT)),
+        looped(If(Binary("<", K, J, BOOL), added(ELEMENT))),
+        looped(SetVar(Var("own", F64), ELEMENT, "+"), Declare(Var("own", F64), Const(0.0, F64))),
+        looped(looped(added(ELEMENT))),
+    ],
+    ids=["one by one asked for", "product", "last value", "integers", "stores", "condition", "own scalar", "outer loop"],
+)
+def test_what_is_no_sum_stays(loop: For) -> None:
+    assert tag_of(loop, 0, True) == loop.tag
+
+
+def dot(value: Type) -> Function:
+    total = Var("total", value)
+    product = Binary("*", Load("x", K, value), Load("a", K, value), value)
+    arrays = dict.fromkeys("xa", (value.name, False)) | {"y": (value.name, True)}
+    return function([Declare(total, Const(0.0, value)), looped(added(product)), Store("y", ZERO, total)], arrays, ["n"])
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("value", [F64, F32], ids=str)
+@pytest.mark.parametrize("masks", [False, True], ids=["elements", "masks"])
+def test_dot_products_are_made_in_vectors(compiler: str, value: Type, masks: bool) -> None:
+    made = vectorize(dot(value), 32, masks)
+    assert any(isinstance(node, Load) and node.type.lanes == 32 // value.bytes for node in walk(made.body))
+    random = np.random.default_rng(2)
+    for count in (0, 1, 3, 8, 31, 70):
+        x, a = (random.integers(-9, 9, 70).astype(f"f{value.bytes}") for _ in range(2))
+        y = np.full(1, np.nan, x.dtype)
+        run_both(made, [x, a, y], [count], compiler=compiler)
+        assert y[0] == (x[:count] * a[:count]).sum()
