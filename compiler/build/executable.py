@@ -19,6 +19,10 @@ DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads
 WRAPPING_FLAG = "-fwrapv"
 """Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""
 
+LONG = 500
+"""Lines of C from which a kernel is compiled with -O2: such are merges of several levels, on which -O3 takes three times as long
+to no gain (vectors are in the source already)."""
+
 
 @dataclass(frozen=True)
 class Executable:
@@ -54,6 +58,8 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
     name, _ = spec.build
     compiler = find_compiler(name)
     flags = _flags(spec)
+    if spec.build[1] is None and source.count("\n") > LONG:
+        flags = tuple("-O2" if flag == "-O3" else flag for flag in flags)
     if OPENMP_FLAG not in flags and "#pragma omp" in source and openmp_works(compiler.identity, name):
         flags = (*flags, OPENMP_FLAG)
     if spec.result.dtype.startswith(("int", "uint")):

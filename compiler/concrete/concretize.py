@@ -21,7 +21,7 @@ from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
 from .ordering import LoopOrder, default_order
 from .sharing import factors, shared_operand
 
-MOST_CASES = 30  # that the loops of one nest distinguish; above it a sum is added up part by part
+MOST_CASES = 20  # that the loops of one nest distinguish; above it a sum is added up part by part
 
 
 @dataclass(frozen=True)

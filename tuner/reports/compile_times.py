@@ -73,6 +73,13 @@ def five_operands() -> Iterator[Expression]:
         yield Expression(name, text, _MIXED)
 
 
+def sums_of_high_order() -> Iterator[Expression]:
+    """Yield sums of two sparse tensors of order 3 to 8: the higher the order, the more cases the loops distinguish."""
+    for order in range(3, 9):
+        indices = ",".join("ijklmnop"[:order])
+        yield Expression(f"sum of order {order}", f"A({indices}) = B({indices}) + C({indices})", dict.fromkeys("ABC", "csf"))
+
+
 def compile_time(expression: Expression, repeats: int = 2) -> CompileTime:
     """Return how long an expression takes to compile; the first run of a process warms up what all share."""
     found = [_compiled(expression) for _ in range(repeats)]

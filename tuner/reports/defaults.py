@@ -16,7 +16,7 @@ from ...datasets.generate import PREFIX, generate
 from ...datasets.inputs import fetch, load
 from ..environment import describe_environment
 from ..measure.timing import least_of
-from .compile_times import TYPICAL_EXPRESSIONS, compile_time, five_operands, read_times, write_times
+from .compile_times import TYPICAL_EXPRESSIONS, compile_time, five_operands, read_times, sums_of_high_order, write_times
 from .default_cases import PYDATA, Case, Run, conversions, kernels, products
 from .defaults_page import page
 from .race import Pace, Series, race
@@ -60,7 +60,8 @@ def main(only: tuple[str, ...], inputs: tuple[str, ...], results: Path, seconds:
                 races.add(rows)
                 races.write(races_file)
     if not only or "compile" in only:
-        write_times(times_file, [compile_time(expression) for expression in (*TYPICAL_EXPRESSIONS, *five_operands())])
+        expressions = (*TYPICAL_EXPRESSIONS, *sums_of_high_order(), *five_operands())
+        write_times(times_file, [compile_time(expression) for expression in expressions])
     text = page(races, read_times(times_file), describe_environment({}))
     (results / "defaults.md").write_text(text, encoding="utf-8")
 

@@ -108,7 +108,7 @@ def _compilation(times: Sequence[CompileTime]) -> str:
     return f"""## Compilation
 
 Seconds from text to C, from C to a loaded kernel with an empty cache, and both; lines of C. A typical kernel may take {TYPICAL} s (here
-at most {max(typical):.2f}), an expression of five sparse operands {MOST:g} s (here at most {slowest.seconds:.2f}: {slowest.name},
+at most {max(typical):.2f}), any expression of up to five sparse operands {MOST:g} s (here at most {slowest.seconds:.2f}: {slowest.name},
 {slowest.formats}).
 
     {COMMAND} --only compile
