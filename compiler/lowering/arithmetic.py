@@ -10,6 +10,7 @@ def integer(value: int) -> Const:
 
 
 ZERO, ONE = integer(0), integer(1)
+FALSE, TRUE = Const(False, BOOL), Const(True, BOOL)
 
 
 def is_constant(expr: Expr, value: int) -> bool:

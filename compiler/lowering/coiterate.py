@@ -18,7 +18,7 @@ from ..notation.nodes import Access
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract
 from .context import Context
-from .cursors import Cursor, cursors_of, next_position, skip_equal, window_bounds, with_segment
+from .cursors import Cursor, cursors_of, move_on, skip_equal, window_bounds, with_segment
 from .domain import NOWHERE, Domain, Point, points, stored, without
 from .levels import Level
 from .merges import merged
@@ -203,7 +203,7 @@ def _accompanied(
                 inner = undecided(context, inside, statement, list(cursors.values()), present, body)
             else:
                 inner = _branches(context, inside, statement, list(cursors.values()), present, body)
-            after = [SetVar(cursor.position, next_position(cursor, present[access])) for access, cursor in cursors.items()]
+            after = [move_on(cursor, present[access]) for access, cursor in cursors.items()]
         if not inner:
             return []
         return [*steps, For(variable, window.low, window.high, Steps((*before, *inner, *after)))]

@@ -9,7 +9,7 @@ from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
-from .arithmetic import ONE, add, compare, every, is_constant
+from .arithmetic import ONE, TRUE, compare, every, is_constant
 from .context import Context
 from .levels import Level
 from .resolve import bounds, named, stepping_level
@@ -80,8 +80,8 @@ def with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Val
     return replace(cursor, segment=end)
 
 
-def next_position(cursor: Cursor, here: Value) -> Value:
-    """Return the position after this iteration: past the present coordinate where it is the operand's own."""
+def move_on(cursor: Cursor, here: Value) -> Step:
+    """Go to the position after this iteration: past the present coordinate where it is the operand's own."""
     if cursor.segment is not None:
-        return cursor.segment
-    return add(cursor.position, Cast(here, I64))
+        return SetVar(cursor.position, cursor.segment)
+    return SetVar(cursor.position, ONE if here == TRUE else Cast(here, I64), "+")

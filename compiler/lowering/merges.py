@@ -14,9 +14,9 @@ from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
-from .arithmetic import ONE, add, compare, every, maximum, minimum, subtract
+from .arithmetic import ONE, TRUE, add, compare, every, maximum, minimum, subtract
 from .context import Context
-from .cursors import Cursor, cursors_of, next_position, with_segment
+from .cursors import Cursor, cursors_of, move_on, with_segment
 from .domain import Point, met
 from .origins import coordinates_of, originating
 from .resolve import Body, named, settle
@@ -50,15 +50,18 @@ def _point_loop(
     inside: list[Step] = []
     named_cursors = []
     for cursor in mine:
-        coordinate = Var(context.names.local(f"{index}_{context.storage(cursor.access).name}"), I64)
+        name = index if len(mine) == 1 else f"{index}_{context.storage(cursor.access).name}"
+        coordinate = Var(context.names.local(name), I64)
         inside.append(Declare(coordinate, cursor.level.coordinate(cursor.position)))
         named_cursors.append(replace(cursor, coordinate=coordinate))
     galloping = len(smaller) == 1 and len(mine) > 1 and tag.merge in (None, "gallop")
     if not galloping and _comparable(named_cursors, smaller):
         return _pair(context, scope, index, statement, inside, named_cursors, smaller, body)
-    current = Var(context.names.local(index), I64)
-    inside.append(Declare(current, _extreme(named_cursors, maximum if galloping else minimum)))
-    here = {cursor.access: compare("==", _coordinate(cursor), current) for cursor in named_cursors}
+    current, here = _coordinate(named_cursors[0]), dict[Access, Value]({mine[0].access: TRUE})
+    if len(mine) > 1:
+        current = Var(context.names.local(index), I64)
+        inside.append(Declare(current, _extreme(named_cursors, maximum if galloping else minimum)))
+        here = {cursor.access: compare("==", _coordinate(cursor), current) for cursor in named_cursors}
     segmented = [with_segment(context, scope, cursor, current, here[cursor.access], inside) for cursor in named_cursors]
     by_access = {cursor.access: cursor for cursor in segmented}
     known = scope.guarded().inside(index).know(index, current)
@@ -69,7 +72,7 @@ def _point_loop(
     met = every(list(here.values()))
     running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
     if not galloping:
-        steps = [SetVar(cursor.position, next_position(cursor, here[cursor.access])) for cursor in segmented]
+        steps = [move_on(cursor, here[cursor.access]) for cursor in segmented]
         return [While(running, Steps((*inside, *steps)))]
     before, strides = _strides(context, mine)
     steps = [_leap(cursor, current, met, stride) for cursor, stride in zip(segmented, strides, strict=True)]

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt
-from ..loops.nodes import BOOL, I64, Declare, Select, SetVar, Var, While
+from ..loops.nodes import BOOL, I64, Declare, Select, Var, While
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from .arithmetic import compare, every, minimum, some
 from .context import Context
-from .cursors import Cursor, cursors_of, next_position, with_segment
+from .cursors import Cursor, cursors_of, move_on, with_segment
 from .domain import Point, met
 from .resolve import Body, settle
 from .scope import Scope, Window
@@ -45,7 +45,7 @@ def united(
                 before.append(Declare(present[cursor.access], compare("==", _coordinate(cursor), current)))
             ready = [with_segment(context, scope, cursor, current, present[cursor.access], before) for cursor in named]
             inner = undecided(context, scope.guarded().inside(index).know(index, current), statement, ready, present, body)
-            after = [SetVar(cursor.position, next_position(cursor, present[cursor.access])) for cursor in ready]
+            after = [move_on(cursor, present[cursor.access]) for cursor in ready]
     return [*steps, While(_running(lattice, cursors), Steps((*before, *inner, *after)))] if inner else []
 
 

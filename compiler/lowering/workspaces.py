@@ -37,12 +37,11 @@ from ..loops.nodes import (
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
-from .arithmetic import ONE, ZERO, add, compare, integer, multiply, quotient
+from .arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from .levels import EntryLevel, KeyLevel, Level, Stored
 from .names import Names
 
 U64 = Type("u64")
-FALSE, TRUE = Const(False, BOOL), Const(True, BOOL)
 
 
 @dataclass(frozen=True)
