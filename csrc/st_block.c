@@ -8,8 +8,8 @@
 #include "st_sort.h"
 
 enum {
-  FEW = 64,    /* blocks of a block row that are ranked by comparing all of them */
-  SPARE = 8,   /* items that may be read and written behind a list of blocks */
+  FEW = 192,   /* blocks of a block row that are ranked by comparing all of them */
+  SPARE = 16,  /* items that may be read and written behind a list of blocks */
   SHORT = 128, /* bytes of a block that is asked for before it is written: of wider ones most lines may stay as they are */
   LINE = 64,   /* bytes of a cache line */
 };
@@ -117,22 +117,18 @@ static void list_blocks(const st_blocking *in, int64_t block_row, const uint32_t
   })
 }
 
-/* Four columns, compared at once. */
-typedef int32_t four __attribute__((vector_size(16), aligned(4), may_alias));
+/* Columns that are compared at once. */
+typedef int32_t some __attribute__((vector_size(4 * SPARE), aligned(4), may_alias));
 
 /* The places of few blocks: how many of them lie before each, counted without branches. */
-static void rank_few(const block_list *list, int64_t count) {
+static __attribute__((noinline)) void rank_few(const block_list *list, int64_t count) {
   int32_t *columns = list->columns;
   for (int64_t beyond = count; beyond < count + SPARE; beyond++) columns[beyond] = INT32_MAX;
   for (int64_t b = 0; b < count; b += SPARE) {
-    const four low = *(const four *)(columns + b), high = *(const four *)(columns + b + 4);
-    four before_low = {0, 0, 0, 0}, before_high = {0, 0, 0, 0};
-    for (int64_t other = 0; other < count; other++) {
-      before_low -= columns[other] < low;
-      before_high -= columns[other] < high;
-    }
-    *(four *)(list->places + b) = before_low;
-    *(four *)(list->places + b + 4) = before_high;
+    const some present = *(const some *)(columns + b);
+    some before = {0};
+    for (int64_t other = 0; other < count; other++) before -= columns[other] < present;
+    *(some *)(list->places + b) = before;
   }
 }
 
@@ -229,14 +225,16 @@ typedef struct {
                                                                       const T *line, int64_t width) {                              \
     const T padding = *(const T *)row.fill, bits = *(const T *)row.mask;                                                           \
     T *restrict values = out.values;                                                                                               \
-    if (out.end - out.place == row.blocks * width)                                                                                 \
-      for (int64_t p = row.first_block, end = p + row.blocks; p < end; p++, line += row.stride, out.place += width)                \
-        for (int64_t c = 0; c < width; c++) {                                                                                      \
-          st_put(out.crd, out.crd_wide, out.place + c, st_get(in->crd, in->crd_wide, p) * width + c);                              \
-          values[out.place + c] = line[c];                                                                                         \
-        }                                                                                                                          \
-    for (int64_t p = row.first_block; out.place < out.end; p++, line += row.stride) {                                              \
+    for (int64_t p = row.first_block, last = p + row.blocks; p < last && out.place < out.end; p++, line += row.stride) {           \
       const int64_t column = st_get(in->crd, in->crd_wide, p) * width;                                                             \
+      bool full = true;                                                                                                            \
+      for (int64_t c = 0; c < width; c++) full &= DIFFER(line[c], padding, bits);                                                  \
+      if (full) {                                                                                                                  \
+        for (int64_t c = 0; c < width; c++) st_put(out.crd, out.crd_wide, out.place + c, column + c);                              \
+        for (int64_t c = 0; c < width; c++) values[out.place + c] = line[c];                                                       \
+        out.place += width;                                                                                                        \
+        continue;                                                                                                                  \
+      }                                                                                                                            \
       for (int64_t c = 0; c < width && out.place < out.end; c++) {                                                                 \
         st_put(out.crd, out.crd_wide, out.place, column + c);                                                                      \
         values[out.place] = line[c];                                                                                               \
@@ -245,13 +243,13 @@ typedef struct {
     }                                                                                                                              \
     return out.place;                                                                                                              \
   }                                                                                                                                \
-  static int64_t count_##T(const st_blocking *in, row_lines row, int64_t r) {                                                      \
-    const T *line = (const T *)in->values + row.first_block * row.stride + r * in->width;                                          \
-    EACH_WIDTH(count_lines_##T, row, line)                                                                                         \
+  static int64_t count_##T(const st_blocking *in, const row_lines *row, int64_t r) {                                               \
+    const T *line = (const T *)in->values + row->first_block * row->stride + r * in->width;                                        \
+    EACH_WIDTH(count_lines_##T, *row, line)                                                                                        \
   }                                                                                                                                \
-  static int64_t fill_##T(const st_blocking *in, row_lines row, int64_t r, row_entries out) {                                      \
-    const T *line = (const T *)in->values + row.first_block * row.stride + r * in->width;                                          \
-    EACH_WIDTH(fill_lines_##T, in, row, out, line)                                                                                 \
+  static int64_t fill_##T(const st_blocking *in, const row_lines *row, int64_t r, const row_entries *out) {                        \
+    const T *line = (const T *)in->values + row->first_block * row->stride + r * in->width;                                        \
+    EACH_WIDTH(fill_lines_##T, in, *row, *out, line)                                                                               \
   }
 ROW_PASSES(uint8_t, DIFFERS)
 ROW_PASSES(uint16_t, DIFFERS)
@@ -265,7 +263,7 @@ static row_lines lines_of(const st_blocking *in, int64_t block_row, const void *
 }
 
 #define COUNT(T) \
-  for (int64_t r = 0; r < in.height; r++) counts[block_row * in.height + r] = count_##T(&in, row, r)
+  for (int64_t r = 0; r < in.height; r++) counts[block_row * in.height + r] = count_##T(&in, &row, r)
 
 void st_count_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *counts, int32_t threads) {
 #pragma omp parallel num_threads(threads)
@@ -279,20 +277,25 @@ void st_count_unblocked(const st_blocking *blocking, const void *fill, const voi
   }
 }
 
-#define STORE(T)                                                                                              \
-  for (int64_t r = 0; r < in.height; r++) {                                                                   \
-    const int64_t plain = block_row * in.height + r;                                                          \
-    fill_##T(&in, row, r, (row_entries){starts[plain], starts[plain + 1], crd, values, crd_wide});            \
+#define STORE(T)                                                                                           \
+  for (int64_t r = 0; r < in.height; r++) {                                                                \
+    const int64_t plain = block_row * in.height + r, end = counted ? starts[plain + 1] : INT64_MAX;        \
+    const row_entries out = {starts[plain], end, crd, values, crd_wide};                                   \
+    const int64_t place = fill_##T(&in, &row, r, &out);                                                    \
+    if (!counted) starts[plain + 1] = place;                                                               \
   }
 
-void st_fill_unblocked(const st_blocking *blocking, const void *fill, const void *mask, const int64_t *starts, void *crd,
+void st_fill_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *starts, int32_t counted, void *crd,
                        int32_t crd_wide, void *values, int32_t threads) {
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(counted ? threads : 1)
   {
     const st_blocking in = *blocking;
 #pragma omp for schedule(dynamic, 64)
     for (int64_t block_row = 0; block_row < in.rows; block_row++) {
       const row_lines row = lines_of(&in, block_row, fill, mask);
+      const char *next = (const char *)in.values + (row.first_block + row.blocks) * row.stride * in.itemsize;
+      if (!counted) /* blocks are not in the cache yet: those of the next block row are asked for, which has about as many */
+        for (int64_t line = 0; line < row.blocks * row.stride * in.itemsize; line += LINE) __builtin_prefetch(next + line);
       EACH_ITEMSIZE(STORE)
     }
   }

@@ -27,8 +27,9 @@ int32_t st_fill_blocks(const st_blocking *blocking, int64_t block_rows, int64_t 
    `mask` (both of the width of an item; the mask leaves the sign out where the fill value is 0). */
 void st_count_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *counts, int32_t threads);
 
-/* Those values, with their columns. */
-void st_fill_unblocked(const st_blocking *blocking, const void *fill, const void *mask, const int64_t *starts, void *crd,
+/* Those values, with their columns, row i from starts[i] on. Where they are not counted, one thread does it row by row, so that
+   blocks are read from memory once, and gives the starts but the first. */
+void st_fill_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *starts, int32_t counted, void *crd,
                        int32_t crd_wide, void *values, int32_t threads);
 /* end */
 

@@ -86,12 +86,14 @@ def default_flags() -> tuple[str, ...]:
     reorders a sum (vectorized reductions are explicit in the source). Never -ffast-math: linked into a shared object it
     switches the whole process to flush-to-zero.
     """
-    machine = platform.machine().lower()
-    if machine in ("x86_64", "amd64", "i686"):
-        native = ("-march=native", f"-mprefer-vector-width={8 * this_machine().vector_bytes}")
-    else:
-        native = ("-mcpu=native",)
-    return ("-O3", *native, "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+    return ("-O3", *machine_flags(), "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+
+
+def machine_flags() -> tuple[str, ...]:
+    """Return the flags for code that runs on this machine only, with vectors as wide as it has."""
+    if platform.machine().lower() in ("x86_64", "amd64", "i686"):
+        return ("-march=native", f"-mprefer-vector-width={8 * this_machine().vector_bytes}")
+    return ("-mcpu=native",)
 
 
 def vector_bytes(flags: tuple[str, ...]) -> int:

@@ -11,9 +11,7 @@ from typing import Any
 from ..errors import BuildError
 from ..native.library import CSRC, foreign_interface, load_source
 from ..native.machine import available_cores
-
-FLAGS = ("-O3", "-fno-math-errno", "-ffp-contract=off")
-"""No -march=native: helpers wait for memory, not for arithmetic. Values are read and summed exactly."""
+from ..native.toolchain import machine_flags
 
 log = logging.getLogger("sparsetune.native")
 
@@ -38,10 +36,15 @@ def library(*names: str) -> tuple[Any, Any] | None:
     files = tuple(f"{name}.c" for name in names)
     declarations = "".join(_declarations(CSRC / f"{name}.h") for name in names if (CSRC / f"{name}.h").exists())
     try:
-        return foreign_interface(declarations), load_source("", declarations, flags=FLAGS, openmp=True, files=files)
+        return foreign_interface(declarations), load_source("", declarations, flags=_flags(), openmp=True, files=files)
     except BuildError as error:
         log.info("NumPy does the work of the native helpers: %s", error)
         return None
+
+
+def _flags() -> tuple[str, ...]:
+    """Return the flags of helpers, which read and sum values exactly."""
+    return ("-O3", *machine_flags(), "-fno-math-errno", "-ffp-contract=off")
 
 
 def _declarations(header: Path) -> str:
