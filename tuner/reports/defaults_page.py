@@ -20,7 +20,8 @@ _NOTES = {
     "kernels": "Everything on one thread. A^T is stored as CSR beforehand.",
     "products": "SciPy leaves the indices of a product unsorted; ours are sorted. The last column but one compares with SciPy and "
     "`sort_indices`.",
-    "conversions": "One thread, and all cores. SciPy uses one. What is unsorted comes out sorted on both sides, but for the blocks of one line.",
+    "conversions": "One thread, and all cores. SciPy uses one. What is unsorted comes out sorted on both sides, but for the blocks of "
+    "one line.",
 }
 
 
