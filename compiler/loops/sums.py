@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .nodes import Block, Comment, Declare, For, SetVar, Stmt, Vector
+from .nodes import Block, Comment, Declare, For, Prefetch, SetVar, Stmt, Vector
 from .rewrite import transform, walk
 
 GatheredBytes = Callable[[For], int | None]
@@ -36,7 +36,7 @@ def sum_in_vectors(body: Block, gathered: GatheredBytes, gathers: bool) -> Block
 def _only_adds(loop: For) -> bool:
     """Return whether a loop has none inside, stores nothing and adds floats to scalars from outside."""
     steps = [node for node in walk(loop.body) if isinstance(node, Stmt)]
-    if not all(isinstance(step, Block | Comment | Declare | SetVar) for step in steps):
+    if not all(isinstance(step, Block | Comment | Declare | Prefetch | SetVar) for step in steps):
         return False
     own = {step.variable.name for step in steps if isinstance(step, Declare)}
     sums = [step for step in steps if isinstance(step, SetVar) and step.variable.name not in own]

@@ -175,7 +175,7 @@ def _prefetched_rows(
         coordinate = level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE)))
         return maximum(coordinate, ZERO) if level.kind is LevelKind.HASHED else coordinate  # slots without one hold -1
 
-    told = prefetches(context, scope, index, statement, tag, ahead)
+    told = prefetches(context, scope, index, statement, tag, ahead, (access, position, 1))
     return [*told, *scattered_segments(context, scope, index, statement, tag, ahead)]
 
 

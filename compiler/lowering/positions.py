@@ -182,7 +182,7 @@ def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list
             later = minimum(add(variable, integer(distance)), subtract(high, ONE))
             return coordinate_at(level, later, ZERO, first=False)
 
-        early = prefetches(context, scope, chain[-1], forall.body, forall.tag, ahead)
+        early = prefetches(context, scope, chain[-1], forall.body, forall.tag, ahead, (access, variable, len(chain)))
     return [For(variable, low, high, Steps((*early, *inner)), loop_mode(forall.tag))] if inner else []
 
 

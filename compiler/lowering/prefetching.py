@@ -11,7 +11,7 @@ from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from ..notation.printer import show
-from .arithmetic import ZERO, add, load_index, multiply
+from .arithmetic import ZERO, add, integer, load_index, multiply
 from .context import Context
 from .scope import Scope
 
@@ -19,12 +19,23 @@ MOST_ELEMENTS = 128  # of a row that one prefetch asks for: the first cache line
 SEGMENTS_AHEAD = 6  # iterations by which segments of sparse rows are asked for where a schedule does not say: enough for memory
 
 
-def prefetches(context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, ahead: Callable[[int], Value]) -> list[Step]:
-    """Return the prefetches that a loop over ``index`` is told to make; ``ahead`` gives the coordinate so many iterations on."""
+def prefetches(
+    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, ahead: Callable[[int], Value],
+    stepped: tuple[Access, Value, int] | None = None,
+) -> list[Step]:  # fmt: skip
+    """Return the prefetches that a loop over ``index`` is told to make.
+
+    Args:
+        ahead: gives the coordinate so many iterations on.
+        stepped: the operand whose stored entries the loop goes through, the position of the present one, and of how many levels.
+    """
     steps: list[Step] = []
     for operand, distance in tag.prefetch:
         for access in dict.fromkeys(reads(statement)):
             if operand in (access.tensor, show(access)) and index in access.indices and access not in scope.absent:
+                if stepped is not None and access == stepped[0]:
+                    steps += _entries(context, scope, access, add(stepped[1], integer(distance)), stepped[2])
+                    continue
                 steps += _row(context, scope, index, access, ahead(distance)) or _segment(context, scope, index, access, ahead, distance)
     return steps
 
@@ -42,6 +53,20 @@ def scattered_segments(
         if not told.intersection((access.tensor, show(access))) and access.tensor not in context.workspaces and access not in scope.absent:
             steps += _segment(context, scope, index, access, ahead, SEGMENTS_AHEAD)
     return steps
+
+
+def _entries(context: Context, scope: Scope, access: Access, position: Value, count: int) -> list[Step]:
+    """Ask for the entry at a position of an operand's next levels: its coordinates, and its value or where the segment below begins.
+
+    Processors prefetch what is read in order by themselves, but not across pages, and a short time ahead.
+    """
+    storage, first = context.storage(access), scope.place(access).depth
+    past = first + count
+    steps: list[Step] = [Prefetch(level.crd, position, 1) for level in storage.levels[first:past]]
+    if past == len(storage.levels):
+        return [*steps, Prefetch(storage.values, position, 1)]
+    below = storage.levels[past]
+    return [*steps, Prefetch(below.pos, position, 1)] if below.kind is LevelKind.COMPRESSED else steps
 
 
 def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int) -> list[Step]:

@@ -26,6 +26,7 @@ CHUNKINGS: tuple[Choice, ...] = ("dynamic, 64", "static", "dynamic, 16", "dynami
 RACES: tuple[Choice, ...] = ("atomics", "temporary")
 ROW_DISTANCES = (8, 16, 4, 32)  # stored entries ahead, in the innermost loop over them
 FIBRE_DISTANCES = (2, 4)  # in loops further out
+ENTRY_DISTANCES = (512, 128)  # stored entries ahead of those that a loop goes through in order
 UNROLLS = (4, 2, 8)
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
@@ -128,6 +129,7 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Decoration
         if around and isinstance(around[-1], Forall):
             yield from _innermost(program, address, leaf, around[-1].index, graph, tree)
     yield from _prefetches(program, situation, graph)
+    yield from _streams(program, situation, graph)
     if not situation.formats[result_leaf(program)[1].target.tensor].is_dense and not shares_pattern(program, situation):
         for space in program.workspaces:
             if space.indices:
@@ -151,6 +153,29 @@ def _innermost(
 
 def _parameter(name: str, choices: tuple[Choice, ...]) -> Decoration:
     return Decoration(f"{{{name}}}", ((name, choices),))
+
+
+def _streams(program: Program, situation: Situation, graph: Provenance) -> Iterator[Decoration]:
+    """Yield prefetches of the entries that an innermost loop goes through, where those of one operand alone lead it."""
+    for address, leaf in leaves(program.statement):
+        around = frames(program.statement, address)
+        if not around or not isinstance(around[-1], Forall):
+            continue
+        loop, path = around[-1].index, list(path_to(program.statement, address))
+        led = [access for access in accesses(leaf.value) if _ends_with(access, graph.originals(loop), situation)]
+        if len(led) == 1:
+            arguments = f"{path}, {loop}, {led[0].tensor}" if path else f"{loop}, {led[0].tensor}"
+            label = f"{loop}" + "".join(f"_{number}" for number in path)
+            near = tuple(f"prefetch({arguments}, {distance})" for distance in ENTRY_DISTANCES)
+            yield _parameter(f"stream_{led[0].tensor}_{label}", (*near, ""))
+
+
+def _ends_with(access: Access, indices: tuple[str, ...], situation: Situation) -> bool:
+    """Return whether an operand's last level stores coordinates: those of the last of some indices."""
+    form = situation.formats.get(access.tensor)
+    if form is None or form.is_dense or not form.levels[-1].stores_coordinates or not indices:
+        return False
+    return access.subscripts[form.order[-1]].index == indices[-1]
 
 
 def _prefetches(program: Program, situation: Situation, graph: Provenance) -> Iterator[Decoration]:

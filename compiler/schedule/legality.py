@@ -146,8 +146,8 @@ class Judgement:
         found = " and ".join(sorted(chosen)) or "no coordinate"
         refuse(
             Rule.PREFETCH_CHOOSES,
-            f"loop {directive.index} finds {found}, which chooses no row of {show(directive.access)}; what a loop steps through in order"
-            " needs no prefetch: name the loop that reads the coordinate of the row",
+            f"loop {directive.index} finds {found}, which chooses no row of {show(directive.access)} and no stored entry of it:"
+            " name the loop that reads the coordinate of the row, or goes through the entries",
         )
 
     def parallel_loop(self, program: Program, directive: d.Parallelize) -> None:
@@ -167,12 +167,14 @@ def _coordinates_found(program: Program, address: Address, index: str) -> tuple[
 
 
 def _asked_ahead(access: Access, context: Context) -> set[str]:
-    """Return the indices that lead to something that can be asked for: a row of a dense operand, a segment of a sparse one."""
+    """Return the indices that lead to what can be asked for: a row of a dense operand, an entry or a segment of a sparse one."""
     levels = context.levels(access)
     if all(kind is LevelKind.DENSE for kind, _ in levels):
         return set(access.indices)
+    stored = {name for kind, names in levels if kind in (LevelKind.COMPRESSED, LevelKind.SINGLETON) for name in names}
     pairs = pairwise(levels)
-    return {name for (kind, names), (below, _) in pairs if (kind, below) == (LevelKind.DENSE, LevelKind.COMPRESSED) for name in names}
+    segments = (names for (kind, names), (below, _) in pairs if (kind, below) == (LevelKind.DENSE, LevelKind.COMPRESSED))
+    return stored.union(*segments)
 
 
 def _kept(loop: Forall) -> list[Assign]:

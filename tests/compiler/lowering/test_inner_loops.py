@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.storage.construct import tensor
 
 SPMM = "Y(i,k) = A(i,j) * X(j,k)"
 
@@ -46,3 +48,21 @@ def test_prefetches_stand_in_the_loop_over_entries(form: str, schedule: str) -> 
     """The rows that entries further on will need are asked for, up to the last entry."""
     found = re.findall(r"st_prefetch\(X_vals, .*_crd\[st_min_i64\(\w+ \+ 8, .* - 1\)\] \* 16, 16, 8\);", source(schedule, form, {"k": 16}))
     assert found
+
+
+@pytest.mark.parametrize(
+    ("form", "schedule", "arrays"),
+    [
+        ("csr", "prefetch(j, A, 64)", {"A2_crd", "A_vals"}),
+        ("csr", "prefetch(j, A, 64); parallelize(j, cpu_vector, parallel_reduction)", {"A2_crd", "A_vals"}),
+        ("csr", "collapse(i, j, f); pos(f, p, A); split(p, a, b, 64); prefetch(b, A, 64)", {"A2_crd", "A_vals"}),
+        ("coo", "collapse(i, j, f); pos(f, p, A); split(p, a, b, 64); prefetch(b, A, 64)", {"A1_crd", "A2_crd", "A_vals"}),
+        ("dcsr", "prefetch(i, A, 64)", {"A1_crd", "A2_pos"}),
+    ],
+)
+def test_entries_are_asked_for_where_a_loop_goes_through_them(form: str, schedule: str, arrays: set[str]) -> None:
+    matrix = np.random.default_rng(3).integers(-4, 5, (40, 30)) * (np.random.default_rng(4).random((40, 30)) < 0.3)
+    x = np.arange(30.0)
+    compiled = compile_kernel("y(i) = A(i,j) * x(j)", {"A": form}, schedule=schedule)
+    assert set(re.findall(r"st_prefetch\((\w+), [^;]* \+ 64, ", compiled.source)) == arrays
+    assert np.array_equal(compiled(A=tensor(matrix.astype(float), form), x=x), matrix @ x)

@@ -601,7 +601,7 @@ CASES = [
         "prefetch(j, X, 8)",
         "prefetch(i, X, 8)",
         1,
-        "loop i finds i, which chooses no row of X; what a loop steps through in order needs no prefetch",
+        "loop i finds i, which chooses no row of X and no stored entry of it",
     ),
     Case(
         Rule.PREFETCH_CHOOSES,
@@ -611,14 +611,13 @@ CASES = [
         2,
         "loop a finds no coordinate, which chooses no row of X(j,k)",
     ),
-    Case(Rule.PREFETCH_CHOOSES, SPGEMM, "prefetch(k, B, 8)", "prefetch([0], j, B, 8)", 1, "loop j finds j, which chooses no row of B"),
     Case(
         Rule.PREFETCH_CHOOSES,
-        SPGEMM,
-        'prefetch(k, B, 8); convert(A, "dcsr")',
-        'prefetch(k, B, 8); convert(B, "dcsr")',
-        1,
-        "loop k finds k, which chooses no row of B",
+        SPMM,
+        "pos(j, p, A); split(p, a, b, 8); prefetch(b, A, 64)",
+        "pos(j, p, A); split(p, a, b, 8); prefetch(a, A, 64)",
+        3,
+        "loop a finds no coordinate, which chooses no row of A and no stored entry of it",
     ),
 ]
 
