@@ -150,7 +150,7 @@ class Unroll(Directive):
 
 @dataclass(frozen=True)
 class Prefetch(Directive):
-    """Ask for what an operand needs ``distance`` iterations ahead."""
+    """Ask for what an operand needs ``distance`` iterations ahead: the row that a coordinate chooses, or the entries gone through."""
 
     keyword = "prefetch"
     parameters = (Parameter("index", "index"), Parameter("access", "access"), Parameter("distance", "integer"))
