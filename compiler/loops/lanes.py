@@ -226,6 +226,8 @@ class Vectorizer:
         return Store(array, self._place_of(array, index), self._spread(made, kind), op)
 
     def _prefetch(self, array: str, index: Expr, count: int) -> Stmt:
+        if self.present is not None:
+            return Block(())  # less than a vector is left: the vectors before it have asked
         uniform, scale = self._linear(index)
         if scale == 0:
             return Prefetch(array, self._same(index), count) if self.number == 0 else Block(())

@@ -1,7 +1,8 @@
 """Which sums are made in vectors where a schedule does not say: those of consecutive elements, or of gathered ones.
 
 A sum of floats one by one waits three to five cycles for each addition before the next; in vectors several run side by
-side, as in NumPy's own sums. ``unroll(j, 1)`` keeps the additions of a loop one by one.
+side, as in NumPy's own sums. ``unroll(j, 1)`` keeps the additions of a loop one by one. A sum that gathers is then faster
+than memory hands out what it reads in order, and asks for that ahead.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .nodes import Block, Comment, Declare, For, Prefetch, SetVar, Stmt, Vector
+from .nodes import I64, Binary, Block, Comment, Const, Declare, For, Load, Prefetch, SetVar, Stmt, Vector
 from .rewrite import transform, walk
+
+AHEAD = 512  # elements: some pages, beyond which processors do not look by themselves
 
 GatheredBytes = Callable[[For], int | None]
 """How wide the places are that a vector loop gathers from, in bytes (0: it gathers nothing); None: it has no vector form."""
@@ -28,9 +31,21 @@ def sum_in_vectors(body: Block, gathered: GatheredBytes, gathers: bool) -> Block
             return node
         tagged = replace(node, tag=Vector())
         places = gathered(tagged)
-        return node if places is None or (places and not gathers) else tagged
+        if places is None or (places and not gathers):
+            return node
+        return replace(tagged, body=_asking_ahead(node)) if places else tagged
 
     return transform(body, change)  # type: ignore[arg-type]  # statements become statements
+
+
+def _asking_ahead(loop: For) -> Stmt:
+    """Return a loop's body behind prefetches of the arrays that it reads in order, unless it has some."""
+    nodes = list(walk(loop.body))
+    if any(isinstance(node, Prefetch) for node in nodes):
+        return loop.body
+    arrays = dict.fromkeys(node.array for node in nodes if isinstance(node, Load) and node.index == loop.variable)
+    place = Binary("+", loop.variable, Const(AHEAD, I64), I64)
+    return Block((*(Prefetch(array, place, 1) for array in arrays), loop.body))
 
 
 def _only_adds(loop: For) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from loop_runs import COMPILERS, function, run_both
@@ -9,9 +11,11 @@ from sparsetune.compiler.loops.nodes import (
     BOOL,
     F32,
     F64,
+    I32,
     I64,
     Binary,
     Block,
+    Cast,
     Const,
     Declare,
     Expr,
@@ -19,6 +23,7 @@ from sparsetune.compiler.loops.nodes import (
     Function,
     If,
     Load,
+    Prefetch,
     SetVar,
     Stmt,
     Store,
@@ -96,3 +101,14 @@ def test_dot_products_are_made_in_vectors(compiler: str, value: Type, masks: boo
         y = np.full(1, np.nan, x.dtype)
         run_both(made, [x, a, y], [count], compiler=compiler)
         assert y[0] == (x[:count] * a[:count]).sum()
+
+
+def test_a_gathered_sum_asks_for_what_it_reads_in_order() -> None:
+    product = Binary("*", Load("x", J, F64), ELEMENT, F64)
+    loop = looped(added(product), Declare(J, Cast(Load("crd", K, I32), I64)))
+    asked = {node.array for node in walk(sum_in_vectors(Block((loop,)), lambda _: 4, True)) if isinstance(node, Prefetch)}
+    assert asked == {"a", "crd"}
+    own = replace(loop, body=Block((Prefetch("a", K, 1), *loop.body.statements)))  # pyright: ignore[reportAttributeAccessIssue] a block
+    kept = [node for node in walk(sum_in_vectors(Block((own,)), lambda _: 4, True)) if isinstance(node, Prefetch)]
+    assert kept == [Prefetch("a", K, 1)]
+    assert not [node for node in walk(sum_in_vectors(Block((loop,)), lambda _: 0, True)) if isinstance(node, Prefetch)]
