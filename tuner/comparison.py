@@ -12,7 +12,7 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from .kernels import compile_problem
 from .measure.finals import compare
-from .measure.timing import burst_size, least_of, median
+from .measure.timing import burst_size, least_of, median, turns
 from .peers import Peer
 from .problem import Problem
 from .settings import Settings
@@ -57,11 +57,11 @@ def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Pee
 
 
 def _play(calls: Mapping[str, Callable[[], Any]], settings: Settings) -> dict[str, list[float]]:
-    """Return one time a round for every call; the order turns round from one to the next."""
+    """Return one time a round for every call."""
     expected = {name: max(least_of(call, 1, 2), 1e-9) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for number in range(settings.final_rounds):
-        for name in list(calls) if number % 2 == 0 else reversed(list(calls)):
+    for _, order in zip(range(settings.final_rounds), turns(calls), strict=False):
+        for name in order:
             batch, samples = burst_size(settings.burst_seconds, expected[name])
             times[name].append(least_of(calls[name], batch, samples))
     return times

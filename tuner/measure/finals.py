@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .timing import median
+from .timing import median, turns
 
 CONFIDENCE = 0.95
 MIN_ROUNDS = 6
@@ -90,11 +90,10 @@ def play(
     """
     started = clock()
     times: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(max(rounds, MIN_ROUNDS)):
+    for number, order in zip(range(max(rounds, MIN_ROUNDS)), turns(names), strict=False):
         if number >= MIN_ROUNDS and clock() - started > seconds:
             break
-        order = list(times) if number % 2 == 0 else list(reversed(times))
-        for name in order:
+        for name in filter(times.__contains__, order):
             found = run(name)
             if found is None:
                 del times[name]

@@ -8,10 +8,13 @@ is run on the same operands again and again, as an iterative solver would.
 from __future__ import annotations
 
 import math
+import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+Name = TypeVar("Name")
 
 _CONFIRMING = 3  # runs that have to lie close together at the fast end
 _LEAST_BATCH = 5e-5  # seconds; a clock reads to a few tens of nanoseconds
@@ -126,3 +129,19 @@ def _reason_to_stop(times: list[float], elapsed: float, policy: Policy, best: fl
         return "time"
     confirmed = sorted(times)[_CONFIRMING - 1 : _CONFIRMING]
     return "confirmed" if enough and confirmed and confirmed[0] <= (1 + policy.spread) * min(times) else None
+
+
+def turns(names: Iterable[Name]) -> Iterator[list[Name]]:
+    """Yield one order of contestants after another, without end and the same every time.
+
+    Each is shuffled, so that none always follows the same other, and none begins with what the one before ended with: what runs
+    twice in a row finds its own data in the caches.
+    """
+    draw, order = random.Random(0), list(names)
+    last: Name | None = None
+    while True:
+        draw.shuffle(order)
+        if len(order) > 1 and order[0] == last:
+            order.append(order.pop(0))
+        last = order[-1] if order else None
+        yield list(order)

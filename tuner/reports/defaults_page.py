@@ -38,8 +38,8 @@ def _introduction(machine: Mapping[str, Any], races: Races) -> str:
 Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} cores; {_compilers(machine)}. Nothing here is tuned: each
 kernel is what the empty schedule gives. float64 values, int32 coordinates.
 
-Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, the order turning
-round from one round to the next; ratios are medians of paired ratios with a 95% interval, above 1 ours is faster. PyData/sparse, which
+Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, in another
+order each round; ratios are medians of paired ratios with a 95% interval, above 1 ours is faster. PyData/sparse, which
 may take a hundred times as long, ran by itself after the others. The load average when the races began was {min(loads):.1f} to
 {max(loads):.1f}.
 

@@ -52,8 +52,8 @@ def _introduction(material: Material) -> str:
 Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} cores, {_caches(machine)};
 {", ".join(f"{name}: {version}" for name, version in machine.get("compilers", {}).items())}. float64 values, int32 coordinates.
 
-Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, the order turning
-round from one round to the next; speedups are medians of paired ratios with a 95% interval from order statistics. The machine is
+Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, in another
+order each round; speedups are medians of paired ratios with a 95% interval from order statistics. The machine is
 shared, and the load average when the races began, {min(loads):.1f} to {max(loads):.1f}, says how much beside them waited for its
 {machine.get("cores", "?")} cores. Half the distance between the quartiles is {spreads[len(spreads) // 2]:.1%} of the median in the
 middle row and {spreads[len(spreads) * 9 // 10]:.1%} in the row after nine tenths of them.

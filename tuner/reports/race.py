@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..measure.finals import Comparison, compare
-from ..measure.timing import least_of, median
+from ..measure.timing import least_of, median, turns
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -53,12 +53,14 @@ class Series:
 
 
 def race(runs: Mapping[Name, Callable[[], Any]], pace: Pace) -> dict[Name, Series]:
-    """Return the times of functions that were called in turn; the order turns round from one round to the next."""
-    batches = {name: max(1, math.ceil(SHORTEST / max(least_of(run, 1, 3), 1e-9))) for name, run in runs.items()}
-    times: dict[Name, list[float]] = {name: [] for name in runs}
-    started, rounds = time.perf_counter(), 0
+    """Return the times of functions that were called in turn; those given under two names run once a round."""
+    firsts = {id(run): name for name, run in reversed(list(runs.items()))}
+    contestants = [name for name, run in runs.items() if firsts[id(run)] == name]
+    batches = {name: max(1, math.ceil(SHORTEST / max(least_of(runs[name], 1, 3), 1e-9))) for name in contestants}
+    times: dict[Name, list[float]] = {name: [] for name in contestants}
+    started, orders, rounds = time.perf_counter(), turns(contestants), 0
     while rounds < pace.fewest or (rounds < pace.most and time.perf_counter() - started < pace.seconds):
-        for name in list(runs) if rounds % 2 == 0 else reversed(list(runs)):
+        for name in next(orders):
             times[name].append(least_of(runs[name], batches[name], 1))
         rounds += 1
-    return {name: Series(tuple(found)) for name, found in times.items()}
+    return {name: Series(tuple(times[firsts[id(run)]])) for name, run in runs.items()}

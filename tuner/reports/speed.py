@@ -41,12 +41,14 @@ def kernel_race(case: KernelCase, name: str, source: Tensor, schedules: Schedule
 def _ours(
     case: KernelCase, name: str, problem: Problem, schedules: Schedules, texts: dict[tuple[str, int], str]
 ) -> Iterator[tuple[str, Run]]:
-    if problem.threads == 1:
-        yield "default", compile_problem(problem, Schedule()).bind(problem.operands, 1)
+    default = compile_problem(problem, Schedule()).bind(problem.operands, 1) if problem.threads == 1 else None
+    if default is not None:
+        yield "default", default
     chosen = schedules.get((case.name, name, problem.threads))
     if chosen is not None:
         texts["tuned", problem.threads] = chosen.schedule
-        yield "tuned", compile_problem(problem, Schedule(chosen.schedule)).bind(problem.operands, problem.threads)
+        kept = default if not chosen.schedule else None  # nothing was found that is faster
+        yield "tuned", kept or compile_problem(problem, Schedule(chosen.schedule)).bind(problem.operands, problem.threads)
 
 
 def _prepared(peers: tuple[Peer, ...], problem: Problem) -> Iterator[tuple[Peer, Run]]:
