@@ -123,8 +123,8 @@ class Context:
         if not self.graph.is_derived(index):
             return self.size(index)
         relation = self.graph.made_by(index)
-        if isinstance(relation, Coord):  # counts from 0 like its index, of which it may run through all
-            return self.extent(self.graph.position_relation(relation.position).parent)
+        if isinstance(relation, Coord):  # counts like its index, tiles included, of which it may run through all
+            return self.size(self.graph.originals(index)[0])
         if self.graph.space(index) == "position" and not isinstance(relation, Split):
             access = self.operand(self.graph.position_access(index))
             levels = self.storage(access).levels

@@ -66,3 +66,12 @@ def test_entries_are_asked_for_where_a_loop_goes_through_them(form: str, schedul
     compiled = compile_kernel("y(i) = A(i,j) * x(j)", {"A": form}, schedule=schedule)
     assert set(re.findall(r"st_prefetch\((\w+), [^;]* \+ 64, ", compiled.source)) == arrays
     assert np.array_equal(compiled(A=tensor(matrix.astype(float), form), x=x), matrix @ x)
+
+
+@pytest.mark.parametrize("form", ["csr", "coo"])
+def test_coordinates_of_positions_of_a_tile_count_like_their_index(form: str) -> None:
+    """A collapse of them, cut again, goes through all tiles."""
+    tiles = "split_up(k, v3, v4, 2); pos(v4, v5, A); coord(v5, v9); collapse(v9, j, v10); split(v10, v11, v12, 7)"
+    left, right = (np.random.default_rng(seed).integers(0, 3, shape).astype(float) for seed, shape in ((5, (7, 5)), (6, (5, 11))))
+    compiled = compile_kernel("C(i,j) = A(i,k) * B(k,j)", {"A": form, "B": "csr"}, schedule=tiles)
+    assert np.array_equal(compiled(A=tensor(left, form), B=tensor(right, "csr")), left @ right)
