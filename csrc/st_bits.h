@@ -21,6 +21,23 @@ static inline bool st_bits_insert(uint64_t *bits, int64_t n, int64_t key) {
   return true;
 }
 
+/* Write the numbers of the words that hold keys into `words`, in increasing order, and empty the levels above them; the caller
+   empties the words. Returns how many there are. */
+static inline int64_t st_bits_words(uint32_t *words, uint64_t *bits, int64_t n) {
+  const int64_t below = (n + 63) >> 6, middles = (below + 63) >> 6, tops = (middles + 63) >> 6;
+  uint64_t *middle = bits + below, *top = middle + middles;
+  int64_t count = 0;
+  for (int64_t t = 0; t < tops; t++) {
+    for (uint64_t high = top[t]; high; high &= high - 1) {
+      const int64_t m = t * 64 + __builtin_ctzll(high);
+      for (uint64_t filled = middle[m]; filled; filled &= filled - 1) words[count++] = (uint32_t)(m * 64 + __builtin_ctzll(filled));
+      middle[m] = 0;
+    }
+    top[t] = 0;
+  }
+  return count;
+}
+
 /* Take all keys out, in increasing order, into `keys`; return how many. */
 #define ST_BITS_DRAIN(T, S)                                                                      \
   static inline int64_t st_bits_drain_##S(T *keys, uint64_t *bits, int64_t n) {                  \

@@ -13,15 +13,14 @@ typedef struct {
   int64_t height, width; /* extents of a block */
 } st_blocking;
 
-/* counts[I] = blocks that the rows I * height and on touch, owners[p] = which of them entry p lies in, in the order in which they
-   are met. There are fewer than 2^31 columns of blocks. Each thread numbers them in memory of its own; 1: there is not enough. */
+/* counts[I] = blocks that the rows I * height and on touch, owners[p] = which of them, by column, entry p lies in. There are fewer
+   than 2^31 columns of blocks. Each thread has a set of them in memory of its own; 1: there is not enough. */
 int32_t st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, uint32_t *owners, int64_t *counts,
                         int32_t threads);
 
-/* The blocks of each block row, at most `most`, in order of their columns, row-major inside, into values that hold the fill
-   value. */
-int32_t st_fill_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, const uint32_t *owners,
-                       const int64_t *starts, int64_t most, void *crd, int32_t crd_wide, void *values, int32_t threads);
+/* The blocks of each block row in order of their columns, row-major inside, into values that hold the fill value. */
+void st_fill_blocks(const st_blocking *blocking, int64_t block_rows, const uint32_t *owners, const int64_t *starts, void *crd,
+                    int32_t crd_wide, void *values, int32_t threads);
 
 /* counts[i] = values of row i of blocks (positions and coordinates of blocks in `blocking`) that differ from `fill` in a bit of
    `mask` (both of the width of an item; the mask leaves the sign out where the fill value is 0). */

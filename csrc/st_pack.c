@@ -5,6 +5,7 @@
 
 #include "st_columns.h"
 #include "st_hash.h"
+#include "st_items.h"
 
 enum { BLOCK = 1024 /* entries whose bytes stay in the first cache while level after level is looked at */ };
 
@@ -214,25 +215,12 @@ void st_place_children(int64_t count, const int8_t *first, int32_t level, const 
     }                                                                                                \
   } while (0)
 
-typedef struct {
-  uint64_t low, high;
-} item16;
-
-#define MOVE_ITEMS(TO, FROM)                            \
-  switch (itemsize) {                                   \
-    case 1: MOVE(uint8_t, TO, FROM); break;             \
-    case 2: MOVE(uint16_t, TO, FROM); break;            \
-    case 4: MOVE(uint32_t, TO, FROM); break;            \
-    case 8: MOVE(uint64_t, TO, FROM); break;            \
-    default: MOVE(item16, TO, FROM); break;             \
-  }
-
 void st_scatter(int64_t count, const void *values, int64_t itemsize, const void *position, int32_t position_wide, void *out,
                 int32_t threads) {
-  MOVE_ITEMS(place, e)
+  ST_EACH_ITEMSIZE(itemsize, MOVE, place, e)
 }
 
 void st_gather(int64_t count, const void *values, int64_t itemsize, const void *position, int32_t position_wide, void *out,
                int32_t threads) {
-  MOVE_ITEMS(e, place)
+  ST_EACH_ITEMSIZE(itemsize, MOVE, e, place)
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "st_columns.h"
+#include "st_items.h"
 #include "st_pack.h"
 
 /* Where a thread begins with rows so that all have nearly equally many entries. */
@@ -18,10 +19,6 @@ static int64_t balanced_row(int64_t rows, const void *pos, int pos_wide, int64_t
   }
   return low;
 }
-
-typedef struct {
-  uint64_t low, high;
-} item16;
 
 typedef struct {
   int64_t rows, columns, count;

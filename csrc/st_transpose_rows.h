@@ -10,7 +10,7 @@
   const ST_PLACE soon = next[crd[p]];             \
   __builtin_prefetch(out_crd + soon, 1);          \
   __builtin_prefetch(out_values + soon, 1);
-#define MOVE_ROWS(CRD, OUT_CRD, T)                                                                     \
+#define MOVE_ROWS(T, CRD, OUT_CRD)                                                                     \
   {                                                                                                    \
     const CRD *restrict crd = in.crd;                                                                  \
     const T *restrict values = in.values;                                                              \
@@ -40,15 +40,6 @@
       }                                                                                                \
     }                                                                                                  \
   }
-#define MOVE_ITEMS(CRD, OUT_CRD)                          \
-  switch (in.itemsize) {                                  \
-    case 1: MOVE_ROWS(CRD, OUT_CRD, uint8_t) break;       \
-    case 2: MOVE_ROWS(CRD, OUT_CRD, uint16_t) break;      \
-    case 4: MOVE_ROWS(CRD, OUT_CRD, uint32_t) break;      \
-    case 8: MOVE_ROWS(CRD, OUT_CRD, uint64_t) break;      \
-    default: MOVE_ROWS(CRD, OUT_CRD, item16) break;       \
-  }
-
 static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) {
   const int64_t columns = in.columns;
   ST_PLACE *places = malloc(sizeof *places * (size_t)threads * (size_t)(columns + 1));
@@ -87,14 +78,15 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
     }
     if (thread == team - 1) st_put(out.pos, out.pos_wide, columns, sum);
 #pragma omp barrier
-    if (in.crd_wide && out.crd_wide)
-      MOVE_ITEMS(int64_t, int64_t)
-    else if (in.crd_wide)
-      MOVE_ITEMS(int64_t, int32_t)
-    else if (out.crd_wide)
-      MOVE_ITEMS(int32_t, int64_t)
-    else
-      MOVE_ITEMS(int32_t, int32_t)
+    if (in.crd_wide && out.crd_wide) {
+      ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int64_t, int64_t)
+    } else if (in.crd_wide) {
+      ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int64_t, int32_t)
+    } else if (out.crd_wide) {
+      ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int32_t, int64_t)
+    } else {
+      ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int32_t, int32_t)
+    }
   }
   free(places);
   return 0;
@@ -103,4 +95,3 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
 #undef MOVE
 #undef ASK
 #undef MOVE_ROWS
-#undef MOVE_ITEMS

@@ -32,13 +32,12 @@ def blocked_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fil
     starts, owners = np.zeros(block_rows + 1, np.int64), np.empty(len(rows[1]), np.uint32)
     owned = helper.at(owners)
     helper.call("st_count_blocks", shape[0], block_rows, block_columns, owned, helper.longs(starts[1:]))
-    most = int(starts.max())
     np.cumsum(starts, out=starts)
     count = int(starts[-1])
     crd = aligned_empty(count, index_dtype(block_columns))
     values = aligned_full(count * block[0] * block[1], fill_value, rows[2].dtype)
     written = helper.at(crd), int(crd.itemsize == 8), helper.at(values)
-    helper.call("st_fill_blocks", shape[0], block_rows, block_columns, owned, helper.longs(starts), most, *written)
+    helper.call("st_fill_blocks", shape[0], block_rows, owned, helper.longs(starts), *written)
     return aligned_copy(starts, index_dtype(count)), crd, values
 
 
@@ -97,13 +96,13 @@ class _Helper:
 
     @classmethod
     def of(cls, rows: Rows, block: tuple[int, int]) -> _Helper | None:
-        loaded = native.library("st_block")
+        loaded = native.library("st_block", "st_unblock")
         return None if loaded is None else cls(*loaded, rows, block)
 
     def call(self, name: str, rows: int, *arguments: Any) -> None:
         self._described.rows = rows
         if getattr(self._lib, name)(self._described, *arguments, native.threads_for(len(self._rows[1]))):
-            raise MemoryError("no memory to number blocks")
+            raise MemoryError("no memory for a set of blocks")
 
     def at(self, array: NDArray[Any]) -> Any:
         return self._ffi.cast("void *", array.ctypes.data)

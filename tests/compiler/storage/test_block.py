@@ -38,12 +38,13 @@ def test_same_arrays_as_bsr(each_kernel: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
-def test_many_blocks_both_ways(each_kernel: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARSETUNE_THREADS", "3")
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_many_blocks_both_ways(each_kernel: str, dtype: str, threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_THREADS", threads)
     array = sp.random_array((1501, 997), density=0.06, rng=np.random.default_rng(5)).tocsr().astype(dtype)
     array.data[:] = np.arange(1, len(array.data) + 1) % 100 + 1
     packed = tensor(array)
-    for extents in ((1, 1), (3, 2), (2, 7), (70, 3)):
+    for extents in ((1, 1), (3, 2), (2, 7), (1, 4), (4, 4), (2, 8), (70, 3)):  # few and many entries to a row of blocks
         blocked = block(packed, extents)
         whole = unblock(blocked)
         assert whole.shape == tuple(-(-extent // inner) * inner for extent, inner in zip(array.shape, extents, strict=True))
