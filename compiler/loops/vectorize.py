@@ -50,6 +50,7 @@ from .nodes import (
     While,
 )
 from .rewrite import array_types, block, mentions, walk
+from .segments import separate_whole_segments
 from .simplify import simplify, simplify_expression
 from .sums import sum_in_vectors
 
@@ -94,7 +95,8 @@ class _Pass:
 
     def run(self) -> Block:
         types = {name: Type(kind) for name, kind in array_types(self.function).items()}
-        body = gather_atomics(sum_in_vectors(self.function.body, self._gathered, self.gathers), types, self.fresh)
+        body = separate_whole_segments(gather_atomics(self.function.body, types, self.fresh), self.fresh)
+        body = sum_in_vectors(body, self._gathered, self.gathers)
         body = count_from_zero(name_registers_apart(body, self.fresh), self._vectorizable, self.fresh)
         body = keep_accumulators(body, types, self._fits, self.fresh)
         for array, allocation in self._register_arrays(body).items():

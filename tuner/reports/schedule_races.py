@@ -55,20 +55,23 @@ SPMSPV_INPUTS = {"uniform": "random:uniform:100000x100000:nnz=2e6", "power law":
 SPMSPV_DEFAULT = "columns of stored elements (default)"
 
 
-def predicted_factor(skew: float) -> float:
+def predicted_factor(skew: float, speedup: float = 2.0) -> float:
     """Return how much longer two threads take with half of the rows each than with half of the nonzeros each.
 
-    Twice the share of the nonzeros in the heavier half of rows whose lengths fall by exp(-skew) from first to last.
+    Where two threads are twice as fast as one: twice the share of the nonzeros in the heavier half of rows whose lengths fall by
+    exp(-skew) from first to last. Where they share memory, each works at half of ``speedup`` until the lighter half is done, and
+    the other at full speed from then on.
     """
-    return 2 / (1 + math.exp(-skew / 2))
+    factor = 2 / (1 + math.exp(-skew / 2))
+    return (2 - factor) + speedup * (factor - 1)
 
 
 def skew_race(kernel: str, skew: float, pace: Pace) -> list[Row]:
-    """Race the splits of a kernel with 2 threads on rows whose lengths fall by exp(-skew) from first to last."""
+    """Race the splits of a kernel with 1 and 2 threads on rows whose lengths fall by exp(-skew) from first to last."""
     from ...datasets.inputs import load
 
     source = tensor(load(SKEWED[kernel].format(skew)), "dense, compressed", dtype=np.float64)
-    return nests_race("skew", KERNELS[kernel], f"skew {skew}", source, SKEW_SCHEDULES[kernel], (2,), pace)
+    return nests_race("skew", KERNELS[kernel], f"skew {skew}", source, SKEW_SCHEDULES[kernel], (1, 2), pace)
 
 
 def spmspv_race(name: str, sparse_result: bool, pace: Pace) -> list[Row]:

@@ -134,23 +134,33 @@ def _skew(figures: Figures) -> str:
             split, shares = (rows.get((variant, 2)) for variant in (ROWS, SHARES))
             found = times_faster(split, shares)
             if found is not None:
-                lines.append((kernel, name, milliseconds(split), milliseconds(shares), ratio(found), f"{_predicted(name):.2f}"))
+                speedup = _speedup(rows)
+                bounded = f"{_predicted(name, speedup):.2f} ({speedup:.2f})" if speedup else ""
+                lines.append((kernel, name, milliseconds(split), milliseconds(shares), ratio(found), f"{_predicted(name):.2f}", bounded))
     if not lines:
         return ""
     return f"""## Position split against row split on skewed rows
 
 Two threads, rows whose lengths fall by exp(-skew) from the first to the last, in this order (`random:skewed` of the generator): equal
-numbers of rows against equal numbers of nonzeros. Predicted: twice the share of the nonzeros that the heavier half of the rows has.
+numbers of rows against equal numbers of nonzeros. Predicted: twice the share of the nonzeros that the heavier half of the rows has,
+which is the factor where two threads are twice as fast as one; and the factor for the speedup in brackets, which two threads have over
+one with the position split here: memory that they share slows both, until the lighter half is done.
 
     {COMMAND} --only skew
 
 ![measured and predicted](scheduling.svg)
 
-""" + table(("kernel", "rows", "row split", "position split", "measured", "predicted"), lines)
+""" + table(("kernel", "rows", "row split", "position split", "measured", "predicted", "at the speedup"), lines)
 
 
-def _predicted(name: str) -> float:
-    return predicted_factor(float(name.removeprefix("skew ")))
+def _predicted(name: str, speedup: float = 2.0) -> float:
+    return predicted_factor(float(name.removeprefix("skew ")), speedup)
+
+
+def _speedup(rows: Mapping[tuple[str, int], Row]) -> float | None:
+    """Return how many times faster two threads with half of the nonzeros each are than one with both halves."""
+    found = times_faster(rows.get((SHARES, 1)), rows.get((SHARES, 2)))
+    return None if found is None else found.ratio
 
 
 def imbalance_chart(races: Races) -> str:
@@ -161,7 +171,7 @@ def imbalance_chart(races: Races) -> str:
             found = times_faster(rows.get((ROWS, 2)), rows.get((SHARES, 2)))
             if found is not None:
                 bars.append(Bar(f"{kernel}, {name}", found.ratio, found.low, found.high))
-                bars.append(Bar("predicted", _predicted(name)))
+                bars.append(Bar("predicted", _predicted(name, _speedup(rows) or 2.0)))
     return bar_chart(bars, "row split over position split, two threads") if bars else ""
 
 

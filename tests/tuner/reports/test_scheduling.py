@@ -73,14 +73,17 @@ def test_losses_of_a_small_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 def test_predicted_factor(skew: float) -> None:
     matrix = generate(f"random:skewed:2000x2000:nnz=1e5:skew={skew}")
     rows = matrix.to_coordinates()[0][0]
-    assert 2 * np.mean(rows < 1000) == pytest.approx(predicted_factor(skew), rel=0.02)
+    heavier = np.mean(rows < 1000)
+    assert 2 * heavier == pytest.approx(predicted_factor(skew), rel=0.02)
+    together, alone = 2 * (1 - heavier) / 1.5, 2 * heavier - 1  # of the time of one thread, where two are 1.5 times as fast
+    assert (together + alone) * 1.5 == pytest.approx(predicted_factor(skew, 1.5), rel=0.02)
 
 
 def test_schedules_that_are_raced(monkeypatch: pytest.MonkeyPatch) -> None:
     small = "random:skewed:200x200:nnz=2e3:skew={}"
     monkeypatch.setattr(schedule_races, "SKEWED", {"SpMV": small, "SpMM 32": small})
     for kernel, schedules in SKEW_SCHEDULES.items():
-        assert [row.variant for row in skew_race(kernel, 4, QUICK)] == list(schedules)
+        assert [(row.threads, row.variant) for row in skew_race(kernel, 4, QUICK)] == [(n, name) for n in (1, 2) for name in schedules]
     monkeypatch.setattr(schedule_races, "SPMSPV_INPUTS", {"small": "random:uniform:300x200:nnz=2e3"})
     for sparse_result in (False, True):
         rows = spmspv_race("small", sparse_result, QUICK)
