@@ -34,6 +34,9 @@
 #endif
 #define ST_FIRST(count) ((1u << (count)) - 1) /* the mask of the first lanes, at least one of which is left out */
 
+/* The condition; compilers put what happens where it holds out of the way. */
+static inline bool st_seldom(bool condition) { return __builtin_expect(condition, false); }
+
 /* Memory. NULL means that there is none; a length of 0 gets memory too. */
 
 static inline size_t st_bytes(int64_t length, size_t size) {

@@ -27,7 +27,7 @@ CODEGEN_VERSION = 1
 """Part of the key under which compiled kernels are cached, should the same source ever come to mean something else."""
 
 
-def emit_c(function: Function, vector_bytes: int, heading: str = "", masks: bool = False, gathers: bool = False) -> str:
+def emit_c(function: Function, vector_bytes: int, heading: str = "", masks: bool = False, gathers: int | None = None) -> str:
     """Return the C source of a kernel.
 
     Args:

@@ -239,10 +239,12 @@ class Parallel:
 class Vector:
     """Iterations go to vector lanes. Scalars declared outside and updated by an associative op inside are reductions.
 
-    ``vectors`` is how many vectors a step takes, each with accumulators of its own; None: as many as suit.
+    ``vectors`` is how many vectors a step takes, each with accumulators of its own; None: as many as suit. Where there are less
+    than ``least`` iterations, they run one by one.
     """
 
     vectors: int | None = None
+    least: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 A sum of floats one by one waits three to five cycles for each addition before the next; in vectors several run side by
 side, as in NumPy's own sums. ``unroll(j, 1)`` keeps the additions of a loop one by one. A sum that gathers is then faster
-than memory hands out what it reads in order, and asks for that ahead.
+than memory hands out what it reads in order, and asks for that ahead. Where machines gather by reading elements one by one, short
+sums stay as they are.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ GatheredBytes = Callable[[For], int | None]
 """How wide the places are that a vector loop gathers from, in bytes (0: it gathers nothing); None: it has no vector form."""
 
 
-def sum_in_vectors(body: Block, gathered: GatheredBytes, gathers: bool) -> Block:
+def sum_in_vectors(body: Block, gathered: GatheredBytes, gathers: int | None) -> Block:
     """Tag the loops that do nothing but add to scalars.
 
     Args:
-        gathers: whether gathering a vector is faster than reading its elements one by one.
+        gathers: from how many iterations on gathering is faster in vectors than one by one; None: never.
     """
 
     def change(node: object) -> object:
@@ -31,9 +32,9 @@ def sum_in_vectors(body: Block, gathered: GatheredBytes, gathers: bool) -> Block
             return node
         tagged = replace(node, tag=Vector())
         places = gathered(tagged)
-        if places is None or (places and not gathers):
+        if places is None or (places and gathers is None):
             return node
-        return replace(tagged, body=_asking_ahead(node)) if places else tagged
+        return replace(tagged, tag=Vector(least=gathers or 0), body=_asking_ahead(node)) if places else tagged
 
     return transform(body, change)  # type: ignore[arg-type]  # statements become statements
 

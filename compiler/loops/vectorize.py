@@ -49,7 +49,7 @@ from .nodes import (
     Vector,
     While,
 )
-from .rewrite import array_types, block, mentions, walk
+from .rewrite import array_types, block, mentions, transform, walk
 from .segments import separate_whole_segments
 from .simplify import simplify, simplify_expression
 from .sums import sum_in_vectors
@@ -64,12 +64,12 @@ REGISTERS = 28
 """Vector registers that arrays may take; what is more stays in memory."""
 
 
-def vectorize(function: Function, vector_bytes: int, masks: bool = False, gathers: bool = False) -> Function:
+def vectorize(function: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None) -> Function:
     """Return a function whose vector loops are made of vectors ``vector_bytes`` wide.
 
     Args:
         masks: whether the machine reads the first lanes of a vector alone in one instruction.
-        gathers: whether it gathers a vector faster than it reads its elements one by one.
+        gathers: from how many iterations on it sums gathered elements faster in vectors than one by one; None: never.
     """
     widest = _widest_element(function)
     if vector_bytes <= widest:
@@ -84,7 +84,7 @@ def _widest_element(function: Function) -> int:
 
 
 class _Pass:
-    def __init__(self, function: Function, vector_bytes: int, widest: int, masks: bool, gathers: bool) -> None:
+    def __init__(self, function: Function, vector_bytes: int, widest: int, masks: bool, gathers: int | None) -> None:
         self.function, self.vector_bytes, self.masks, self.gathers = function, vector_bytes, masks, gathers
         self.lanes = vector_bytes // widest
         self.taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
@@ -263,8 +263,11 @@ class _Pass:
                 loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")]), loop.origin))
         if not closed and reduces and self.masks and (rest := self._first_lanes(loop, plan, at, high, lanes)):
             return block([*steps, *_begin(plan), *loops, rest, *_combine(plan, loop)])
-        rest = For(loop.variable, low if closed else at, high, loop.body, origin=loop.origin)
-        return block([*steps, *_begin(plan), *loops, *_combine(plan, loop), rest])
+        whole, rest = [*_begin(plan), *loops, *_combine(plan, loop)], _without_prefetches(loop.body)
+        if not closed and isinstance(loop.tag, Vector) and loop.tag.least:
+            enough = Binary("<=", Const(loop.tag.least, I64), Binary("-", high, low, I64), BOOL)
+            whole = [loops[0], If(Call("seldom", (enough,), BOOL), block([*_begin(plan), *loops[1:], *_combine(plan, loop)]))]
+        return block([*steps, *whole, For(loop.variable, low if closed else at, high, rest, origin=loop.origin)])
 
     def _first_lanes(self, loop: For, plan: Plan, at: Var, high: Expr, lanes: int) -> Stmt | None:
         """Return what is left of a loop as one vector that is not full; None if it has no such form."""
@@ -281,6 +284,11 @@ class _Pass:
         variable = Var(self.fresh(f"{loop.variable.name}_{suffix}"), loop.variable.type)
         steps.append(Declare(variable, bound))
         return variable
+
+
+def _without_prefetches(body: Stmt) -> Stmt:
+    """Return what is done where less than a vector is left: the vectors before it have asked for what follows."""
+    return transform(body, lambda node: Block(()) if isinstance(node, Prefetch) else node)
 
 
 def _vectors_a_step(loop: For) -> int | None:

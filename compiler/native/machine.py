@@ -54,9 +54,15 @@ class Machine:
         return self.vector_bytes == 64
 
     @property
-    def gathers(self) -> bool:
-        """Whether gathering a vector is faster than reading its elements one by one; AMD's gathers so far read one by one themselves."""
-        return self.masks and not self.model.startswith("AMD")
+    def gathers(self) -> int | None:
+        """From how many iterations on a sum of gathered elements is faster in vectors than one by one; None: never.
+
+        Always where there are instructions for it. Where elements are read one by one all the same, additions that run side by side
+        repay putting vectors together from some vectors on; AMD's gathers of AVX-512 do not, so far.
+        """
+        if self.masks:
+            return None if self.model.startswith("AMD") else 0
+        return 24 if self.vector_bytes == 32 else None
 
     @property
     def last_level_cache(self) -> int:

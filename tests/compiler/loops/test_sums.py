@@ -15,6 +15,7 @@ from sparsetune.compiler.loops.nodes import (
     I64,
     Binary,
     Block,
+    Call,
     Cast,
     Const,
     Declare,
@@ -31,6 +32,7 @@ from sparsetune.compiler.loops.nodes import (
     Unroll,
     Var,
     Vector,
+    While,
 )
 from sparsetune.compiler.loops.rewrite import walk
 from sparsetune.compiler.loops.sums import sum_in_vectors
@@ -48,7 +50,7 @@ def added(value: Expr, op: str = "+") -> SetVar:
     return SetVar(Var("total", value.type), value, op)
 
 
-def tag_of(loop: For, places: int | None, gathers: bool) -> object:
+def tag_of(loop: For, places: int | None, gathers: int | None) -> object:
     made = sum_in_vectors(Block((loop,)), lambda _: places, gathers).statements[0]
     assert isinstance(made, For)
     return made.tag
@@ -58,10 +60,11 @@ ELEMENT = Load("a", K, F64)
 
 
 @pytest.mark.parametrize(
-    ("places", "gathers", "tagged"), [(0, False, True), (4, False, False), (4, True, True), (8, True, True), (None, True, False)]
+    ("places", "gathers", "tag"),
+    [(0, None, Vector()), (4, None, None), (4, 0, Vector()), (8, 0, Vector()), (8, 16, Vector(least=16)), (0, 16, Vector()), (None, 0, None)],
 )
-def test_gathering_decides_unless_elements_are_consecutive(places: int | None, gathers: bool, tagged: bool) -> None:
-    assert tag_of(looped(added(ELEMENT)), places, gathers) == (Vector() if tagged else None)
+def test_gathering_decides_unless_elements_are_consecutive(places: int | None, gathers: int | None, tag: Vector | None) -> None:
+    assert tag_of(looped(added(ELEMENT)), places, gathers) == tag
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_gathering_decides_unless_elements_are_consecutive(places: int | None, g
     ids=["one by one asked for", "product", "last value", "integers", "stores", "condition", "own scalar", "outer loop"],
 )
 def test_what_is_no_sum_stays(loop: For) -> None:
-    assert tag_of(loop, 0, True) == loop.tag
+    assert tag_of(loop, 0, 0) == loop.tag
 
 
 def dot(value: Type) -> Function:
@@ -106,9 +109,27 @@ def test_dot_products_are_made_in_vectors(compiler: str, value: Type, masks: boo
 def test_a_gathered_sum_asks_for_what_it_reads_in_order() -> None:
     product = Binary("*", Load("x", J, F64), ELEMENT, F64)
     loop = looped(added(product), Declare(J, Cast(Load("crd", K, I32), I64)))
-    asked = {node.array for node in walk(sum_in_vectors(Block((loop,)), lambda _: 4, True)) if isinstance(node, Prefetch)}
+    asked = {node.array for node in walk(sum_in_vectors(Block((loop,)), lambda _: 4, 0)) if isinstance(node, Prefetch)}
     assert asked == {"a", "crd"}
     own = replace(loop, body=Block((Prefetch("a", K, 1), *loop.body.statements)))  # pyright: ignore[reportAttributeAccessIssue] a block
-    kept = [node for node in walk(sum_in_vectors(Block((own,)), lambda _: 4, True)) if isinstance(node, Prefetch)]
+    kept = [node for node in walk(sum_in_vectors(Block((own,)), lambda _: 4, 0)) if isinstance(node, Prefetch)]
     assert kept == [Prefetch("a", K, 1)]
     assert not [node for node in walk(sum_in_vectors(Block((loop,)), lambda _: 0, True)) if isinstance(node, Prefetch)]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_few_gathered_elements_are_added_one_by_one(compiler: str) -> None:
+    total = Var("total", F64)
+    product = Binary("*", Load("x", J, F64), ELEMENT, F64)
+    loop = looped(added(product), Declare(J, Cast(Load("crd", K, I32), I64)))
+    arrays = {"x": ("f64", False), "a": ("f64", False), "crd": ("i32", False), "y": ("f64", True)}
+    made = vectorize(function([Declare(total, Const(0.0, F64)), loop, Store("y", ZERO, total)], arrays, ["n"]), 32, gathers=16)
+    assert [node.condition for node in walk(made.body) if isinstance(node, If)] == [Call("seldom", (Binary("<=", Const(16, I64), N, BOOL),), BOOL)]
+    asking = [node for node in walk(made.body) if isinstance(node, For | While) and any(isinstance(part, Prefetch) for part in walk(node))]
+    assert [type(node) for node in asking] == [While]
+    random = np.random.default_rng(5)
+    x, a, crd = random.integers(-9, 9, 90).astype(float), random.integers(-9, 9, 90).astype(float), random.permutation(90).astype(np.int32)
+    for count in (0, 1, 15, 16, 17, 19, 90):
+        y = np.full(1, np.nan)
+        run_both(made, [x, a, crd, y], [count], compiler=compiler)
+        assert y[0] == (x[crd[:count]] * a[:count]).sum()
