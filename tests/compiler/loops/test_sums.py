@@ -61,8 +61,9 @@ ELEMENT = Load("a", K, F64)
 
 @pytest.mark.parametrize(
     ("places", "gathers", "tag"),
-    [(0, None, Vector()), (4, None, None), (4, 0, Vector()), (8, 0, Vector()), (8, 16, Vector(least=16)), (0, 16, Vector()), (None, 0, None)],
-)
+    [(0, None, Vector()), (4, None, None), (4, 0, Vector()), (8, 0, Vector()), (8, 16, Vector(least=16)), (0, 16, Vector()),
+     (None, 0, None)],
+)  # fmt: skip
 def test_gathering_decides_unless_elements_are_consecutive(places: int | None, gathers: int | None, tag: Vector | None) -> None:
     assert tag_of(looped(added(ELEMENT)), places, gathers) == tag
 
@@ -124,7 +125,8 @@ def test_few_gathered_elements_are_added_one_by_one(compiler: str) -> None:
     loop = looped(added(product), Declare(J, Cast(Load("crd", K, I32), I64)))
     arrays = {"x": ("f64", False), "a": ("f64", False), "crd": ("i32", False), "y": ("f64", True)}
     made = vectorize(function([Declare(total, Const(0.0, F64)), loop, Store("y", ZERO, total)], arrays, ["n"]), 32, gathers=16)
-    assert [node.condition for node in walk(made.body) if isinstance(node, If)] == [Call("seldom", (Binary("<=", Const(16, I64), N, BOOL),), BOOL)]
+    enough = Binary("<=", Const(16, I64), N, BOOL)
+    assert [node.condition for node in walk(made.body) if isinstance(node, If)] == [Call("seldom", (enough,), BOOL)]
     asking = [node for node in walk(made.body) if isinstance(node, For | While) and any(isinstance(part, Prefetch) for part in walk(node))]
     assert [type(node) for node in asking] == [While]
     random = np.random.default_rng(5)
