@@ -200,7 +200,8 @@ def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Temp
     def keep(template: Template) -> bool:
         graph = template.partition.graph
         for loop, unit in template.units:
-            vector = vector_loops and unit == "cpu_vector" and not template.partition.is_stored(loop)
+            innermost = loop == template.order[-1]
+            vector = vector_loops and unit == "cpu_vector" and (innermost or not template.partition.is_stored(loop))
             outermost = loop == template.order[0] and unit == "cpu_thread"
             positions = position_splits and graph.space(loop) == "position"
             if not (vector or (outermost and (positions or not _is_collapsed(graph, loop)))):
@@ -282,5 +283,6 @@ DEFAULT: dict[str, tuple[Filter, ...]] = {
     "cpu": (*_PARTITIONS, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS, OUTERMOST_PARALLEL_OR_READMITTED, SPLIT_IS_USED),
     "cuda": (*_PARTITIONS, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS, *_GPU),
 }
-"""Ours. Readmitted: position splits of collapsed loops and vectorized dense loops, which the paper's first CPU rule forbids, and
-loops over tiles of constant size inside others, as in the paper's own SpMM and TTM."""
+"""Ours. Readmitted: position splits of collapsed loops, vectorized dense loops and vectorized innermost ones (sums of gathered
+elements), which the paper's first CPU rule forbids, and loops over tiles of constant size inside others, as in the paper's own SpMM
+and TTM."""

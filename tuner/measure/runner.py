@@ -162,10 +162,15 @@ class Worker:
 
 
 class Runner:
-    """Candidates of one problem, run in a worker."""
+    """Candidates of one problem, run in a worker.
 
-    def __init__(self, problem: Problem, worker: Worker, policy: Policy | None = None) -> None:
+    Args:
+        grace: seconds that a candidate may take beside what the policy grants it; None: so many that a busy machine loses none.
+    """
+
+    def __init__(self, problem: Problem, worker: Worker, policy: Policy | None = None, grace: float | None = None) -> None:
         self.policy = policy or Policy()
+        self._grace = grace
         self.problem = problem
         self._worker = worker
         self._loaded = -1  # the worker's start at which it was given the operands
@@ -216,7 +221,8 @@ class Runner:
 
     def measure(self, schedule: str, best: float | None = None) -> Measured:
         """Run, check and time a candidate that was built; ``best`` is the fastest time so far, to race against."""
-        limit = _GRACE_SECONDS + 2 * self.policy.max_seconds + 10 * self.policy.hopeless * (best or self._slowest)
+        grace = _GRACE_SECONDS if self._grace is None else self._grace
+        limit = grace + 2 * self.policy.max_seconds + 10 * self.policy.hopeless * (best or self._slowest)
         try:
             reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), best=best)
         except _Lost as lost:

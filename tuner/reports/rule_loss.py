@@ -1,36 +1,46 @@
 """What each rule on schedule templates costs: the fastest template that the default rules leave, against the fastest without one rule.
 
-Of what a rule keeps or removes a seeded sample is measured, round by round, with split sizes from a short list; then more of the
-partitions that did best. The fastest of every group meet in a final on each input, where they run in turn.
+Of what a rule keeps or removes a seeded sample is measured, first the simplest templates that are kept, then round by round, with
+split sizes from a short list; then more of the partitions that did best. The fastest of every group meet in a final on each input, where they run in turn.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ...compiler.concrete.concretize import concretize
 from ...compiler.errors import SparsetuneError
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.schedule.situation import Situation
 from ...compiler.schedule.template_space import Template
-from ...compiler.storage.tensor import Tensor
 from ..kernels import compile_problem
 from ..measure.finals import Comparison
-from ..measure.timing import Policy, measure
+from ..measure.runner import Runner, Worker
+from ..measure.timing import Policy
 from ..problem import Problem
-from .race import Pace, race
+from ..records import Status
+from .race import Pace, Series, race
 from .rule_cases import RULE_CASES, THREADS, RuleCase, problem_of_case
 from .template_draws import Group, groups_of
 
 SIZES = (16, 256, 4096)
 BATCH = 12
+_DRAWN = 150
+"""Templates among which the simplest are looked for."""
+
+_HOPELESS = 4.0
+"""Times the fastest, from which on a template is not measured again."""
+
+_GRACE = 1.0
+"""Seconds after which a template on a small input is given up."""
+
 _POLICY = Policy(min_repeats=3, max_repeats=20, max_seconds=0.1)
 _BROAD = 0.6
 """The part of the time that goes into templates drawn at random; the rest goes into those near the best."""
@@ -71,17 +81,24 @@ class RuleLoss:
 
 def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[RuleLoss]:
     """Measure a kernel for about so many seconds, finals not counted, and return a loss for every rule and input."""
-    case = RULE_CASES[kernel]
-    field = _Field(case)
-    rng = random.Random(seed)
-    started = time.perf_counter()
-    groups = groups_of(field.situation)
-    while time.perf_counter() - started < seconds * _BROAD:
-        field.try_all([_filled(group, rng) for group in _turns(groups, rng)])
-    for group in groups * 2:
-        if time.perf_counter() - started < seconds:
-            field.try_all(_near(field, group, rng))
+    with ExitStack() as stack:
+        field = _Field(RULE_CASES[kernel], stack)
+        rng = random.Random(seed)
+        groups = groups_of(field.situation)
+        field.try_all(_simplest(groups[0], rng))
+        started = time.perf_counter()
+        while time.perf_counter() - started < seconds * _BROAD:
+            field.try_all([_filled(group, rng) for group in _turns(groups, rng)])
+        for group in groups * 2:
+            if time.perf_counter() - started < seconds:
+                field.try_all(_near(field, group, rng))
     return [loss for name in field.problems for loss in _finals(kernel, name, field, groups, pace)]
+
+
+def _simplest(group: Group, rng: random.Random) -> list[tuple[Group, Template | None, int]]:
+    """Return the shortest of many templates: what rules remove as redundant is like one of these."""
+    drawn = {template.text: template for _ in range(_DRAWN) if (template := group.draw(rng)) is not None}
+    return [(group, drawn[text], SIZES[1]) for text in sorted(drawn, key=len)[:BATCH]]
 
 
 def _turns(groups: Sequence[Group], rng: random.Random) -> Iterator[Group]:
@@ -102,14 +119,19 @@ def _filled(group: Group, rng: random.Random, like: Template | None = None) -> t
 
 
 class _Field:
-    """Templates of one kernel, compiled, checked and timed on all inputs."""
+    """Templates of one kernel, compiled, checked and timed on all inputs, in processes that end with the stack."""
 
-    def __init__(self, case: RuleCase) -> None:
+    def __init__(self, case: RuleCase, stack: ExitStack) -> None:
         self.problems = {name: problem_of_case(case, specs, name) for name, specs in case.inputs.items()}
         problem = next(iter(self.problems.values()))
         found = concretize(problem.assignment, problem.formats)
         self.situation = Situation(found.program, found.formats, {})
-        self.expected = {name: _values(_bound(problem, "")()) for name, problem in self.problems.items()}
+        self.runners = {
+            name: stack.enter_context(Runner(problem, stack.enter_context(Worker(THREADS)), _POLICY, _GRACE))
+            for name, problem in self.problems.items()
+        }
+        for runner in self.runners.values():
+            runner.prepare()
         self.times: dict[str, dict[str, tuple[float, Group, Template]]] = {name: {} for name in self.problems}
 
     def try_all(self, entries: Sequence[tuple[Group, Template | None, int]]) -> None:
@@ -124,9 +146,14 @@ class _Field:
             list(pool.map(self._built, wanted))
         for text, (group, template) in wanted.items():
             for name in self.problems:
-                if not self._time(name, text, group, template):
+                seconds = self._time(name, text)
+                if seconds is None:
                     group.refused += 1
                     break
+                best = min((other for other, *_ in self.times[name].values()), default=seconds)
+                self.times[name][text] = (seconds, group, template)
+                if seconds > _HOPELESS * best:
+                    break  # nor is it the fastest on the other inputs
 
     def best(self, name: str, group: Group) -> Template | None:
         found = self.fastest(name, [group], 1)
@@ -134,7 +161,8 @@ class _Field:
 
     def fastest(self, name: str, groups: Sequence[Group], most: int) -> list[str]:
         """Return the schedules of some groups that took the least time on an input so far."""
-        own = sorted((seconds, text) for text, (seconds, group, _) in self.times[name].items() if group in groups)
+        timed = ((seconds, text) for text, (seconds, group, _) in self.times[name].items() if group in groups)
+        own = sorted(entry for entry in timed if entry[0] < math.inf)
         return [text for _, text in own[:most]]
 
     def _built(self, text: str) -> bool:
@@ -145,40 +173,41 @@ class _Field:
             return False
         return True
 
-    def _time(self, name: str, text: str, group: Group, template: Template) -> bool:
-        """Time one schedule on one input; False where the compiler refuses it."""
-        times = self.times[name]
-        try:
-            run = _bound(self.problems[name], text)
-        except SparsetuneError:
-            return False
-        if not np.allclose(_values(run()), self.expected[name]):
-            raise AssertionError(f"'{text}' gives another result than the default schedule on {name}")
-        best = min((seconds for seconds, *_ in times.values()), default=None)
-        times[text] = (measure(run, _POLICY, best).seconds, group, template)
-        return True
+    def _time(self, name: str, text: str) -> float | None:
+        """Return the seconds of a schedule on one input: infinite where it takes too long; None where the compiler refuses it."""
+        runner = self.runners[name]
+        if runner.build(text).status is not Status.OK:
+            return None
+        best = min((seconds for seconds, *_ in self.times[name].values()), default=None)
+        found = runner.measure(text, best)
+        if found.status in (Status.WRONG, Status.CRASH):
+            raise AssertionError(f"'{text}' on {name}: {found.status}, {found.message}")
+        return found.seconds if found.seconds is not None else math.inf
 
 
 def _finals(kernel: str, name: str, field: _Field, groups: Sequence[Group], pace: Pace) -> Iterator[RuleLoss]:
-    """Run the fastest few of every group in turn, and compare the fastest of each."""
+    """Run the fastest few of every group in turn, and compare the fastest of each.
+
+    Those that were hopeless when they were tried, which may take minutes, are not run again: that time stands for all rounds.
+    """
     own = [group for group in groups if group.switched != "off"]
     runners = {group.name: field.fastest(name, [group] if group.name else own, 2 if group.name else 4) for group in groups}
-    found = race({text: _bound(field.problems[name], text) for texts in runners.values() for text in texts}, pace)
+    tried = {text: field.times[name][text][0] for texts in runners.values() for text in texts}
+    hopeless = {text for text, seconds in tried.items() if seconds > _HOPELESS * min(tried.values())}
+    found = race({text: _bound(field.problems[name], text) for text in tried if text not in hopeless}, pace)
+    rounds = len(next(iter(found.values())).times)
+    found |= {text: Series((tried[text],) * rounds) for text in hopeless}
     winners = {group: min(texts, key=lambda text: found[text].least) for group, texts in runners.items() if texts}
     for group in groups[1:]:
         if group.name in winners and "" in winners:
             default, other = winners[""], winners[group.name]
             smaller, larger = (found[default], found[other]) if group.switched == "off" else (found[other], found[default])
-            tried = sum(one in (group, groups[0]) for _, one, _ in field.times[name].values())
+            measured = sum(one in (group, groups[0]) for _, one, _ in field.times[name].values())
             yield RuleLoss(
-                kernel, name, group.name, group.kind, group.switched, group.estimate(), tried, group.refused,
+                kernel, name, group.name, group.kind, group.switched, group.estimate(), measured, group.refused,
                 smaller.over(larger), smaller.least / larger.least, default, other,
             )  # fmt: skip
 
 
 def _bound(problem: Problem, text: str) -> Any:
     return compile_problem(problem, Schedule(text)).bind(problem.operands, THREADS)
-
-
-def _values(result: Any) -> Any:
-    return result.to_numpy() if isinstance(result, Tensor) else np.asarray(result)
