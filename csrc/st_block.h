@@ -22,14 +22,11 @@ int32_t st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t
 void st_fill_blocks(const st_blocking *blocking, int64_t block_rows, const uint32_t *owners, const int64_t *starts, void *crd,
                     int32_t crd_wide, void *values, int32_t threads);
 
-/* counts[i] = values of row i of blocks (positions and coordinates of blocks in `blocking`) that differ from `fill` in a bit of
-   `mask` (both of the width of an item; the mask leaves the sign out where the fill value is 0). */
-void st_count_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *counts, int32_t threads);
-
-/* Those values, with their columns, row i from starts[i] on. Where they are not counted, one thread does it row by row, so that
-   blocks are read from memory once, and gives the starts but the first. */
-void st_fill_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *starts, int32_t counted, void *crd,
-                       int32_t crd_wide, void *values, int32_t threads);
+/* Plain rows of rows of blocks (positions and coordinates of blocks in `blocking`): the values that differ from `fill` in a bit of
+   `mask` (both of the width of an item; the mask leaves the sign out where the fill value is 0) with their columns, row i from
+   starts[i] on. There is room for all values of blocks. */
+void st_unblock(const st_blocking *blocking, const void *fill, const void *mask, int64_t *starts, void *crd, int32_t crd_wide,
+                void *values, int32_t threads);
 /* end */
 
 #endif

@@ -24,4 +24,18 @@ static inline int64_t st_share(int64_t count, int64_t thread, int64_t team) {
   return count / team * thread + (count % team * thread) / team;
 }
 
+/* The same for rows of entries: shares have nearly equally many rows and entries together. */
+static inline int64_t st_balanced_row(int64_t rows, const void *pos, int pos_wide, int64_t thread, int64_t team) {
+  const int64_t wanted = st_share(st_get(pos, pos_wide, rows) + rows, thread, team);
+  int64_t low = 0, high = rows;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (st_get(pos, pos_wide, middle) + middle < wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 #endif

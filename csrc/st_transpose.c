@@ -6,20 +6,6 @@
 #include "st_items.h"
 #include "st_pack.h"
 
-/* Where a thread begins with rows so that all have nearly equally many entries. */
-static int64_t balanced_row(int64_t rows, const void *pos, int pos_wide, int64_t thread, int64_t team) {
-  const int64_t wanted = st_share(st_get(pos, pos_wide, rows) + rows, thread, team);
-  int64_t low = 0, high = rows;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (st_get(pos, pos_wide, middle) + middle < wanted)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 typedef struct {
   int64_t rows, columns, count;
   const void *pos, *row_of, *crd, *values; /* positions of rows, or else the row of each entry, as wide as it will be stored */

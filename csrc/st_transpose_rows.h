@@ -48,8 +48,8 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
 #pragma omp parallel num_threads(threads)
   {
     const int64_t team = st_thread_count(), thread = st_thread_number();
-    const int64_t begin = in.row_of ? 0 : balanced_row(in.rows, in.pos, in.pos_wide, thread, team);
-    const int64_t end = in.row_of ? 0 : balanced_row(in.rows, in.pos, in.pos_wide, thread + 1, team);
+    const int64_t begin = in.row_of ? 0 : st_balanced_row(in.rows, in.pos, in.pos_wide, thread, team);
+    const int64_t end = in.row_of ? 0 : st_balanced_row(in.rows, in.pos, in.pos_wide, thread + 1, team);
     const int64_t first = in.row_of ? st_share(in.count, thread, team) : st_get(in.pos, in.pos_wide, begin);
     const int64_t last = in.row_of ? st_share(in.count, thread + 1, team) : st_get(in.pos, in.pos_wide, end);
     const int64_t far = ahead_until(&in, first, last);

@@ -6,7 +6,7 @@
 #include "st_items.h"
 #include "st_quads.h"
 
-enum { LINE = 64 }; /* bytes of a cache line */
+enum { LINE = 64, CHUNK = 256 << 10 }; /* bytes of a cache line, and of blocks that stay in a cache of the second level */
 
 #define DIFFERS(a, b, mask) ((((a) ^ (b)) & (mask)) != 0)
 #define DIFFERS16(a, b, mask) (DIFFERS((a).low, (b).low, (mask).low) || DIFFERS((a).high, (b).high, (mask).high))
@@ -24,8 +24,9 @@ typedef struct {
   int32_t crd_wide;
 } row_entries;
 
-/* Both passes over a row for one type of values, whose loops over a line have constant length for the usual widths. The second one
-   stores each value before it knows whether it counts, and ends with the last that does. */
+/* The passes over values of one type: how many of a chunk of blocks are entries, and those of a plain row, in loops over a line that
+   have constant length for the usual widths. The latter stores each value before it knows whether it counts, and ends with the last
+   that does. */
 #define EACH_WIDTH(FUNCTION, ...)                     \
   switch (in->width) {                                \
     case 1: return FUNCTION(__VA_ARGS__, 1);          \
@@ -36,11 +37,10 @@ typedef struct {
     default: return FUNCTION(__VA_ARGS__, in->width); \
   }
 #define ROW_PASSES(T, DIFFER)                                                                                                      \
-  static inline __attribute__((always_inline)) int64_t count_lines_##T(row_lines row, const T *line, int64_t width) {              \
-    const T padding = *(const T *)row.fill, bits = *(const T *)row.mask;                                                           \
+  static int64_t count_##T(const T *values, int64_t length, const void *fill, const void *mask) {                                    \
+    const T padding = *(const T *)fill, bits = *(const T *)mask;                                                                   \
     int64_t found = 0;                                                                                                             \
-    for (int64_t p = 0; p < row.blocks; p++, line += row.stride)                                                                   \
-      for (int64_t c = 0; c < width; c++) found += DIFFER(line[c], padding, bits);                                                 \
+    for (int64_t k = 0; k < length; k++) found += DIFFER(values[k], padding, bits);                                                \
     return found;                                                                                                                  \
   }                                                                                                                                \
   static inline __attribute__((always_inline)) int64_t fill_lines_##T(const st_blocking *in, row_lines row, row_entries out,       \
@@ -56,10 +56,6 @@ typedef struct {
       }                                                                                                                            \
     }                                                                                                                              \
     return out.place;                                                                                                              \
-  }                                                                                                                                \
-  static int64_t count_##T(const st_blocking *in, const row_lines *row, int64_t r) {                                               \
-    const T *line = (const T *)in->values + row->first_block * row->stride + r * in->width;                                        \
-    EACH_WIDTH(count_lines_##T, *row, line)                                                                                        \
   }                                                                                                                                \
   static int64_t fill_##T(const st_blocking *in, const row_lines *row, int64_t r, const row_entries *out) {                                        \
     const T *line = (const T *)in->values + row->first_block * row->stride + r * in->width;                                        \
@@ -111,38 +107,51 @@ static row_lines lines_of(const st_blocking *in, int64_t block_row, const void *
   return (row_lines){begin, end - begin, in->height * in->width, fill, mask};
 }
 
-#define COUNT(T) \
-  for (int64_t r = 0; r < in.height; r++) counts[block_row * in.height + r] = count_##T(&in, &row, r)
-
-void st_count_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *counts, int32_t threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    const st_blocking in = *blocking;
-#pragma omp for schedule(dynamic, 64)
-    for (int64_t block_row = 0; block_row < in.rows; block_row++) {
-      const row_lines row = lines_of(&in, block_row, fill, mask);
-      ST_EACH_ITEMSIZE(in.itemsize, COUNT)
-    }
+/* The rows of some block rows, one after another. Blocks of the next block row, which has about as many, are asked for: they are read
+   in another order than they lie in. */
+static void fill_block_rows(const st_blocking *in, int64_t begin, int64_t end, const void *fill, const void *mask, int64_t *starts,
+                            row_entries out) {
+  for (int64_t block_row = begin; block_row < end; block_row++) {
+    const row_lines row = lines_of(in, block_row, fill, mask);
+    const int64_t bytes = row.blocks * row.stride * in->itemsize;
+    const char *next = (const char *)in->values + row.first_block * row.stride * in->itemsize + bytes;
+    for (int64_t line = 0; line < bytes; line += LINE) __builtin_prefetch(next + line);
+    for (int64_t r = 0; r < in->height; r++) starts[block_row * in->height + r + 1] = out.place = fill_row(in, &row, &out, r);
   }
 }
 
-void st_fill_unblocked(const st_blocking *blocking, const void *fill, const void *mask, int64_t *starts, int32_t counted, void *crd,
-                       int32_t crd_wide, void *values, int32_t threads) {
-#pragma omp parallel num_threads(counted ? threads : 1)
-  {
-    const st_blocking in = *blocking;
-#pragma omp for schedule(dynamic, 64)
-    for (int64_t block_row = 0; block_row < in.rows; block_row++) {
-      const row_lines row = lines_of(&in, block_row, fill, mask);
-      const char *next = (const char *)in.values + (row.first_block + row.blocks) * row.stride * in.itemsize;
-      if (!counted) /* blocks are not in the cache yet: those of the next block row are asked for, which has about as many */
-        for (int64_t line = 0; line < row.blocks * row.stride * in.itemsize; line += LINE) __builtin_prefetch(next + line);
-      for (int64_t r = 0; r < in.height; r++) {
-        const int64_t plain = block_row * in.height + r, end = counted ? starts[plain + 1] : INT64_MAX;
-        const row_entries out = {starts[plain], end, crd, values, crd_wide};
-        const int64_t place = fill_row(&in, &row, &out, r);
-        if (!counted) starts[plain + 1] = place;
-      }
+/* How many values of some block rows are entries. */
+static int64_t count_block_rows(const st_blocking *in, int64_t begin, int64_t end, const void *fill, const void *mask) {
+  const int64_t size = in->height * in->width, first = st_get(in->pos, in->pos_wide, begin) * size;
+  const int64_t length = st_get(in->pos, in->pos_wide, end) * size - first;
+#define COUNT(T) return count_##T((const T *)in->values + first, length, fill, mask)
+  ST_EACH_ITEMSIZE(in->itemsize, COUNT)
+}
+
+void st_unblock(const st_blocking *blocking, const void *fill, const void *mask, int64_t *starts, void *crd, int32_t crd_wide,
+                void *values, int32_t threads) {
+  const st_blocking in = *blocking;
+  const row_entries out = {0, INT64_MAX, crd, values, crd_wide};
+  starts[0] = 0;
+  if (threads == 1) {
+    fill_block_rows(&in, 0, in.rows, fill, mask, starts, out);
+    return;
+  }
+  /* the blocks of a chunk are read from memory where entries are counted, and from the cache where they are written */
+  const int64_t bytes = st_get(in.pos, in.pos_wide, in.rows) * in.height * in.width * in.itemsize;
+  const int64_t chunks = bytes / CHUNK + threads;
+  int64_t place = 0;
+#pragma omp parallel for ordered num_threads(threads) schedule(dynamic)
+  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    const int64_t begin = st_balanced_row(in.rows, in.pos, in.pos_wide, chunk, chunks);
+    const int64_t end = st_balanced_row(in.rows, in.pos, in.pos_wide, chunk + 1, chunks);
+    const int64_t found = count_block_rows(&in, begin, end, fill, mask);
+    row_entries here = out;
+#pragma omp ordered
+    {
+      here.place = place;
+      here.end = place += found;
     }
+    fill_block_rows(&in, begin, end, fill, mask, starts, here);
   }
 }

@@ -73,6 +73,21 @@ def aligned_copy(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray
     return copy
 
 
+def aligned_part(array: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return the first ``count`` elements of a flat array that ``aligned_empty`` made, and give the rest of its memory back.
+
+    Allocators shrink in place, so nothing is copied. The array itself must not be used any more.
+    """
+    raw = array.base
+    assert isinstance(raw, np.ndarray)
+    before = raw.ctypes.data
+    kept = array.ctypes.data - before + count * array.itemsize
+    raw.resize(kept, refcheck=False)
+    if raw.ctypes.data == before:
+        return array[:count]
+    return aligned_copy(raw[kept - count * array.itemsize :].view(array.dtype))
+
+
 def dense_size(shape: tuple[int, ...]) -> int:
     """Return the number of coordinates of a shape, exactly."""
     return math.prod(shape)

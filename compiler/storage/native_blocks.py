@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import native
-from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
+from .aligned import aligned_copy, aligned_empty, aligned_full, aligned_part, index_dtype
 
 _MOST_COLUMNS = 2**31 - 2
 """Columns of blocks that can be compared as int32, one number being left for none."""
@@ -57,22 +57,11 @@ def plain_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_
     mask = _mask(fill)
     padding = helper.at(fill), helper.at(mask)
     starts = np.zeros(shape[0] + 1, np.int64)
-    block_rows, most = len(rows[0]) - 1, len(rows[2])
-    counted = native.threads_for(len(rows[1])) > 1
-    if counted:  # else counting would read all blocks once more
-        helper.call("st_count_unblocked", block_rows, *padding, helper.longs(starts[1:]))
-        np.cumsum(starts, out=starts)
-        most = int(starts[-1])
-    crd, values = aligned_empty(most, index_dtype(shape[1])), aligned_empty(most, rows[2].dtype)
+    crd, values = aligned_empty(len(rows[2]), index_dtype(shape[1])), aligned_empty(len(rows[2]), rows[2].dtype)
     written = helper.at(crd), int(crd.itemsize == 8), helper.at(values)
-    helper.call("st_fill_unblocked", block_rows, *padding, helper.longs(starts), int(counted), *written)
+    helper.call("st_unblock", len(rows[0]) - 1, *padding, helper.longs(starts), *written)
     count = int(starts[-1])
-    return aligned_copy(starts, index_dtype(count)), _cut(crd, count), _cut(values, count)
-
-
-def _cut(array: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return the beginning of an array; a copy where most of it is left out."""
-    return array[:count] if 2 * count >= len(array) else aligned_copy(array[:count])
+    return aligned_copy(starts, index_dtype(count)), aligned_part(crd, count), aligned_part(values, count)
 
 
 def _mask(fill: NDArray[Any]) -> NDArray[np.uint8]:
