@@ -156,6 +156,11 @@ class Context:
         """Return the name under which the stored copy of an operand is kept."""
         return self.keys.get(access, access.tensor)
 
+    def format_of(self, access: Access) -> Format | None:
+        """Return the format in which an access is stored, None for workspaces."""
+        kind = self.types.get(self.key(self.operand(access)))
+        return kind.format if kind is not None else None
+
     def storage(self, access: Access) -> Stored:
         """Return the levels and values of an operand, the dense result, or a visible workspace, as an access indexes it."""
         if access.tensor in self.workspaces:

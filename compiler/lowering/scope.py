@@ -49,11 +49,10 @@ class Place:
 
 @dataclass(frozen=True)
 class ParallelLoop:
-    """A parallel loop around: the original indices that tell its iterations apart, and its race strategy."""
+    """A parallel loop around, the loops around that, and its race strategy."""
 
     index: str
-    originals: frozenset[str]
-    whole: bool
+    around: tuple[str, ...]
     race: str | None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..concrete.apart import apart
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads
 from ..format import LevelKind
 from ..loops.nodes import Block as Steps
@@ -133,7 +134,7 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
         position = row_major(held.stored.levels, known(context, scope))
         if context.assembly is not None and context.assembly.counting:
             return _if_nonempty(context, kept, held.mark(position, context.names))
-        race = _race(scope.parallel[context.outside[target.tensor] :], target, op)
+        race = _race(context, scope.parallel[context.outside[target.tensor] :], target, op)
         if race is not None and isinstance(held, DenseWorkspace):
             return [_kept_apart(context, held.stored, position, value, op, race)]
         return _if_nonempty(context, kept, held.update(position, value, op, context.names))
@@ -144,7 +145,7 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     if stored.type != context.value_type:
         value = Cast(value, stored.type)
     position = _result_position(context, scope, target)
-    race = _race(scope.parallel, target, op)
+    race = _race(context, scope.parallel, target, op)
     if race is None:
         return [Store(stored.values, position, value, op)]
     return [_kept_apart(context, stored, position, value, op, race)]
@@ -179,15 +180,11 @@ def _result_position(context: Context, scope: Scope, target: Access) -> Value:
     return stored.dense_position(replace(place, positions=place.positions[:depth], end=None), known(context, scope))
 
 
-def _race(parallel: tuple[ParallelLoop, ...], target: Access, op: str) -> str | None:
-    """Return the strategy for a component at which the threads of parallel loops may meet, None where they cannot.
-
-    They meet where a parallel loop around does not range over the target's indices alone.
-    """
-    return next((loop.race or "atomics" for loop in parallel if op and meets(loop, target)), None)
+def _race(context: Context, parallel: tuple[ParallelLoop, ...], target: Access, op: str) -> str | None:
+    """Return the strategy for a component at which the threads of parallel loops may meet, None where they cannot."""
+    return next((loop.race or "atomics" for loop in parallel if op and _meets(context, loop, target)), None)
 
 
-def meets(loop: ParallelLoop, target: Access) -> bool:
+def _meets(context: Context, loop: ParallelLoop, target: Access) -> bool:
     """Whether two iterations of a parallel loop may write one component of a target."""
-    own = loop.originals & set(target.indices)
-    return not own or (not loop.whole and own != loop.originals)
+    return not apart(target.indices, loop.index, loop.around, context.graph, context.format_of)

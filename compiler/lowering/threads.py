@@ -49,9 +49,7 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     if scope.parallel:
         around = scope.parallel[-1].index
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
-    originals = context.graph.originals(forall.index)
-    whole = context.graph.space(forall.index) == "coordinate" and len(originals) == 1
-    inside = scope.threaded(ParallelLoop(forall.index, frozenset(originals), whole, forall.tag.race))
+    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race))
     with context.thread() as own:
         steps = loop_of(context, inside, forall)
     if not steps:

@@ -10,6 +10,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program, Where
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
@@ -17,7 +18,7 @@ from ..format import LevelKind
 from ..notation.nodes import Access, accesses
 from .addresses import Address, chain, everywhere, frames, leaves, path_to
 from .context import names_of
-from .dependence import covers, graph_of
+from .dependence import graph_of
 from .iteration import inlined, producers_inside
 from .situation import Choice, Situation, Structure, converted_formats, result_leaf
 

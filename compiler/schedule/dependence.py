@@ -21,23 +21,6 @@ def uses(needs: Collection[str], loop: str, graph: Provenance) -> bool:
     return any(name in needs for name in graph.ancestors(loop))
 
 
-def covers(given: Collection[str], variable: str, graph: Provenance) -> bool:
-    """Return whether different values of a variable mean different values of the given indices.
-
-    True for an index itself, for what was derived from covered indices alone, and for what can be put together from
-    covered pieces.
-    """
-    if variable in given or covered_from_above(given, variable, graph):
-        return True
-    return any(all(covers(given, child, graph) for child in relation.children) for relation in graph.relations_from(variable))
-
-
-def covered_from_above(given: Collection[str], variable: str, graph: Provenance) -> bool:
-    """Return whether a variable is one of the given indices or was derived from such alone."""
-    parents = graph.parents(variable)
-    return variable in given or (bool(parents) and all(covered_from_above(given, parent, graph) for parent in parents))
-
-
 def partly_used(needs: Collection[str], loop: str, graph: Provenance) -> bool:
     """Return whether indices depend on some, not all, of the original indices that a loop runs through."""
     originals = graph.originals(loop)

@@ -10,6 +10,7 @@ from collections.abc import Container
 from functools import cached_property
 from itertools import pairwise
 
+from ..concrete.apart import covers
 from ..concrete.assembled import handing
 from ..concrete.nodes import Assign, Forall, Program, reads
 from ..concrete.provenance import Coord
@@ -19,7 +20,7 @@ from ..notation.printer import show
 from . import directives as d
 from .addresses import Address, accesses_meant, at, enclosing_loops, everywhere, find_loop, leaves
 from .context import Context
-from .dependence import covers, graph_of
+from .dependence import graph_of
 from .iteration import producers_inside, vanishes
 from .parallel import check_parallel_loop, keeping
 from .ranges import unknown_in_range

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..concrete.apart import apart
 from ..concrete.assembled import handing, ordered_loops
 from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets
 from ..concrete.provenance import Provenance
@@ -16,9 +17,9 @@ from ..format import Format
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
-from .addresses import Address, at, everywhere, find_loop, frames, leaves
+from .addresses import Address, at, enclosing_loops, everywhere, find_loop, frames, leaves
 from .context import Context
-from .dependence import covers, graph_of
+from .dependence import graph_of
 from .iteration import producers_inside, stepped_operands
 from .rules import Rule, refuse
 
@@ -38,7 +39,7 @@ def check_parallel_loop(program: Program, directive: d.Parallelize, context: Con
     for write in _writes(program, address, loop):
         _check_insert(program, address, loop, write, graph, context)
         _check_filled(program, loop, write, graph, context)
-        _check_races(loop, write, graph)
+        _check_races(program, address, loop, write, graph, context)
 
 
 def _check_nesting(program: Program, address: Address, loop: Forall, graph: Provenance) -> None:
@@ -190,10 +191,12 @@ def sharing_operand(program: Program, target: Access, graph: Provenance, context
     return shared_pattern(program.statement, graph, target, form, known)
 
 
-def _check_races(loop: Forall, write: _Write, graph: Provenance) -> None:
+def _check_races(program: Program, address: Address, loop: Forall, write: _Write, graph: Provenance, context: Context) -> None:
     parallel = [frame for frame in write.loops if frame.tag.unit is not None]
-    indices = write.assign.target.indices
-    if covers(indices, loop.index, graph) or any(frame.tag.race in ("atomics", "ignore_races") for frame in parallel):
+    around = enclosing_loops(program.statement, address)
+    if apart(write.assign.target.indices, loop.index, around, graph, context.format_of):
+        return
+    if any(frame.tag.race in ("atomics", "ignore_races") for frame in parallel):
         return
     if loop.tag.race in _OVER_VARIABLE:
         return

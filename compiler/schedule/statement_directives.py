@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, assignments, targets
 from ..concrete.provenance import Provenance, Rename
 from ..notation.nodes import Access, Expr, Mul, index_subscript
@@ -17,7 +18,7 @@ from ..notation.printer import show
 from . import directives as d
 from .addresses import Address, at, follow, frames, leaves, put
 from .context import Context, check_new, names_of
-from .dependence import covers, graph_of, needs_of_expression, partly_used, uses
+from .dependence import graph_of, needs_of_expression, partly_used, uses
 from .factors import Occurrence, around, distributes, flatten, joined, matches, occurrences, product_factors, replace_part
 from .ranges import unknown_in_range
 from .rules import Rule, refuse

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
+from ..concrete.apart import covers
 from ..concrete.nodes import Forall, Program, Stmt, assignments
 from ..format import Format, LevelKind
 from ..notation.nodes import Access
 from .addresses import enclosing_loops
-from .dependence import covers, graph_of, needs_of_expression, uses
+from .dependence import graph_of, needs_of_expression, uses
 from .factors import flatten, product_factors
 from .iteration import producers_inside
 from .products import products, stored_products

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import combinations, product
 from math import comb, perm
 
+from ..concrete.apart import apart
 from ..concrete.nodes import Program
 from ..concrete.provenance import Provenance
 from ..errors import ScheduleError
@@ -16,7 +17,7 @@ from ..notation.nodes import Access
 from .addresses import chain
 from .apply import apply_schedule
 from .context import Context
-from .dependence import covers, graph_of
+from .dependence import graph_of
 from .schedule import Schedule
 from .situation import Situation, result_leaf
 
@@ -41,6 +42,10 @@ class Partition:
         return graph_of(self.program.relations) if self.program is not None else Provenance()
 
     @cached_property
+    def context(self) -> Context:
+        return Context(self.situation.formats, self.situation.extents)
+
+    @cached_property
     def compressed(self) -> frozenset[str]:
         """The indices whose coordinates an operand stores."""
         return frozenset(
@@ -53,7 +58,7 @@ class Partition:
 
     def levels(self, access: Access) -> tuple[tuple[LevelKind, tuple[str, ...]], ...]:
         """Return kind and indices of the levels of an access, outermost first."""
-        return Context(self.situation.formats, self.situation.extents).levels(access)
+        return self.context.levels(access)
 
     def is_constant(self, loop: str) -> bool:
         """Return whether a loop has a constant number of iterations, whatever the input."""
@@ -100,7 +105,8 @@ class Template:
 
     def _race(self, loop: str, unit: str) -> str:
         assert self.partition.program is not None
-        if covers(result_leaf(self.partition.program)[1].target.indices, loop, self.partition.graph):
+        indices, around = result_leaf(self.partition.program)[1].target.indices, self.order[: self.order.index(loop)]
+        if apart(indices, loop, around, self.partition.graph, self.partition.context.format_of):
             return "no_races"
         return "parallel_reduction" if unit == "cpu_vector" else "atomics"
 

@@ -532,6 +532,14 @@ CASES = [
     ),
     Case(Rule.NO_RACES, SPMV, "parallelize(i, cpu_thread, atomics)", "parallelize(j, cpu_vector, no_races)", 1, "iterations of j write"),
     Case(
+        Rule.NO_RACES,
+        (SPMV[0], {"A": "csc"}),
+        "pos(i, p, A); split(p, a, b, 4); parallelize(a, cpu_thread, no_races)",
+        "pos(i, p, A); split(p, a, b, 4); reorder(b, j, a); parallelize(b, cpu_thread, no_races)",
+        4,
+        "iterations of b write the same components of y(i)",
+    ),
+    Case(
         Rule.RACE_OVER_VARIABLE,
         SPMV,
         "split(j, a, b, 4); reorder(a, i, b); parallelize(a, cpu_thread, temporary); parallelize(b, cpu_vector, parallel_reduction)",
