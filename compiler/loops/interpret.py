@@ -1,7 +1,8 @@
 """Runs a kernel's loop IR in Python: the oracle for generated code, and the counter of its operations.
 
 Parallel loops run serially in one thread, with what is private to it. Every access is checked; memory that is read
-before it was written, used after it was freed, or neither freed nor published, is an error.
+before it was written, used after it was freed, or neither freed nor published, is an error, and so is memory that two iterations of
+a parallel loop use of which one writes it, unless both update it atomically: such a race need not show when threads run.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 
 from .evaluate import Counts, Evaluate, Evaluator, Frame, scalar
 from .intrinsics import KeyMap
-from .memory import InterpreterError, Memory, numpy_type
+from .memory import InterpreterError, Memory, Turn, numpy_type
 from .nodes import (
+    I64,
     MAP,
     Allocate,
     Block,
+    Call,
     Comment,
     Declare,
     Fill,
@@ -28,6 +31,7 @@ from .nodes import (
     Function,
     Grow,
     If,
+    Parallel,
     Prefetch,
     Publish,
     Run,
@@ -37,8 +41,10 @@ from .nodes import (
     Var,
     While,
 )
+from .rewrite import mentions, walk
 
 Execute = Callable[[Frame], None]
+_THREAD_NUMBER = Call("thread_number", (), I64)
 
 
 @dataclass(frozen=True)
@@ -49,23 +55,27 @@ class Outcome:
     counts: Counts
 
 
-def interpret(function: Function, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], fresh: Sequence[str] = ()) -> Outcome:
+def interpret(
+    function: Function, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], fresh: Sequence[str] = (), *, races: bool = False
+) -> Outcome:
     """Run a kernel.
 
     Args:
         arrays: flat arrays in the order of the function's parameters, None for assembled ones; writable ones are changed.
         sizes: in the order of the function's parameters.
         fresh: writable parameters whose content the kernel must not rely on.
+        races: whether the schedule says to ignore them.
 
     Raises:
-        InterpreterError: an access out of range, a read of uninitialised memory, an overflow, a leak.
+        InterpreterError: an access out of range, a read of uninitialised memory, an overflow, a leak, a race.
     """
     held: dict[str, Memory | KeyMap] = {}
+    turn = None if races else Turn()
     for parameter, array in zip(function.arrays, arrays, strict=True):
         if not parameter.assembled:
             assert array is not None, f"no array for parameter {parameter.name}"
-            held[parameter.name] = Memory(parameter.name, array, parameter.name not in fresh)
-    interpreter = _Interpreter(held)
+            held[parameter.name] = Memory(parameter.name, array, parameter.name not in fresh, turn)
+    interpreter = _Interpreter(held, turn, _by_thread(function.body))
     slots = {parameter.name: place for place, parameter in enumerate(function.sizes)}
     interpreter.depth = len(slots)
     run = interpreter.statement(function.body, dict(slots))
@@ -75,14 +85,24 @@ def interpret(function: Function, arrays: Sequence[NDArray[Any] | None], sizes: 
     return Outcome(interpreter.published, interpreter.counts)
 
 
+def _by_thread(body: Stmt) -> frozenset[str]:
+    """Return the arrays of which every thread uses a part of its own: what is stored depends on the number of the thread."""
+    nodes = list(walk(body))
+    numbers = {node.variable.name for node in nodes if isinstance(node, Declare) and node.value == _THREAD_NUMBER}
+    return frozenset(node.array for node in nodes if isinstance(node, Store) and mentions(node.index, numbers))
+
+
 class _Interpreter:
-    def __init__(self, arrays: dict[str, Memory | KeyMap]) -> None:
+    def __init__(self, arrays: dict[str, Memory | KeyMap], turn: Turn | None, by_thread: frozenset[str]) -> None:
         self.arrays = arrays
+        self.turn = turn
+        self.by_thread = by_thread
         self.counts = Counts()
         self.evaluator = Evaluator(arrays, self.counts)
         self.published: dict[str, NDArray[Any]] = {}
         self.heap: dict[str, Memory | KeyMap] = {}
         self.depth = 0
+        self.shared = 0  # how many places of a frame iterations of a parallel loop share
 
     def check_leaks(self) -> None:
         if self.heap:
@@ -153,6 +173,8 @@ class _Interpreter:
         if variable.name not in slots:
             raise InterpreterError(f"variable {variable.name} is assigned where it is not declared")
         place, given = slots[variable.name], self.evaluator.expression(value, slots)
+        if place < self.shared and self.turn is not None:
+            raise InterpreterError(f"variable {variable.name} is assigned in a parallel loop and declared outside of it")
         if not op:
             return self._assign(place, variable, given)
         combine, kind = self.evaluator.operation(op, variable.type), variable.type
@@ -175,9 +197,8 @@ class _Interpreter:
             counts.stores += lanes
             if combine is not None:
                 counts.loads += lanes
-                old = memory.load_lanes(place, lanes) if lanes > 1 else memory.load(place)
-                value = combine(old, value)
-            memory.store(place, value, lanes)
+                value = combine(memory.held(place, lanes), value)
+            memory.store(place, value, lanes, store.atomic)
 
         return run
 
@@ -193,21 +214,31 @@ class _Interpreter:
 
     def _for(self, loop: For, slots: dict[str, int]) -> Execute:
         low, high = self.evaluator.expression(loop.low, slots), self.evaluator.expression(loop.high, slots)
+        parallel, shared = isinstance(loop.tag, Parallel), self.shared
+        if parallel:
+            self.shared = self.depth
         scope = dict(slots)
         private = self._block(loop.private, scope)
         inner = dict(scope)
         place = self._new(loop.variable, inner)
         body = self.statement(loop.body, inner)
         finish = self._block(loop.finish, scope)
-        counts, step = self.counts, loop.step
+        self.shared = shared
+        counts, step, turn = self.counts, loop.step, self.turn if parallel else None
 
         def run(frame: Frame) -> None:
             first, last = low(frame), high(frame)
+            if turn is not None:
+                turn.begin()
             private(frame)
             for value in range(first, last, step):
                 counts.iterations += 1
                 frame[place] = value
+                if turn is not None:
+                    turn.next()
                 body(frame)
+            if turn is not None:
+                turn.end()
             finish(frame)
 
         return run
@@ -249,7 +280,8 @@ class _Interpreter:
             if allocation.type == MAP:
                 made: Memory | KeyMap = KeyMap()
             else:
-                made = Memory(name, np.zeros(count, numpy_type(allocation.type)), allocation.zero)
+                turn = None if self.turn is None or self.turn.number or name in self.by_thread else self.turn
+                made = Memory(name, np.zeros(count, numpy_type(allocation.type)), allocation.zero, turn)
             self.arrays[name] = made
             if allocation.storage == "heap":
                 self.heap[name] = made

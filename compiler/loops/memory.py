@@ -22,6 +22,54 @@ def numpy_type(kind: Type) -> np.dtype[Any]:
     return np.dtype(_NAMES.get(name) or f"{'uint' if name.startswith('u') else 'int'}{name[1:]}")
 
 
+_RUN = 1 << 40  # more than the iterations of any loop that is interpreted
+
+
+class Turn:
+    """Whose turn it is: a number for every iteration of every run of a parallel loop, growing; 0 outside of all."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._runs = 0
+
+    def begin(self) -> None:
+        """A parallel loop begins; what is allocated from now on is private to a thread."""
+        self._runs += 1
+        self.number = self._runs * _RUN
+
+    def next(self) -> None:
+        self.number += 1
+
+    def end(self) -> None:
+        self.number = 0
+
+    def others(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which numbers are those of other iterations of the loop that runs."""
+        return (numbers >= self.number - self.number % _RUN) & (numbers != self.number)
+
+
+class _Users:
+    """Which iterations of a parallel loop used each element of an array last; those of earlier runs do not count."""
+
+    def __init__(self, count: int) -> None:
+        self.readers, self.writers = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.atomic = np.zeros(count, bool)
+
+    def read(self, places: Any, turn: Turn) -> bool:
+        """Note a read. Returns whether another iteration wrote the element."""
+        self.readers[places] = np.where(turn.others(self.readers[places]), turn.number - turn.number % _RUN, turn.number)
+        return bool(turn.others(self.writers[places]).any())
+
+    def write(self, places: Any, turn: Turn, atomic: bool) -> bool:
+        """Note a write. Returns whether another iteration used the element, other than by an atomic update like this one."""
+        met = turn.others(self.writers[places])
+        before = self.writers[places] == turn.number
+        harmless = self.atomic[places] & atomic
+        self.atomic[places] = atomic & (self.atomic[places] | ~(met | before))
+        self.writers[places] = turn.number
+        return bool(((met & ~harmless) | turn.others(self.readers[places])).any())
+
+
 class Memory:
     """One array.
 
@@ -29,14 +77,31 @@ class Memory:
         name: for messages.
         data: the elements.
         written: which elements hold something; None if all do.
+        turn: the iteration of a parallel loop that uses it; None where it is private to a thread.
         freed: whether it may not be used any more.
     """
 
-    def __init__(self, name: str, data: NDArray[Any], written: bool) -> None:
+    def __init__(self, name: str, data: NDArray[Any], written: bool, turn: Turn | None = None) -> None:
         self.name = name
         self.data = data
         self.written: NDArray[np.bool_] | None = None if written else np.zeros(len(data), bool)
+        self.turn = turn
         self.freed = False
+        self._users: _Users | None = None
+
+    def _note(self, places: Any, writing: bool, atomic: bool = False) -> None:
+        """Refuse elements that two iterations of a parallel loop use, one of them writing.
+
+        Raises:
+            InterpreterError: naming the array.
+        """
+        if self.turn is None or not self.turn.number:
+            return
+        if self._users is None or len(self._users.readers) < len(self.data):
+            self._users = _Users(len(self.data))
+        users = self._users
+        if users.write(places, self.turn, atomic) if writing else users.read(places, self.turn):
+            raise InterpreterError(f"two iterations of a parallel loop use an element of array {self.name}, and one writes it")
 
     def check(self, first: int, count: int, reading: bool) -> None:
         """Refuse places outside of the array, reads of what was never written, and uses after ``Free``.
@@ -54,19 +119,28 @@ class Memory:
 
     def load(self, index: int) -> Any:
         self.check(index, 1, True)
+        self._note(slice(index, index + 1), False)
         return self.data[index]
 
     def load_lanes(self, first: int, lanes: int) -> NDArray[Any]:
         self.check(first, lanes, True)
+        self._note(slice(first, first + lanes), False)
         return self.data[first : first + lanes].copy()
 
     def gather(self, places: NDArray[Any]) -> NDArray[Any]:
         for place in places:
             self.check(int(place), 1, True)
+        self._note(places, False)
         return self.data[places]
 
-    def store(self, first: int, value: Any, lanes: int = 1) -> None:
+    def held(self, first: int, lanes: int) -> Any:
+        """Return what an update starts from: the read belongs to its write."""
+        self.check(first, lanes, True)
+        return self.data[first : first + lanes].copy() if lanes > 1 else self.data[first]
+
+    def store(self, first: int, value: Any, lanes: int = 1, atomic: bool = False) -> None:
         self.check(first, lanes, False)
+        self._note(slice(first, first + lanes), True, atomic)
         try:
             if lanes == 1:
                 self.data[first] = value

@@ -11,15 +11,19 @@ from sparsetune.compiler.loops.evaluate import Counts
 from sparsetune.compiler.loops.interpret import interpret
 
 
-def interpreted(bound: BoundKernel) -> tuple[Any, Counts]:
-    """Return the result as the bound kernel itself would, and the counted operations."""
+def interpreted(bound: BoundKernel, races: bool = False) -> tuple[Any, Counts]:
+    """Return the result as the bound kernel itself would, and the counted operations.
+
+    Args:
+        races: whether the schedule says to ignore them; else two iterations of a parallel loop that meet are an error.
+    """
     kernel, spec = bound.kernel, bound.kernel.spec
     if spec.result.copies:  # the result is converted from the operand's arrays, and nothing is run
         return bound.once(), Counts()
     arrays, sizes = bound.arguments()
     fresh = [parameter.name for parameter in spec.function.arrays if parameter.writable and not parameter.assembled]
     with np.errstate(all="ignore"):
-        outcome = interpret(spec.function, arrays, sizes, fresh)
+        outcome = interpret(spec.function, arrays, sizes, fresh, races=races)
     if kernel.assembled:
         names = {(parameter.source[1], *parameter.source[2:]): parameter.name for parameter in spec.function.arrays if parameter.assembled}
         found: dict[Any, Any] = {

@@ -302,6 +302,11 @@ def run_interpreted(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]
     return run([random_scheduled(seed) for seed in seeds], flags, interpreted_fault)
 
 
+def run_meeting(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
+    """Run parallel candidates in the interpreter, which sees every pair of iterations that meet, whatever the threads do."""
+    return run([parallel_candidate(seed) for seed in seeds], flags, interpreted_fault)
+
+
 def run_candidates(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([some_candidate(seed) for seed in seeds], flags)
 
@@ -320,7 +325,7 @@ def interpreted_fault(case: Scheduled, made: CompiledExpression) -> str | None:
     for number, shape in ((0, SHAPES[0]), *enumerate(SHAPES[2:6], 2)):
         shape = {**shape, **dict(case.extents)}
         arrays = operands(case.expression, case.sparse, shape, "scattered", np.random.default_rng(number))
-        found, _ = interpreted(made.bind_operands(arrays, 1))
+        found, _ = interpreted(made.bind_operands(arrays, 1), "ignore_races" in case.schedule)
         wrong = _difference(case, found, reference(case.expression, arrays, shape))
         if wrong:
             return f"interpreted {wrong}, shape {shape}"

@@ -106,6 +106,13 @@ def test_a_campaign_of_random_schedules_that_are_interpreted() -> None:
 
 
 @pytest.mark.nightly
+def test_iterations_of_parallel_candidates_do_not_meet() -> None:
+    seeds = range(len(scheduled.chosen_candidates(0, True)))
+    found = run_isolated(seeds, chunk=20, work=scheduled.run_meeting, describe=scheduled.parallel_candidate)
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.nightly
 def test_parallel_candidates_lose_no_update() -> None:
     """With more threads than cores, many times; whole numbers show a single lost update."""
     seeds = range(len(scheduled.chosen_candidates(0, True)))

@@ -10,6 +10,7 @@ from loop_runs import function
 from sparsetune.compiler.loops.interpret import interpret
 from sparsetune.compiler.loops.memory import InterpreterError
 from sparsetune.compiler.loops.nodes import (
+    BOOL,
     F32,
     F64,
     I32,
@@ -28,6 +29,7 @@ from sparsetune.compiler.loops.nodes import (
     Grow,
     If,
     Load,
+    Parallel,
     Prefetch,
     Publish,
     Run,
@@ -131,3 +133,44 @@ def test_fresh_results_must_not_be_read() -> None:
 def test_printed() -> None:
     body = For(X, whole(0), whole(3), If(Binary("<", X, whole(2), Type("bool")), Store("a", X, element("a", X), "min"), Free("w")))
     assert show_statement(body) == "for x: i64 in 0 .. 3:\n  if x < 2:\n    a[x] min= a[x]\n  else:\n    free w"
+
+
+N = Var("n", I64)
+HELD = {"private": (Allocate("w", F64, whole(1)),), "finish": (Free("w"),)}
+LOW = Binary("<", N, whole(2), BOOL)
+
+
+def dealt_out(*body: Stmt, private: tuple[Stmt, ...] = (), finish: tuple[Stmt, ...] = ()) -> For:
+    return For(N, whole(0), whole(4), Block(body), Parallel(), private=private, finish=finish)
+
+
+MEETING: list[tuple[str, list[Stmt]]] = [
+    ("element of array a", [dealt_out(Store("a", whole(1), ONE, "+"))]),
+    ("element of array a", [dealt_out(Store("a", whole(1), ONE))]),
+    ("element of array a", [dealt_out(Store("a", N, element("a", Binary("/", N, whole(2), I64))))]),
+    ("element of array a", [dealt_out(If(LOW, Store("a", whole(0), ONE, "+", True), Store("a", whole(0), ONE, "+")))]),
+    ("variable x is assigned in a parallel loop", [Declare(X, whole(0)), dealt_out(SetVar(X, N))]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "statements"), MEETING)
+def test_iterations_of_a_parallel_loop_that_meet(message: str, statements: list[Stmt]) -> None:
+    with pytest.raises(InterpreterError, match=message):
+        run(*statements)
+    array = np.arange(4.0)
+    interpret(function(statements, ARRAYS), [array, np.array([0, 2, 5], np.int32)], (), races=True)
+
+
+APART: list[list[Stmt]] = [
+    [dealt_out(Store("a", N, element("a", N), "+"))],
+    [dealt_out(Store("a", whole(1), ONE, "+", True))],
+    [dealt_out(Store("a", N, element("crd", whole(1))))],
+    [dealt_out(Store("a", N, ONE)), dealt_out(Store("a", Binary("-", whole(3), N, I64), ONE, "+"))],
+    [dealt_out(Store("w", whole(0), ONE), Store("a", N, element("w", whole(0))), **HELD)],
+    [dealt_out(Declare(X, whole(0)), SetVar(X, N), Store("a", X, ONE))],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statements", APART)
+def test_iterations_of_a_parallel_loop_that_do_not_meet(statements: list[Stmt]) -> None:
+    run(*statements)
