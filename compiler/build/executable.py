@@ -43,9 +43,8 @@ class Executable:
 def kernel_source(spec: KernelSpec) -> str:
     """Return the C source of a kernel for this machine, with vectors as wide as its flags ask for."""
     width, machine = vector_bytes(_flags(spec)), this_machine()
-    return emit_c(
-        spec.function, width, f"{spec.expression}\n{spec.schedule}\n{width}-byte vectors", machine.masks, machine.gathers
-    )  # fmt: skip
+    heading = f"{spec.expression}\n{spec.schedule}\n{width}-byte vectors"
+    return emit_c(spec.function, width, heading, machine.masks, machine.gathers, machine.gather_bytes)
 
 
 def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:

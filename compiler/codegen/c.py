@@ -27,16 +27,19 @@ CODEGEN_VERSION = 1
 """Part of the key under which compiled kernels are cached, should the same source ever come to mean something else."""
 
 
-def emit_c(function: Function, vector_bytes: int, heading: str = "", masks: bool = False, gathers: int | None = None) -> str:
+def emit_c(
+    function: Function, vector_bytes: int, heading: str = "", masks: bool = False, gathers: int | None = None, gather_bytes: int = 64
+) -> str:
     """Return the C source of a kernel.
 
     Args:
         function: the kernel as lowering made it.
         vector_bytes: width of the vectors that loops tagged ``Vector`` are cut into.
         heading: text for a comment on top.
-        masks, gathers: what the machine's vector instructions do, as for ``vectorize``.
+        masks, gathers, gather_bytes: what the machine's vector instructions do, as for ``vectorize``.
     """
-    return print_c(vectorize(remove_dead(simplify(place_large_arrays(function))), vector_bytes, masks, gathers), heading)
+    plain = remove_dead(simplify(place_large_arrays(function)))
+    return print_c(vectorize(plain, vector_bytes, masks, gathers, gather_bytes), heading)
 
 
 def print_c(function: Function, heading: str = "") -> str:

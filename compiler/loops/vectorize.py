@@ -64,17 +64,20 @@ REGISTERS = 28
 """Vector registers that arrays may take; what is more stays in memory."""
 
 
-def vectorize(function: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None) -> Function:
+def vectorize(
+    function: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None, gather_bytes: int = 64
+) -> Function:
     """Return a function whose vector loops are made of vectors ``vector_bytes`` wide.
 
     Args:
         masks: whether the machine reads the first lanes of a vector alone in one instruction.
         gathers: from how many iterations on it sums gathered elements faster in vectors than one by one; None: never.
+        gather_bytes: how wide vectors are at most in loops that gather.
     """
     widest = _widest_element(function)
     if vector_bytes <= widest:
         return function
-    return simplify(replace(function, body=_Pass(function, vector_bytes, widest, masks, gathers).run()))
+    return simplify(replace(function, body=_Pass(function, vector_bytes, widest, masks, gathers, gather_bytes).run()))
 
 
 def _widest_element(function: Function) -> int:
@@ -84,8 +87,11 @@ def _widest_element(function: Function) -> int:
 
 
 class _Pass:
-    def __init__(self, function: Function, vector_bytes: int, widest: int, masks: bool, gathers: int | None) -> None:
-        self.function, self.vector_bytes, self.masks, self.gathers = function, vector_bytes, masks, gathers
+    def __init__(
+        self, function: Function, vector_bytes: int, widest: int, masks: bool, gathers: int | None, gather_bytes: int
+    ) -> None:
+        self.function, self.masks, self.gathers = function, masks, gathers
+        self.gather_bytes, self.widest = min(vector_bytes, gather_bytes), widest
         self.lanes = vector_bytes // widest
         self.taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
         self.taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
@@ -243,7 +249,7 @@ class _Pass:
         low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
         reduces = any(isinstance(node, SetVar) and node.variable.name not in plan.inside for node in walk(loop.body))
         gathered = self._form(loop).gathered
-        lanes = min(self.lanes, self.vector_bytes // max(gathered, 1))
+        lanes = self.gather_bytes // max(gathered, self.widest) if gathered else self.lanes
         suiting = ACCUMULATORS if reduces and not gathered else 1  # gathers take longer than the sums that they feed
         widths = sorted({lanes * (_vectors_a_step(loop) or suiting), lanes}, reverse=True)
         closed = isinstance(low, Const) and isinstance(high, Const)
@@ -261,13 +267,18 @@ class _Pass:
             else:  # where steps end is not computed ahead: short loops wait for it
                 more = Binary("<", at, Binary("-", high, Const(width - 1, I64), I64), BOOL)
                 loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")]), loop.origin))
-        if not closed and reduces and self.masks and (rest := self._first_lanes(loop, plan, at, high, lanes)):
-            return block([*steps, *_begin(plan), *loops, rest, *_combine(plan, loop)])
-        whole, rest = [*_begin(plan), *loops, *_combine(plan, loop)], _without_prefetches(loop.body)
-        if not closed and isinstance(loop.tag, Vector) and loop.tag.least:
-            enough = Binary("<=", Const(loop.tag.least, I64), Binary("-", high, low, I64), BOOL)
+        rest = self._first_lanes(loop, plan, at, high, lanes) if not closed and reduces and self.masks else None
+        least = loop.tag.least if not closed and isinstance(loop.tag, Vector) else 0
+        if rest is not None:
+            loops.append(block([rest, SetVar(at, high)]) if least else rest)
+        whole = [*_begin(plan), *loops, *_combine(plan, loop)]
+        if least:
+            enough = Binary("<=", Const(least, I64), Binary("-", high, low, I64), BOOL)
             whole = [loops[0], If(Call("seldom", (enough,), BOOL), block([*_begin(plan), *loops[1:], *_combine(plan, loop)]))]
-        return block([*steps, *whole, For(loop.variable, low if closed else at, high, rest, origin=loop.origin)])
+        elif rest is not None:
+            return block([*steps, *whole])
+        left = For(loop.variable, low if closed else at, high, _without_prefetches(loop.body), origin=loop.origin)
+        return block([*steps, *whole, left])
 
     def _first_lanes(self, loop: For, plan: Plan, at: Var, high: Expr, lanes: int) -> Stmt | None:
         """Return what is left of a loop as one vector that is not full; None if it has no such form."""

@@ -58,11 +58,18 @@ class Machine:
         """From how many iterations on a sum of gathered elements is faster in vectors than one by one; None: never.
 
         Always where there are instructions for it. Where elements are read one by one all the same, additions that run side by side
-        repay putting vectors together from some vectors on; AMD's gathers of AVX-512 do not, so far.
+        repay putting vectors together from some vectors on; earlier where masks read what is left at once.
         """
-        if self.masks:
-            return None if self.model.startswith("AMD") else 0
-        return 24 if self.vector_bytes == 32 else None
+        if self.gather_bytes == 64:
+            return 0
+        if self.gather_bytes == 32:
+            return 8 if self.masks else 24
+        return None
+
+    @property
+    def gather_bytes(self) -> int:
+        """How wide vectors are at most in loops that gather: AMD's instructions that gather 64 bytes are slower than single loads."""
+        return 32 if self.model.startswith("AMD") and self.vector_bytes == 64 else self.vector_bytes
 
     @property
     def last_level_cache(self) -> int:

@@ -39,7 +39,8 @@ SKEW_SCHEDULES: Mapping[str, Mapping[str, str]] = {
 """By kernel and name; more than one name: the parallel loops have different race strategies."""
 
 SKEWS = (0, 1, 2, 4, 8)
-SKEWED = {"SpMV": "random:skewed:200000x200000:nnz=2e6:skew={}", "SpMM 32": "random:skewed:50000x50000:nnz=5e5:skew={}"}
+SKEWED = {"SpMV": "random:skewed:500000x500000:nnz=1e7:skew={}", "SpMM 32": "random:skewed:200000x200000:nnz=2e6:skew={}"}
+"""Long enough, ten milliseconds and more, that it does not count how threads begin."""
 
 VECTOR_DENSITY = 0.1
 SPMSPV_SCHEDULES: Mapping[tuple[str, int], tuple[str, str]] = {

@@ -133,28 +133,38 @@ def _skew(figures: Figures) -> str:
         for name, rows in _of(figures.races, "skew", kernel):
             split, shares = (rows.get((variant, 2)) for variant in (ROWS, SHARES))
             found = times_faster(split, shares)
-            if found is not None:
-                speedup = _speedup(rows)
-                bounded = f"{_predicted(name, speedup):.2f} ({speedup:.2f})" if speedup else ""
-                lines.append((kernel, name, milliseconds(split), milliseconds(shares), ratio(found), f"{_predicted(name):.2f}", bounded))
+            if found is not None and split is not None and shares is not None:
+                alone = rows.get((SHARES, 1))
+                bounded = _bounded(name, _speedup(rows))
+                least = f"{split.times.least / shares.times.least:.2f}"
+                unhindered = _bounded(name, alone.times.least / shares.times.least if alone is not None else None)
+                times = (milliseconds(split), milliseconds(shares))
+                lines.append((kernel, name, *times, ratio(found), bounded, least, unhindered, f"{_predicted(name):.2f}"))
     if not lines:
         return ""
+    bound = "at the speedup"
+    columns = ("kernel", "rows", "row split", "position split", "measured", bound, "by least times", bound, "predicted")
     return f"""## Position split against row split on skewed rows
 
 Two threads, rows whose lengths fall by exp(-skew) from the first to the last, in this order (`random:skewed` of the generator): equal
 numbers of rows against equal numbers of nonzeros. Predicted: twice the share of the nonzeros that the heavier half of the rows has,
-which is the factor where two threads are twice as fast as one; and the factor for the speedup in brackets, which two threads have over
-one with the position split here: memory that they share slows both, until the lighter half is done.
+which is the factor where two threads are twice as fast as one. Beside what was measured stands the factor for the speedup in brackets,
+which two threads have over one with the position split here: memory that they share slows both, until the lighter half is done.
+By least times: what is left where nothing else runs on the second core.
 
     {COMMAND} --only skew
 
 ![measured and predicted](scheduling.svg)
 
-""" + table(("kernel", "rows", "row split", "position split", "measured", "predicted", "at the speedup"), lines)
+""" + table(columns, lines)
 
 
 def _predicted(name: str, speedup: float = 2.0) -> float:
     return predicted_factor(float(name.removeprefix("skew ")), speedup)
+
+
+def _bounded(name: str, speedup: float | None) -> str:
+    return f"{_predicted(name, speedup):.2f} ({speedup:.2f})" if speedup else ""
 
 
 def _speedup(rows: Mapping[tuple[str, int], Row]) -> float | None:

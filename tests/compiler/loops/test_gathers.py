@@ -73,6 +73,16 @@ def test_sums_of_gathered_elements(compiler: str, vector_bytes: int, value: Type
         assert y[0] == (x[factor * crd[:count]] * a[:count]).sum()
 
 
+@pytest.mark.parametrize("value", [F64, F32], ids=str)
+def test_vectors_that_gather_may_be_narrower_than_others(value: Type) -> None:
+    made = vectorize(summed(I32, value, Vector()), 64, masks=True, gather_bytes=32)
+    assert [load.type.lanes for load in gathers(made)] == [32 // value.bytes] * 2
+    for count in (0, 1, 8, 15, ENTRIES):
+        x, a, crd, y = arrays = inputs(I32, value)
+        run_both(made, arrays, [count])
+        assert y[0] == (x[crd[:count]] * a[:count]).sum()
+
+
 def test_loops_gather_only_where_vectors_are_asked_for() -> None:
     assert not gathers(vectorize(summed(I32), 64))
 

@@ -119,14 +119,17 @@ def test_a_gathered_sum_asks_for_what_it_reads_in_order() -> None:
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_few_gathered_elements_are_added_one_by_one(compiler: str) -> None:
+@pytest.mark.parametrize("masks", [False, True], ids=["elements", "masks"])
+def test_few_gathered_elements_are_added_one_by_one(compiler: str, masks: bool) -> None:
     total = Var("total", F64)
     product = Binary("*", Load("x", J, F64), ELEMENT, F64)
     loop = looped(added(product), Declare(J, Cast(Load("crd", K, I32), I64)))
     arrays = {"x": ("f64", False), "a": ("f64", False), "crd": ("i32", False), "y": ("f64", True)}
-    made = vectorize(function([Declare(total, Const(0.0, F64)), loop, Store("y", ZERO, total)], arrays, ["n"]), 32, gathers=16)
+    made = vectorize(function([Declare(total, Const(0.0, F64)), loop, Store("y", ZERO, total)], arrays, ["n"]), 32, masks, 16)
     enough = Binary("<=", Const(16, I64), N, BOOL)
-    assert [node.condition for node in walk(made.body) if isinstance(node, If)] == [Call("seldom", (enough,), BOOL)]
+    conditions = [node.condition for node in walk(made.body) if isinstance(node, If)]
+    assert conditions[0] == Call("seldom", (enough,), BOOL)
+    assert len(conditions) == (2 if masks else 1)
     asking = [node for node in walk(made.body) if isinstance(node, For | While) and any(isinstance(part, Prefetch) for part in walk(node))]
     assert [type(node) for node in asking] == [While]
     random = np.random.default_rng(5)
