@@ -58,13 +58,11 @@ class Machine:
         """From how many iterations on a sum of gathered elements is faster in vectors than one by one; None: never.
 
         Always where there are instructions for it. Where elements are read one by one all the same, additions that run side by side
-        repay putting vectors together from some vectors on; earlier where masks read what is left at once.
+        repay putting vectors together from some vectors on.
         """
         if self.gather_bytes == 64:
             return 0
-        if self.gather_bytes == 32:
-            return 8 if self.masks else 24
-        return None
+        return 24 if self.gather_bytes == 32 else None
 
     @property
     def gather_bytes(self) -> int:
