@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 
 from .evaluate import Counts, Evaluate, Evaluator, Frame, scalar
 from .intrinsics import KeyMap
-from .memory import InterpreterError, Memory, Turn, numpy_type
+from .memory import InterpreterError, Memory, numpy_type
 from .nodes import (
-    I64,
     MAP,
     Allocate,
     Block,
-    Call,
     Comment,
     Declare,
     Fill,
@@ -41,10 +39,9 @@ from .nodes import (
     Var,
     While,
 )
-from .rewrite import mentions, walk
+from .races import Turn, kept_by_threads
 
 Execute = Callable[[Frame], None]
-_THREAD_NUMBER = Call("thread_number", (), I64)
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ def interpret(
         if not parameter.assembled:
             assert array is not None, f"no array for parameter {parameter.name}"
             held[parameter.name] = Memory(parameter.name, array, parameter.name not in fresh, turn)
-    interpreter = _Interpreter(held, turn, _by_thread(function.body))
+    interpreter = _Interpreter(held, turn, kept_by_threads(function.body))
     slots = {parameter.name: place for place, parameter in enumerate(function.sizes)}
     interpreter.depth = len(slots)
     run = interpreter.statement(function.body, dict(slots))
@@ -83,13 +80,6 @@ def interpret(
     run(frame)
     interpreter.check_leaks()
     return Outcome(interpreter.published, interpreter.counts)
-
-
-def _by_thread(body: Stmt) -> frozenset[str]:
-    """Return the arrays of which every thread uses a part of its own: what is stored depends on the number of the thread."""
-    nodes = list(walk(body))
-    numbers = {node.variable.name for node in nodes if isinstance(node, Declare) and node.value == _THREAD_NUMBER}
-    return frozenset(node.array for node in nodes if isinstance(node, Store) and mentions(node.index, numbers))
 
 
 class _Interpreter:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .nodes import Type
+from .races import Turn, Users
 
 _NAMES = {"bool": "bool", "f32": "float32", "f64": "float64"}
 
@@ -20,54 +21,6 @@ def numpy_type(kind: Type) -> np.dtype[Any]:
     """Return the numpy dtype of a scalar type."""
     name = kind.element.name
     return np.dtype(_NAMES.get(name) or f"{'uint' if name.startswith('u') else 'int'}{name[1:]}")
-
-
-_RUN = 1 << 40  # more than the iterations of any loop that is interpreted
-
-
-class Turn:
-    """Whose turn it is: a number for every iteration of every run of a parallel loop, growing; 0 outside of all."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self._runs = 0
-
-    def begin(self) -> None:
-        """A parallel loop begins; what is allocated from now on is private to a thread."""
-        self._runs += 1
-        self.number = self._runs * _RUN
-
-    def next(self) -> None:
-        self.number += 1
-
-    def end(self) -> None:
-        self.number = 0
-
-    def others(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which numbers are those of other iterations of the loop that runs."""
-        return (numbers >= self.number - self.number % _RUN) & (numbers != self.number)
-
-
-class _Users:
-    """Which iterations of a parallel loop used each element of an array last; those of earlier runs do not count."""
-
-    def __init__(self, count: int) -> None:
-        self.readers, self.writers = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self.atomic = np.zeros(count, bool)
-
-    def read(self, places: Any, turn: Turn) -> bool:
-        """Note a read. Returns whether another iteration wrote the element."""
-        self.readers[places] = np.where(turn.others(self.readers[places]), turn.number - turn.number % _RUN, turn.number)
-        return bool(turn.others(self.writers[places]).any())
-
-    def write(self, places: Any, turn: Turn, atomic: bool) -> bool:
-        """Note a write. Returns whether another iteration used the element, other than by an atomic update like this one."""
-        met = turn.others(self.writers[places])
-        before = self.writers[places] == turn.number
-        harmless = self.atomic[places] & atomic
-        self.atomic[places] = atomic & (self.atomic[places] | ~(met | before))
-        self.writers[places] = turn.number
-        return bool(((met & ~harmless) | turn.others(self.readers[places])).any())
 
 
 class Memory:
@@ -87,7 +40,7 @@ class Memory:
         self.written: NDArray[np.bool_] | None = None if written else np.zeros(len(data), bool)
         self.turn = turn
         self.freed = False
-        self._users: _Users | None = None
+        self._users: Users | None = None
 
     def _note(self, places: Any, writing: bool, atomic: bool = False) -> None:
         """Refuse elements that two iterations of a parallel loop use, one of them writing.
@@ -98,7 +51,7 @@ class Memory:
         if self.turn is None or not self.turn.number:
             return
         if self._users is None or len(self._users.readers) < len(self.data):
-            self._users = _Users(len(self.data))
+            self._users = Users(len(self.data))
         users = self._users
         if users.write(places, self.turn, atomic) if writing else users.read(places, self.turn):
             raise InterpreterError(f"two iterations of a parallel loop use an element of array {self.name}, and one writes it")
