@@ -62,7 +62,12 @@ def _entries(context: Context, scope: Scope, access: Access, position: Value, co
     """
     storage, first = context.storage(access), scope.place(access).depth
     past = first + count
-    steps: list[Step] = [Prefetch(level.crd, position, 1) for level in storage.levels[first:past]]
+    steps: list[Step] = []
+    for level in reversed(storage.levels[first:past]):
+        if level.kind.stores_coordinates:
+            steps.insert(0, Prefetch(level.crd, position, 1))
+        if level.kind is not LevelKind.SINGLETON:
+            break  # levels above have positions of their own
     if past == len(storage.levels):
         return [*steps, Prefetch(storage.values, position, 1)]
     below = storage.levels[past]

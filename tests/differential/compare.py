@@ -46,7 +46,7 @@ def fault(case: Case, made: CompiledExpression, interpreted_every: int = INTERPR
         return "an operand was changed"
     found = next((wrong for result in results if (wrong := judge(case, wanted, result))), None)
     if found is None and case.seed % interpreted_every == 0:
-        found = judge(case, wanted, interpreted(bound(case, made))[0])
+        found = judge(case, wanted, interpreted(bound(case, made), "ignore_races" in case.schedule)[0])
         return None if found is None else f"interpreted: {found}"
     return found
 

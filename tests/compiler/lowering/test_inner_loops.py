@@ -68,6 +68,16 @@ def test_entries_are_asked_for_where_a_loop_goes_through_them(form: str, schedul
     assert np.array_equal(compiled(A=tensor(matrix.astype(float), form), x=x), matrix @ x)
 
 
+def test_dense_levels_have_no_coordinates_to_ask_for() -> None:
+    schedule = "pos(j, p, B(i,j,j)); collapse(i, p, f); split_up(f, u, v, 3); prefetch(v, B(i,j,j), 64)"
+    formats = {"B": "compressed, dense, compressed"}
+    cube = np.random.default_rng(5).integers(-4, 5, (6, 7, 7)) * (np.random.default_rng(6).random((6, 7, 7)) < 0.4)
+    compiled = compile_kernel("a(j) = B(i,j,j)", formats, schedule=schedule)
+    assert re.findall(r"st_prefetch\((\w+), ", compiled.source) == ["B3_pos"]
+    assert np.array_equal(compiled(B=tensor(cube.astype(float), formats["B"])), np.einsum("ijj->j", cube))
+
+
+
 @pytest.mark.parametrize("form", ["csr", "coo"])
 def test_coordinates_of_positions_of_a_tile_count_like_their_index(form: str) -> None:
     """A collapse of them, cut again, goes through all tiles."""
