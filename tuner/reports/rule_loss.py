@@ -33,8 +33,8 @@ from .template_draws import Group, groups_of
 
 SIZES = (16, 256, 4096)
 BATCH = 12
-_DRAWN = 150
-"""Templates among which the simplest are looked for."""
+_SIMPLE = 24
+"""How many of the shortest templates are always tried."""
 
 _HOPELESS = 4.0
 """Times the fastest, from which on a template is not measured again."""
@@ -86,7 +86,7 @@ def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[
         field = _Field(RULE_CASES[kernel], stack)
         rng = random.Random(seed)
         groups = groups_of(field.situation)
-        field.try_all(_simplest(groups[0], rng))
+        field.try_all(_simplest(groups[0]))
         started = time.perf_counter()
         while time.perf_counter() - started < seconds * _BROAD:
             field.try_all([_filled(group, rng) for group in _turns(groups, rng)])
@@ -96,10 +96,9 @@ def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[
     return [loss for name in field.problems for loss in _finals(kernel, name, field, groups, pace)]
 
 
-def _simplest(group: Group, rng: random.Random) -> list[tuple[Group, Template | None, int]]:
-    """Return the shortest of many templates: what rules remove as redundant is like one of these."""
-    drawn = {template.text: template for _ in range(_DRAWN) if (template := group.draw(rng)) is not None}
-    return [(group, drawn[text], SIZES[1]) for text in sorted(drawn, key=len)[:BATCH]]
+def _simplest(group: Group) -> list[tuple[Group, Template | None, int]]:
+    """Return the shortest templates of a group: what rules remove as redundant is like one of these."""
+    return [(group, template, SIZES[1]) for template in group.shortest(_SIMPLE)]
 
 
 def _turns(groups: Sequence[Group], rng: random.Random) -> Iterator[Group]:

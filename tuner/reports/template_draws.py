@@ -57,6 +57,12 @@ class Group:
         total = sum(count for _, _, count in self.kept)
         return round(total * self.fitting / self.drawn) if self.drawn else 0
 
+    def shortest(self, most: int) -> list[Template]:
+        """Return the templates of the shortest texts, of the partitions of fewest steps, loops in the order in which they come out."""
+        rows = sorted((row for row, _, _ in self.kept), key=lambda row: len(row.steps))[:most]
+        made = (Template(row, row.loops, units) for row in rows for units in assignments_of_units(row.loops, TARGET))
+        return sorted((one for one in made if not removed_by(one, self.filters)), key=lambda one: len(one.text))[:most]
+
     def draw(self, rng: random.Random, like: Template | None = None) -> Template | None:
         """Return a template that was not drawn before, with the partition of another one if given; None if none turns up."""
         pool = [one for one in self.kept if like is None or one[0].steps == like.partition.steps]
