@@ -38,6 +38,13 @@ def situation() -> Situation:
 # Rules
 
 
+def test_the_shortest_templates_come_first(situation: Situation) -> None:
+    found = groups_of(situation)[0].shortest(6)
+    assert len(found) == 6
+    assert "parallelize(i, cpu_thread, no_races)" in [template.text for template in found[:2]]
+    assert not any(removed_by(template, DEFAULT["cpu"]) for template in found)
+
+
 def test_draws_are_all_templates_and_no_others(situation: Situation) -> None:
     problem = problem_of_case(SMALL, SMALL.inputs["small"], "small")
     listed = {template.text for template in templates(problem.assignment, problem.formats)}
