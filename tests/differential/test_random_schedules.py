@@ -37,6 +37,12 @@ def test_random_legal_schedules_are_right_when_interpreted() -> None:
     assert not found, "\n".join(map(str, found))
 
 
+def test_positions_are_updated_atomically_where_loops_above_stand_inside() -> None:
+    schedule = "pos(i, p, A); split(p, a, b, 4); reorder(b, j, a); parallelize(b, cpu_thread, atomics)"
+    case = scheduled.Scheduled(0, "y(i) = A(i,j) * x(j)", (("A", "csc"),), schedule)
+    assert scheduled.interpreted_fault(case, case.compiled()) is None
+
+
 @pytest.mark.parametrize("seed", range(0, 200, 5))
 def test_texts_of_random_schedules_are_read_back(seed: int) -> None:
     schedule = Schedule(scheduled.random_scheduled(seed).schedule)
