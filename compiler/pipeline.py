@@ -15,7 +15,7 @@ from .concrete.check import check_assignment, check_semiring, formats_of, tensor
 from .concrete.concretize import Concretized, concretize
 from .concrete.nodes import Program
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
-from .format import Format
+from .format import Format, LevelKind
 from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
@@ -344,11 +344,12 @@ def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[
 
 
 def constant_extents(assignment: Assignment, formats: Mapping[str, Format], extents: Mapping[str, int]) -> dict[str, int]:
-    """Return the extents worth compiling in: those of indices that only dense levels hold, up to ``CONSTANT_BOUND``."""
+    """Return the extents worth compiling in, up to ``CONSTANT_BOUND``: those of dense tensors, and of the dense rows and blocks that
+    sparse tensors store below their last coordinates, unless others store coordinates along them or their number of rows."""
     stored = set()
     everything = [assignment.target, *(node for node in walk(assignment.value) if hasattr(node, "tensor"))]
     for access in everything:
         form = formats[access.tensor]  # type: ignore[attr-defined]  # accesses only
-        if not form.is_dense:
-            stored |= {access.subscripts[mode].index for mode in form.order}  # type: ignore[attr-defined]
+        last = max((level for level, kind in enumerate(form.levels) if kind is not LevelKind.DENSE), default=-1)
+        stored |= {access.subscripts[mode].index for mode in form.order[: last + 1]}  # type: ignore[attr-defined]
     return {name: extent for name, extent in extents.items() if name not in stored and 0 < extent <= CONSTANT_BOUND}

@@ -20,10 +20,16 @@
 #define ST_UNROLL(times) ST_PRAGMA(GCC unroll times)
 #endif
 
+#ifdef __has_builtin
+#define ST_BUILTIN(builtin) __has_builtin(builtin)
+#else
+#define ST_BUILTIN(builtin) 0
+#endif
+
 /* Builtins of AVX-512. Processors of the Zen family gather a vector of 32 bytes faster one element at a time, and one of 64 bytes
    by the instruction. */
-#if defined(__AVX512VL__) && defined(__has_builtin)
-#define ST_AVX512(builtin) __has_builtin(builtin)
+#ifdef __AVX512VL__
+#define ST_AVX512(builtin) ST_BUILTIN(builtin)
 #else
 #define ST_AVX512(builtin) 0
 #endif
@@ -107,6 +113,13 @@ static inline bool st_failed(const int32_t *status) { return __atomic_load_n(sta
 static inline __attribute__((always_inline)) void st_prefetch(const void *array, int64_t index, int64_t count, int64_t size) {
   const char *first = (const char *)((uintptr_t)array + (uintptr_t)(index * size));
   for (int64_t line = 0; line < count * size; line += 64) __builtin_prefetch(first + line, 0, 3);
+}
+
+/* See that what was written past the caches is there before anything that is written later. */
+static inline void st_drain_stores(void) {
+#if ST_BUILTIN(__builtin_ia32_sfence)
+  __builtin_ia32_sfence();
+#endif
 }
 
 /* Minimum and maximum as numpy has them: NaN if either is NaN. */

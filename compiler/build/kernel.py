@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, SparsetuneError
 from ..loops.nodes import ArrayParameter
+from ..loops.streams import PAST_CACHES
 from ..lowering.kernel_spec import KernelSpec
-from ..native.machine import available_cores
+from ..native.machine import available_cores, this_machine
 from ..schedule.schedule import Schedule
-from ..storage.aligned import aligned_empty
+from ..storage.aligned import ALIGNMENT, aligned_empty
 from ..storage.tensor import Tensor
 from .executable import Executable, build, interface, kernel_source
 from .operands import Expected, Operand, find_extents, prepare, refuse_names
@@ -191,6 +192,8 @@ class BoundKernel:
 
     def _size(self, source: tuple[str, str] | tuple[str, str, int]) -> int:
         if len(source) == 2:
+            if source[1] == PAST_CACHES:
+                return int(_passes_caches(self._flat))
             return self.threads if source[0] == "threads" else self._extents[source[1]]
         key, what, place = source
         return self._operands[key].lengths[place] if what == "length" else self._operands[key].shape[place]
@@ -229,6 +232,12 @@ class BoundKernel:
         }
         made = assembled_result(self._spec, self._extents, found, self.kernel.fill)
         return requested_form(self._spec, made) if self._converts else made
+
+
+def _passes_caches(result: NDArray[Any] | None) -> bool:
+    """Return whether a result takes most of the caches, and begins where vectors of any size may be written past them."""
+    assert result is not None
+    return result.nbytes > this_machine().last_level_cache // 2 and result.ctypes.data % ALIGNMENT == 0
 
 
 def thread_count(threads: int | None) -> int:

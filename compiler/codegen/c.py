@@ -15,6 +15,7 @@ from ..loops.nodes import Allocate, ArrayRef, Block, Fill, For, Free, Function, 
 from ..loops.placement import place_large_arrays
 from ..loops.rewrite import walk
 from ..loops.simplify import simplify
+from ..loops.streams import pass_caches
 from ..loops.vectorize import vectorize
 from .analysis import check_map_insertions, heap_allocations, may_fail
 from .expressions import ExpressionPrinter, c_type
@@ -39,7 +40,7 @@ def emit_c(
         masks, gathers, gather_bytes: what the machine's vector instructions do, as for ``vectorize``.
     """
     plain = remove_dead(simplify(place_large_arrays(function)))
-    return print_c(vectorize(plain, vector_bytes, masks, gathers, gather_bytes), heading)
+    return print_c(pass_caches(vectorize(plain, vector_bytes, masks, gathers, gather_bytes), vector_bytes), heading)
 
 
 def print_c(function: Function, heading: str = "") -> str:

@@ -77,6 +77,10 @@ class ExpressionPrinter:
         self.vectors.add(kind)
         return f"*({vector_access(kind)} *)&{self.names[array]}[{self.index(index)}]"
 
+    def stream(self, array: str, index: Expr, value: Expr) -> str:
+        """Return the call that writes a vector past the caches."""
+        return self._lane_call("stream", (f"&{self.names[array]}[{self.index(index)}]", self.text(value)), value.type)
+
     def _print(self, expr: Expr) -> tuple[str, int]:
         match expr:
             case Var(name):

@@ -64,6 +64,8 @@ def _definition(function: str, kind: Type) -> list[str]:
     name, element = lane_function(function, kind), c_type(kind.element)
     if "gather_" in function:
         return gather_definition(function, kind)
+    if function == "stream":
+        return _stream_definition(kind)
     if function in ("first", "keep"):
         return first_definition(kind) if function == "first" else keep_definition(kind)
     if function in ("min", "max"):
@@ -85,6 +87,23 @@ def _definition(function: str, kind: Type) -> list[str]:
         f"  {half.name} half[2];",
         "  memcpy(half, &v, sizeof v);",
         f"  return {lane_function(function, half)}({combined});",
+        "}",
+    ]
+
+
+def _stream_definition(kind: Type) -> list[str]:
+    """Return the function that writes a vector, at a multiple of its size, without reading the line that it belongs to."""
+    builtin = f"__builtin_ia32_movntps{8 * kind.bytes if kind.bytes > 16 else ''}"
+    single = f"float __attribute__((vector_size({kind.bytes})))"
+    return [
+        f"static inline void {lane_function('stream', kind)}({c_type(kind.element)} *to, {kind.name} v) {{",
+        "#if ST_BUILTIN(__builtin_nontemporal_store)",
+        f"  __builtin_nontemporal_store(v, ({kind.name} *)to);",
+        f"#elif ST_BUILTIN({builtin})",
+        f"  {builtin}((float *)to, ({single})v);",
+        "#else",
+        f"  *({vector_access(kind)} *)to = v;",
+        "#endif",
         "}",
     ]
 

@@ -179,7 +179,9 @@ class StatementPrinter:
     def _store(self, store: Store) -> None:
         kind = self._array_types[store.array].vector(store.value.type.lanes)
         target = self.expressions.element(store.array, store.index, kind)
-        if not store.atomic:
+        if store.streams:
+            self.line(f"{self.expressions.stream(store.array, store.index, store.value)};")
+        elif not store.atomic:
             self.line(self._assignment(target, Load(store.array, store.index, kind), store.value, store.op))
         elif store.op in ("min", "max", "and", "or"):
             self.expressions.headers.add("st_atomic.h")

@@ -4,6 +4,7 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
 ``crd[low .. high)``; ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near ``low``; its last
 argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged.
 A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal.
+``drain_stores`` ends what was written past the caches.
 ``seldom`` is its condition, and says that the code for where it holds had better stand out of the way of the rest.
 ``map_insert`` may stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
 """
@@ -173,6 +174,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "map_key": Intrinsic(lambda keys, ordinal: keys.keys[ordinal], "st_map_key", "st_map.h"),
     "map_clear": Intrinsic(KeyMap.clear, "st_map_clear", "st_map.h", updates=True),
     "seldom": Intrinsic(bool, "st_seldom"),
+    "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
     "thread_number": Intrinsic(lambda: 0, "st_thread_number", "st_threads.h"),
     "thread_count": Intrinsic(lambda: 1, "st_thread_count", "st_threads.h"),
 }

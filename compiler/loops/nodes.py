@@ -202,13 +202,17 @@ class SetVar(Stmt):
 
 @dataclass(frozen=True)
 class Store(Stmt):
-    """``array[index] = value``, or ``array[index] op= value``; atomic where threads may meet."""
+    """``array[index] = value``, or ``array[index] op= value``; atomic where threads may meet.
+
+    ``streams`` writes a whole vector past the caches, at a multiple of its size; only the pass ``loops.streams`` sets it.
+    """
 
     array: str
     index: Expr
     value: Expr
     op: str = ""
     atomic: bool = False
+    streams: bool = False
 
 
 @dataclass(frozen=True)
@@ -365,7 +369,7 @@ class ArrayParameter:
 @dataclass(frozen=True)
 class SizeParameter:
     """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level;
-    ("threads", "count") how many threads run.
+    ("threads", "count") how many threads run; (tensor, "past_caches") whether a result is to be written past the caches.
     """
 
     name: str

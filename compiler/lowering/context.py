@@ -203,14 +203,14 @@ class Context:
         finally:
             self.hoisted.pop()
 
-    def scalar(self, target: str) -> str:
-        """Return the name of a new scalar workspace that accumulates what goes to a target."""
+    def accumulator(self, target: str, indices: tuple[str, ...]) -> str:
+        """Return the name of a new workspace in which what goes to a target is summed: a scalar, or a row in registers."""
         name = f"t{target}"
         count = 1
         while name in self.workspaces or name in self.types:
             count += 1
             name = f"t{target}{count}"
-        self.workspaces[name] = Workspace(name, (), "scalar")
+        self.workspaces[name] = Workspace(name, indices, "registers" if indices else "scalar")
         return name
 
     def writers(self, tensor: str) -> int:

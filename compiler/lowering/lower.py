@@ -11,10 +11,27 @@ from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
 from ..errors import ScheduleError
 from ..format import Format, LevelKind, parse_format
-from ..loops.nodes import I64, ArrayParameter, ArrayRef, Fill, For, Free, Function, Load, Node, Parallel, Prefetch, Publish, Store, Var
+from ..loops.nodes import (
+    I64,
+    ArrayParameter,
+    ArrayRef,
+    Fill,
+    For,
+    Free,
+    Function,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    Publish,
+    SizeParameter,
+    Store,
+    Var,
+)
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
+from ..loops.streams import PAST_CACHES, written_in_rows
 from ..notation.nodes import Access, Assignment, accesses
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
@@ -278,5 +295,7 @@ def _function(context: Context, body: Steps) -> Function:
             case _:
                 pass
     arrays = tuple(parameter for parameter in context.arrays.values() if parameter.name in used or parameter.assembled)
-    sizes = tuple(parameter for parameter in context.sizes.values() if parameter.name in used)
-    return Function("st_kernel", arrays, sizes, body)
+    sizes = [parameter for parameter in context.sizes.values() if parameter.name in used]
+    rows = [array.source[0] for array in arrays if array.writable and not array.assembled and written_in_rows(body, array.name)]
+    sizes += [SizeParameter(context.names.permanent(f"{tensor}_{PAST_CACHES}"), (tensor, PAST_CACHES)) for tensor in rows]
+    return Function("st_kernel", arrays, tuple(sizes), body)

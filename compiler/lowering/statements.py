@@ -1,4 +1,4 @@
-"""Statements of concrete notation to steps of the loop IR: dispatch, assignments, scalar accumulators."""
+"""Statements of concrete notation to steps of the loop IR: dispatch, assignments."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..loops.nodes import Cast, If, Store
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
+from .accumulate import promote
 from .context import Context, StoreFacts
 from .foralls import lower_forall
 from .levels import Stored
@@ -84,41 +85,6 @@ def _decided(context: Context, scope: Scope, statement: Stmt, access: Access) ->
     if not then and not otherwise:
         return []
     return [If(present, Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]
-
-
-def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:
-    """Accumulate in a local variable what a chain of loops adds to one component; None where the component changes.
-
-    The variable is an ordinary scalar workspace, so everything that is known of those holds for it.
-    """
-    chain: list[Forall] = []
-    inner: Stmt = forall
-    while isinstance(inner, Forall):
-        if inner.tag.unit not in (None, "cpu_vector"):
-            return None
-        chain.append(inner)
-        inner = inner.body
-    if not isinstance(inner, Assign) or inner.operator != "+=":
-        return None
-    moving = {original for loop in chain for original in (loop.index, *context.graph.originals(loop.index))}
-    own = {name for index in inner.target.indices for name in context.graph.ancestors(index)}
-    if moving & own or (inner.target.tensor in context.workspaces and not inner.target.subscripts):
-        return None
-    scalar = Access(context.scalar(inner.target.tensor), ())
-    body: Stmt = Assign(scalar, "+=", inner.value)
-    for loop in reversed(chain):
-        body = replace(loop, body=body)
-    operator = "=" if _once(context, scope, inner.target) else "+="
-    return Where(Assign(inner.target, operator, scalar), body)
-
-
-def _once(context: Context, scope: Scope, target: Access) -> bool:
-    """Whether each component of a target is reached once: one writer, and no loop around that it does not range over."""
-    if context.writers(target.tensor) != 1 or scope.revisited:
-        return False
-    related = set(target.indices)
-    around = [set(context.graph.originals(index)) | {index} for index in scope.loops]
-    return all(originals & related for originals in around)
 
 
 def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
