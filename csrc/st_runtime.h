@@ -38,7 +38,7 @@
 #else
 #define ST_GATHERS(bytes) 1
 #endif
-#define ST_FIRST(count) ((1u << (count)) - 1) /* the mask of the first lanes, at least one of which is left out */
+#define ST_FIRST(count) ((1u << (count)) - 1) /* the mask of the first lanes, not all */
 
 /* The condition; compilers put what happens where it holds out of the way. */
 static inline bool st_seldom(bool condition) { return __builtin_expect(condition, false); }

@@ -259,7 +259,7 @@ class _Pass:
             body: list[Stmt] = []
             for part in range(width // lanes):
                 place = simplify_expression(Binary("+", at, Const(part * lanes, I64), I64))
-                body.append(Vectorizer(plan, place, lanes, part, part).statement(loop.body))
+                body.append(Vectorizer(plan, place, lanes, part, part, row=width).statement(loop.body))
             if closed:
                 stop = _last_whole(_constant(low), _constant(high), width)
                 loops.append(For(at, low, stop, block(body), step=width, origin=loop.origin))
@@ -276,18 +276,22 @@ class _Pass:
             enough = Binary("<=", Const(least, I64), Binary("-", high, low, I64), BOOL)
             whole = [loops[0], If(Call("seldom", (enough,), BOOL), block([*_begin(plan), *loops[1:], *_combine(plan, loop)]))]
         elif rest is not None:
-            return block([*steps, *whole])
+            some = block([*_begin(plan), *loops[1:], *_combine(plan, loop)])
+            return block([*steps, loops[0], If(Binary("<", at, high, BOOL), some)])
         left = For(loop.variable, low if closed else at, high, _without_prefetches(loop.body), origin=loop.origin)
         return block([*steps, *whole, left])
 
     def _first_lanes(self, loop: For, plan: Plan, at: Var, high: Expr, lanes: int) -> Stmt | None:
-        """Return what is left of a loop as one vector that is not full; None if it has no such form."""
+        """Return what is left of a loop as one vector that is not full; None if it has no such form.
+
+        Nothing may be left: asking would cost more, as how many iterations a sparse loop has is hard to foresee.
+        """
         present = Var(self.fresh(f"{loop.variable.name}_left"), I64)
         try:
             body = Vectorizer(plan, at, lanes, 0, 0, present=present).statement(loop.body)
         except NoVectors:
             return None
-        return If(Binary("<", at, high, BOOL), block([Declare(present, Binary("-", high, at, I64)), body]))
+        return block([Declare(present, Binary("-", high, at, I64)), body])
 
     def _named(self, bound: Expr, loop: For, suffix: str, steps: list[Stmt]) -> Expr:
         if isinstance(bound, Const | Var):
