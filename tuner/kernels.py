@@ -42,10 +42,10 @@ class Candidate:
 
     @property
     def source(self) -> str:
-        """Digest of everything that makes the kernel what it is; the comment that names the schedule left out."""
+        """Digest of everything that makes the kernel what it is; comments, which name the schedule and its loops, left out."""
         spec = self.kernel.spec
         operands = [(operand.key, str(operand.given), str(operand.format)) for operand in spec.operands]
-        return digest(_without_heading(self.kernel.source), spec.build, operands, str(spec.result.format), str(spec.result.requested))
+        return digest(_without_words(self.kernel.source), spec.build, operands, str(spec.result.format), str(spec.result.requested))
 
     @property
     def converts(self) -> bool:
@@ -123,6 +123,7 @@ def _compile(
     return compile_kernel(expression, formats, constants, schedule, target=target)
 
 
-def _without_heading(source: str) -> str:
-    """Return C source without the comments at its beginning, which name expression and schedule, one a line."""
-    return "\n".join(dropwhile(lambda line: line.startswith("/*"), source.splitlines()))
+def _without_words(source: str) -> str:
+    """Return C source without the comments at its beginning, which name expression and schedule, and those that say what loops visit."""
+    lines = dropwhile(lambda line: line.startswith("/*"), source.splitlines())
+    return "\n".join(line.partition("  //")[0] for line in lines)

@@ -78,10 +78,26 @@ def _positions_of_stored_levels(partition: Partition) -> bool:
     return all(graph.originals(loop)[-1] in partition.compressed for loop in positions)
 
 
-def _no_coordinate_split_of_compressed(partition: Partition) -> bool:
+def _coordinate_splits(partition: Partition) -> list[Split]:
+    """Return the splits of loops over the coordinates of compressed levels."""
     graph = partition.graph
-    split = [relation.parent for relation in graph.relations if isinstance(relation, Split)]
-    return not any(graph.space(loop) == "coordinate" and partition.compressed.intersection(graph.originals(loop)) for loop in split)
+    return [
+        relation
+        for relation in graph.relations
+        if isinstance(relation, Split)
+        and graph.space(relation.parent) == "coordinate"
+        and partition.compressed.intersection(graph.originals(relation.parent))
+    ]
+
+
+def _no_coordinate_split_of_compressed(partition: Partition) -> bool:
+    return not _coordinate_splits(partition)
+
+
+def _coordinate_split_of_result(partition: Partition) -> bool:
+    """One such split, of a loop over the result's components, is left: its tiles share those out without races."""
+    splits, target = _coordinate_splits(partition), result_leaf(partition.situation.program)[1].target
+    return len(splits) <= 1 and all(set(partition.graph.originals(split.parent)) <= set(target.indices) for split in splits)
 
 
 def _no_coord(partition: Partition) -> bool:
@@ -188,7 +204,8 @@ def _coiterates(template: Template, loop: str) -> bool:
         return False
     context = Context(partition.situation.formats, partition.situation.extents)
     _, operands = stepped_operands(partition.program.statement, completed, context)
-    return len(operands) > 1
+    positions = {graph.position_access(loop)} if graph.space(loop) == "position" else set()
+    return len(operands | positions) > 1
 
 
 def _outermost_parallel(template: Template) -> bool:
@@ -209,6 +226,14 @@ def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Temp
         return True
 
     return keep
+
+
+def _coordinate_splits_are_threads(template: Template) -> bool:
+    """Tiles of the coordinates of a compressed level cost a search each: they are what threads share out, or are not worth it."""
+    units = dict(template.units)
+    return all(
+        split.outer == template.order[0] and units.get(split.outer) == "cpu_thread" for split in _coordinate_splits(template.partition)
+    )
 
 
 def _is_collapsed(graph: Provenance, loop: str) -> bool:
@@ -257,6 +282,8 @@ POSITIONS_OF_STORED_LEVELS = PartitionFilter("positions_of_stored_levels", "redu
 SPLIT_IS_USED = UnitFilter("split_is_used", "redundant", _split_is_used)
 NO_COLLAPSE_OF_DENSE_INNER = PartitionFilter("no_collapse_of_dense_inner", "inefficient", _no_collapse_of_dense_inner)
 NO_COORDINATE_SPLIT = PartitionFilter("no_coordinate_split_of_compressed", "inefficient", _no_coordinate_split_of_compressed)
+COORDINATE_SPLIT_OF_RESULT = PartitionFilter("no_coordinate_split_but_of_result", "inefficient", _coordinate_split_of_result)
+COORDINATE_SPLITS_ARE_THREADS = UnitFilter("coordinate_splits_are_threads", "inefficient", _coordinate_splits_are_threads)
 NO_COORD = PartitionFilter("no_coord", "inefficient", _no_coord)
 DENSE_IN_ORDER = OrderFilter("dense_in_order", "inefficient", _dense_in_order(within_tiles=True))
 DENSE_IN_ORDER_BUT_TILES = OrderFilter("dense_in_order_but_tiles", "inefficient", _dense_in_order(within_tiles=False))
@@ -268,10 +295,8 @@ LOAD_BALANCED = UnitFilter("load_balanced", "inefficient", _load_balanced)
 CONSTANT_THREADS = UnitFilter("constant_threads", "inefficient", _constant_threads)
 COALESCED = UnitFilter("coalesced", "inefficient", _coalesced)
 
-_PARTITIONS = (
-    LEGAL_PARTITION, COLLAPSED_IS_SPLIT, POSITIONS_ARE_SPLIT, POSITIONS_OF_STORED_LEVELS, NO_COLLAPSE_OF_DENSE_INNER,
-    NO_COORDINATE_SPLIT, NO_COORD, STORAGE_ORDER,
-)  # fmt: skip
+_DIVISIONS = (LEGAL_PARTITION, COLLAPSED_IS_SPLIT, POSITIONS_ARE_SPLIT, POSITIONS_OF_STORED_LEVELS, NO_COLLAPSE_OF_DENSE_INNER)
+_PARTITIONS = (*_DIVISIONS, NO_COORDINATE_SPLIT, NO_COORD, STORAGE_ORDER)
 _GPU = (LOAD_BALANCED, CONSTANT_THREADS, COALESCED, SPLIT_IS_USED)
 PAPER: dict[str, tuple[Filter, ...]] = {
     "cpu": (*_PARTITIONS, DENSE_IN_ORDER, LEGAL_UNITS, OUTERMOST_PARALLEL, SPLIT_IS_USED),
@@ -280,9 +305,12 @@ PAPER: dict[str, tuple[Filter, ...]] = {
 """The rules of the paper, in the order in which they are applied."""
 
 DEFAULT: dict[str, tuple[Filter, ...]] = {
-    "cpu": (*_PARTITIONS, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS, OUTERMOST_PARALLEL_OR_READMITTED, SPLIT_IS_USED),
+    "cpu": (
+        *_DIVISIONS, COORDINATE_SPLIT_OF_RESULT, NO_COORD, STORAGE_ORDER, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS,
+        OUTERMOST_PARALLEL_OR_READMITTED, SPLIT_IS_USED, COORDINATE_SPLITS_ARE_THREADS,
+    ),
     "cuda": (*_PARTITIONS, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS, *_GPU),
-}
-"""Ours. Readmitted: position splits of collapsed loops, vectorized dense loops and vectorized innermost ones (sums of gathered
-elements), which the paper's first CPU rule forbids, and loops over tiles of constant size inside others, as in the paper's own SpMM
-and TTM."""
+}  # fmt: skip
+"""Ours, the paper's first. Readmitted: position splits of collapsed loops, vectorized dense loops and vectorized innermost ones (sums of
+gathered elements), which the paper's first CPU rule forbids; loops over tiles of constant size inside others, as in the paper's own SpMM
+and TTM; and tiles of a compressed level's coordinates that threads share out, the only way without races where columns are scattered."""

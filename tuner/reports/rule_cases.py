@@ -44,7 +44,7 @@ RULE_CASES = {
     "SpMSpV": RuleCase(
         "y(i) = A(i,j) * x(j)",
         {"A": "csc", "x": "compressed"},
-        {name: {**specs, "x": "random:uniform:8192:density=0.1"} for name, specs in _matrix(13, "5e5").items()},
+        {name: {**specs, "x": "random:uniform:8192:density=0.1"} for name, specs in _matrix(13, "2e6").items()},
     ),
     "SpMM": RuleCase("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, _matrix(12, "1e5"), {"k": 32}),
     "SDDMM": RuleCase("Z(i,k) = B(i,k) * C(i,j) * D(j,k)", {"B": "csr", "Z": "csr"},

@@ -1,8 +1,9 @@
 """What each rule on schedule templates costs: the fastest template that the default rules leave, against the fastest without one rule.
 
 Of what a rule keeps or removes a seeded sample is measured, first the simplest templates that are kept, then round by round, with
-split sizes from a short list; then more of the partitions that did best. The fastest of every group meet in a final on each input,
-where they run in turn.
+split sizes from a short list; then more of the partitions that did best, and what the default rules leave that is like the best of others.
+The fastest of every group meet in a final on each input,
+where they run in turn; schedules that come to the same code are one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 from ...compiler.concrete.concretize import concretize
 from ...compiler.errors import SparsetuneError
@@ -33,7 +33,7 @@ from .template_draws import Group, groups_of
 
 SIZES = (16, 256, 4096)
 BATCH = 12
-_SIMPLE = 24
+_SIMPLE = 48
 """How many of the shortest templates are always tried."""
 
 _HOPELESS = 4.0
@@ -93,12 +93,13 @@ def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[
         for group in groups * 2:
             if time.perf_counter() - started < seconds:
                 field.try_all(_near(field, group, rng))
+        field.try_all(_plainer(field, groups))
     return [loss for name in field.problems for loss in _finals(kernel, name, field, groups, pace)]
 
 
 def _simplest(group: Group) -> list[tuple[Group, Template | None, int]]:
     """Return the shortest templates of a group: what rules remove as redundant is like one of these."""
-    return [(group, template, SIZES[1]) for template in group.shortest(_SIMPLE)]
+    return [(group, template, size) for template in group.shortest(_SIMPLE) for size in (SIZES[1:] if template.parameters else SIZES[:1])]
 
 
 def _turns(groups: Sequence[Group], rng: random.Random) -> Iterator[Group]:
@@ -112,6 +113,13 @@ def _near(field: _Field, group: Group, rng: random.Random) -> list[tuple[Group, 
     best = {template.text: template for name in field.problems if (template := field.best(name, group)) is not None}
     sizes = [(group, like, size) for like in best.values() for size in SIZES if like.parameters]
     return sizes + [_filled(group, rng, like) for like in best.values() for _ in range(2)]
+
+
+def _plainer(field: _Field, groups: Sequence[Group]) -> list[tuple[Group, Template | None, int]]:
+    """Return what the default rules leave that is like the best of other groups: rules cost what cannot be done, not what was not drawn."""
+    best = {template.text: template for group in groups[1:] for name in field.problems if (template := field.best(name, group)) is not None}
+    like = {template.text: template for one in best.values() for template in groups[0].plainer(one)}
+    return [(groups[0], template, size) for template in like.values() for size in (SIZES if template.parameters else SIZES[:1])]
 
 
 def _filled(group: Group, rng: random.Random, like: Template | None = None) -> tuple[Group, Template | None, int]:
@@ -194,7 +202,7 @@ def _finals(kernel: str, name: str, field: _Field, groups: Sequence[Group], pace
     runners = {group.name: field.fastest(name, [group] if group.name else own, 2 if group.name else 4) for group in groups}
     tried = {text: field.times[name][text][0] for texts in runners.values() for text in texts}
     hopeless = {text for text, seconds in tried.items() if seconds > _HOPELESS * min(tried.values())}
-    found = race({text: _bound(field.problems[name], text) for text in tried if text not in hopeless}, pace)
+    found = _raced(field.problems[name], [text for text in tried if text not in hopeless], pace)
     rounds = len(next(iter(found.values())).times)
     found |= {text: Series((tried[text],) * rounds) for text in hopeless}
     winners = {group: min(texts, key=lambda text: found[text].least) for group, texts in runners.items() if texts}
@@ -209,5 +217,9 @@ def _finals(kernel: str, name: str, field: _Field, groups: Sequence[Group], pace
             )  # fmt: skip
 
 
-def _bound(problem: Problem, text: str) -> Any:
-    return compile_problem(problem, Schedule(text)).bind(problem.operands, THREADS)
+def _raced(problem: Problem, texts: Sequence[str], pace: Pace) -> dict[str, Series]:
+    """Run schedules in turn; those that come to the same C are one kernel, which runs once a round."""
+    candidates = {text: compile_problem(problem, Schedule(text)) for text in texts}
+    kernels = {candidate.source: candidate for candidate in candidates.values()}
+    found = race({source: kernel.bind(problem.operands, THREADS) for source, kernel in kernels.items()}, pace)
+    return {text: found[candidate.source] for text, candidate in candidates.items()}

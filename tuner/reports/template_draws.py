@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from ...compiler.schedule.situation import Situation
 from ...compiler.schedule.template_filters import DEFAULT, PAPER, Filter, OrderFilter, PartitionFilter
@@ -15,6 +16,7 @@ from ...compiler.schedule.templates import removed_by
 TARGET = "cpu"
 KINDS = ("redundant", "inefficient")
 _ATTEMPTS = 400
+_ORDERS = 24
 
 
 @dataclass
@@ -58,10 +60,28 @@ class Group:
         return round(total * self.fitting / self.drawn) if self.drawn else 0
 
     def shortest(self, most: int) -> list[Template]:
-        """Return the templates of the shortest texts, of the partitions of fewest steps, loops in the order in which they come out."""
-        rows = sorted((row for row, _, _ in self.kept), key=lambda row: len(row.steps))[:most]
-        made = (Template(row, row.loops, units) for row in rows for units in assignments_of_units(row.loops, TARGET))
-        return sorted((one for one in made if not removed_by(one, self.filters)), key=lambda one: len(one.text))[:most]
+        """Return the templates of the shortest texts, half with threads: of the partitions of fewest steps, a few orders of each."""
+        rows = sorted(self.kept, key=lambda entry: len(entry[0].steps))[:most]
+        ordered = ((row, order) for row, ways, _ in rows for order in islice(ways.all(), _ORDERS))
+        made = (Template(row, order, units) for row, order in ordered for units in assignments_of_units(order, TARGET))
+        ranked = sorted(made, key=lambda one: len(one.text))
+        found: list[Template] = []
+        for threads in (True, False):
+            own = (one for one in ranked if ("cpu_thread" in dict(one.units).values()) == threads)
+            found += islice((one for one in own if not removed_by(one, self.filters)), most // 2)
+        return found
+
+    def plainer(self, like: Template) -> Iterator[Template]:
+        """Yield the templates that leave out steps of another one, each loop in the place and on the unit of what those made of it."""
+        graph, units = like.partition.graph, dict(like.units)
+        for row, _, _ in self.kept:
+            if set(row.steps) < set(like.partition.steps):
+                made = {loop: graph.leaves(loop) for loop in row.loops}
+                order = tuple(sorted(row.loops, key=lambda loop: min(like.order.index(leaf) for leaf in made[loop])))
+                taken = ((loop, next((units[leaf] for leaf in made[loop] if leaf in units), None)) for loop in order)
+                template = Template(row, order, tuple((loop, unit) for loop, unit in taken if unit is not None))
+                if not removed_by(template, self.filters):
+                    yield template
 
     def draw(self, rng: random.Random, like: Template | None = None) -> Template | None:
         """Return a template that was not drawn before, with the partition of another one if given; None if none turns up."""
@@ -94,6 +114,14 @@ class Orders:
             self._known[placed] = sum(self.completions(placed | {loop}) for loop in self._next(placed)) or len(placed) == len(self.loops)
         return self._known[placed]
 
+    def all(self, order: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+        """Yield every order that begins so, those first that change least."""
+        if len(order) == len(self.loops):
+            yield order
+        elif self.completions(frozenset(order)):
+            for loop in self._next(frozenset(order)):
+                yield from self.all((*order, loop))
+
     def draw(self, rng: random.Random) -> tuple[str, ...]:
         order: tuple[str, ...] = ()
         while len(order) < len(self.loops):
@@ -111,7 +139,7 @@ def groups_of(situation: Situation) -> list[Group]:
     found = [Group("", "", "", rules, None, rows)]
     switchable = [rule for rule in rules if rule.kind in KINDS]
     found += [Group(rule.name, rule.kind, "off", tuple(other for other in rules if other != rule), rule, rows) for rule in switchable]
-    for place, (ours, paper) in enumerate(zip(rules, theirs, strict=True)):
+    for place, (ours, paper) in enumerate(zip(rules, theirs, strict=False)):  # what we add stands behind
         if ours != paper:
             found.append(Group(paper.name, paper.kind, "as in the paper", (*rules[:place], paper, *rules[place + 1 :]), None, rows))
     return found

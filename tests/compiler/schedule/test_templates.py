@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations, permutations
+from pathlib import Path
 
 import pytest
 from sparsetune.compiler.concrete.check import formats_of
@@ -76,6 +78,20 @@ def test_orders_of_magnitude(kernel: str, target: str) -> None:
     counts = {name: count for name, _, count in report(assignment, formats_of(assignment, formats), target, PAPER[target])}
     assert counts["unpruned"] > 1000 * counts["split_is_used"]
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_counts_of_the_documentation(kernel: str) -> None:
+    text = (Path(__file__).parents[3] / "compiler/schedule/README.md").read_text()
+    row = re.search(rf"^\| {kernel} \| cpu \| (.*) \|$", text, re.MULTILINE)
+    assert row is not None
+    expression, formats = KERNELS[kernel]
+    assignment = parse(expression)
+    known = formats_of(assignment, formats)
+    paper = {name: count for name, _, count in report(assignment, known, "cpu", PAPER["cpu"])}
+    stages = ("unpruned", "legal_partition", "no_coord", "storage_order", "legal_units", "split_is_used")
+    wanted = [*(paper[stage] for stage in stages), report(assignment, known)[-1][2]]
+    assert [int(count.replace(",", "")) for count in row[1].split("|")] == wanted
 
 
 def test_the_papers_example_of_stage_one() -> None:

@@ -45,6 +45,16 @@ def test_the_shortest_templates_come_first(situation: Situation) -> None:
     assert not any(removed_by(template, DEFAULT["cpu"]) for template in found)
 
 
+def test_what_a_rule_removes_is_compared_with_its_like(situation: Situation) -> None:
+    """Here ``positions_are_split`` removes loops over positions, and the like of one are the loops that they iterate."""
+    groups = {group.name: group for group in groups_of(situation)}
+    removed = next(one for one in groups["positions_are_split"].shortest(40) if one.units and "pos(" in one.text and "split(i" in one.text)
+    found = {template.text for template in groups[""].plainer(removed)}
+    units = removed.text[removed.text.index("parallelize") :]
+    assert any(text.startswith("split(i") and "pos(" not in text for text in found)
+    assert units in found or units.replace("jp", "j").replace("i0", "i").replace("i1", "i") in found
+
+
 def test_draws_are_all_templates_and_no_others(situation: Situation) -> None:
     problem = problem_of_case(SMALL, SMALL.inputs["small"], "small")
     listed = {template.text for template in templates(problem.assignment, problem.formats)}
