@@ -20,12 +20,15 @@ from .workloads import KERNELS
 
 _POSITIONS = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, {}); parallelize(p0, cpu_thread, {}, static)"
 _VECTOR = "; parallelize(p1, cpu_vector, parallel_reduction)"
+_ONE_BY_ONE = "; unroll(p1, 1)"
 ROWS, SHARES = "rows, static", "nonzeros, atomics"
 SKEW_SCHEDULES: Mapping[str, Mapping[str, str]] = {
     "SpMV": {
-        ROWS: "parallelize(i, cpu_thread, no_races, static)",
-        SHARES: _POSITIONS.format(2, "atomics"),
-        "nonzeros, temporary": _POSITIONS.format(2, "temporary"),
+        ROWS: "parallelize(i, cpu_thread, no_races, static); unroll(j, 1)",
+        SHARES: _POSITIONS.format(2, "atomics") + _ONE_BY_ONE,
+        "nonzeros, temporary": _POSITIONS.format(2, "temporary") + _ONE_BY_ONE,
+        "rows, static; sums as by default": "parallelize(i, cpu_thread, no_races, static)",
+        "nonzeros, atomics; sums as by default": _POSITIONS.format(2, "atomics"),
         "nonzeros, atomics; vectors, parallel reduction": _POSITIONS.format(2, "atomics") + _VECTOR,
         "nonzeros, temporary; vectors, parallel reduction": _POSITIONS.format(2, "temporary") + _VECTOR,
     },
@@ -36,7 +39,8 @@ SKEW_SCHEDULES: Mapping[str, Mapping[str, str]] = {
         "nonzeros, atomics; vectors without races": _POSITIONS.format(2, "atomics") + "; parallelize(k, cpu_vector, no_races)",
     },
 }
-"""By kernel and name; more than one name: the parallel loops have different race strategies."""
+"""By kernel and name; more than one name: the parallel loops have different race strategies. Sums are made one by one where shares of
+nonzeros are compared: in vectors a nonzero of a long row costs less than one of a short row."""
 
 SKEWS = (0, 1, 2, 4, 8)
 SKEWED = {"SpMV": "random:skewed:500000x500000:nnz=1e7:skew={}", "SpMM 32": "random:skewed:200000x200000:nnz=2e6:skew={}"}

@@ -151,7 +151,9 @@ Two threads, rows whose lengths fall by exp(-skew) from the first to the last, i
 numbers of rows against equal numbers of nonzeros. Predicted: twice the share of the nonzeros that the heavier half of the rows has,
 which is the factor where two threads are twice as fast as one. Beside what was measured stands the factor for the speedup in brackets,
 which two threads have over one with the position split here: memory that they share slows both, until the lighter half is done.
-By least times: what is left where nothing else runs on the second core.
+By least times: what is left where nothing else runs on the second core. SpMV adds one by one here (`unroll(j, 1)`), so that nonzeros cost
+the same in every row. In vectors, as by default, those of long rows cost less: both splits are faster, and the factor is smaller
+(the races at skew 4 below have both).
 
     {COMMAND} --only skew
 
