@@ -192,10 +192,10 @@ class BoundKernel:
 
     def _size(self, source: tuple[str, str] | tuple[str, str, int]) -> int:
         if len(source) == 2:
-            if source[1] == PAST_CACHES:
-                return int(_passes_caches(self._flat))
             return self.threads if source[0] == "threads" else self._extents[source[1]]
         key, what, place = source
+        if what == PAST_CACHES:
+            return int(_passes_caches(self._flat))
         return self._operands[key].lengths[place] if what == "length" else self._operands[key].shape[place]
 
     def _make_result(self, out: Any) -> tuple[Any, NDArray[Any] | None]:

@@ -369,7 +369,8 @@ class ArrayParameter:
 @dataclass(frozen=True)
 class SizeParameter:
     """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level;
-    ("threads", "count") how many threads run; (tensor, "past_caches") whether a result is to be written past the caches.
+    ("threads", "count") how many threads run; (tensor, "past_caches", 0) whether a result is to be written past the
+    caches.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Rows of results that are written past the caches, where the result is too large to stay in them.
 
 A store to a line that no cache holds reads the line first. Where whole lines are written, once each and never read, a store past
-the caches moves a third of the bytes that reading, changing and writing back would, and leaves the caches to the operands. Whether
+the caches moves half of the bytes, and leaves the caches to the operands. Whether
 the result is that large, and its rows begin where such stores can go, is known when a kernel is bound: lowering declares a parameter
 that says so, and the C has both stores.
 """
@@ -39,7 +39,7 @@ from .nodes import (
 from .rewrite import block, mentions, transform, walk
 
 PAST_CACHES = "past_caches"
-"""What the source of the parameter says of a result: (tensor, "past_caches") is 1 where its rows are to be written past the caches."""
+"""What the source of the parameter says of a result: (tensor, "past_caches", 0) is 1 where its rows are to be written past the caches."""
 
 
 def written_in_rows(body: Stmt, array: str) -> bool:
@@ -61,7 +61,7 @@ def pass_caches(function: Function, vector_bytes: int) -> Function:
     """
     results = {parameter.source[0]: parameter for parameter in function.arrays if parameter.source[1] == "values"}
     for size in function.sizes:
-        if size.source[1] == PAST_CACHES:
+        if size.source[1:] == (PAST_CACHES, 0):
             function = _streaming(function, results[size.source[0]], size, vector_bytes)
     return function
 

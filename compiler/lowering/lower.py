@@ -297,5 +297,5 @@ def _function(context: Context, body: Steps) -> Function:
     arrays = tuple(parameter for parameter in context.arrays.values() if parameter.name in used or parameter.assembled)
     sizes = [parameter for parameter in context.sizes.values() if parameter.name in used]
     rows = [array.source[0] for array in arrays if array.writable and not array.assembled and written_in_rows(body, array.name)]
-    sizes += [SizeParameter(context.names.permanent(f"{tensor}_{PAST_CACHES}"), (tensor, PAST_CACHES)) for tensor in rows]
+    sizes += [SizeParameter(context.names.permanent(f"{tensor}_{PAST_CACHES}"), (tensor, PAST_CACHES, 0)) for tensor in rows]
     return Function("st_kernel", arrays, tuple(sizes), body)

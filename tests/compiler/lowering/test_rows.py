@@ -119,6 +119,12 @@ def test_small_results_stay_in_the_caches() -> None:
     assert np.array_equal(bound(), dense @ np.ones((30, 8)))
 
 
+def test_any_name_is_an_index() -> None:
+    stored, dense = matrix("csr")
+    compiled = compile_kernel("index(past_caches,r) = A(past_caches,j) * X(j,r)", {"A": "csr"}, {"r": 8})
+    assert np.array_equal(compiled(A=stored, X=np.ones((30, 8))), dense @ np.ones((30, 8)))
+
+
 def test_threads_drain_what_they_wrote() -> None:
     """Before the end of the parallel region, after which others read the result."""
     compiled = compile_kernel(SPMM, {"A": "csr"}, {"r": 8}, "parallelize(i, cpu_thread, no_races)")
