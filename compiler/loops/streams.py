@@ -1,9 +1,8 @@
 """Rows of results that are written past the caches, where the result is too large to stay in them.
 
 A store to a line that no cache holds reads the line first. Where whole lines are written, once each and never read, a store past
-the caches moves half of the bytes, and leaves the caches to the operands. Whether
-the result is that large, and its rows begin where such stores can go, is known when a kernel is bound: lowering declares a parameter
-that says so, and the C has both stores.
+the caches moves half of the bytes, and leaves the caches to the operands. Whether the result is that large, and its rows begin where
+such stores can go, is known when a kernel is bound: lowering declares a parameter that says so, and the C has both stores.
 """
 
 from __future__ import annotations

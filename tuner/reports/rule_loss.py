@@ -1,9 +1,8 @@
 """What each rule on schedule templates costs: the fastest template that the default rules leave, against the fastest without one rule.
 
 Of what a rule keeps or removes a seeded sample is measured, first the simplest templates that are kept, then round by round, with
-split sizes from a short list; then more of the partitions that did best, and what the default rules leave that is like the best of others.
-The fastest of every group meet in a final on each input,
-where they run in turn; schedules that come to the same code are one.
+split sizes from a short list; then more of the partitions that did best, and what the default rules leave that is like the best of
+others. The fastest of every group meet in a final on each input, where they run in turn; schedules that come to the same code are one.
 """
 
 from __future__ import annotations

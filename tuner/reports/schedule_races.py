@@ -22,13 +22,14 @@ _POSITIONS = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, {}); parallel
 _VECTOR = "; parallelize(p1, cpu_vector, parallel_reduction)"
 _ONE_BY_ONE = "; unroll(p1, 1)"
 ROWS, SHARES = "rows, static", "nonzeros, atomics"
+DEFAULT_SUMS = "; sums as by default"
 SKEW_SCHEDULES: Mapping[str, Mapping[str, str]] = {
     "SpMV": {
         ROWS: "parallelize(i, cpu_thread, no_races, static); unroll(j, 1)",
         SHARES: _POSITIONS.format(2, "atomics") + _ONE_BY_ONE,
         "nonzeros, temporary": _POSITIONS.format(2, "temporary") + _ONE_BY_ONE,
-        "rows, static; sums as by default": "parallelize(i, cpu_thread, no_races, static)",
-        "nonzeros, atomics; sums as by default": _POSITIONS.format(2, "atomics"),
+        ROWS + DEFAULT_SUMS: "parallelize(i, cpu_thread, no_races, static)",
+        SHARES + DEFAULT_SUMS: _POSITIONS.format(2, "atomics"),
         "nonzeros, atomics; vectors, parallel reduction": _POSITIONS.format(2, "atomics") + _VECTOR,
         "nonzeros, temporary; vectors, parallel reduction": _POSITIONS.format(2, "temporary") + _VECTOR,
     },

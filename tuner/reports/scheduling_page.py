@@ -14,7 +14,16 @@ from .markdown import geometric_mean, milliseconds, ratio, table
 from .page import HAND
 from .records import Races, Row, read_records, times_faster
 from .rule_loss import RuleLoss
-from .schedule_races import ROWS, SHARES, SKEW_SCHEDULES, SPMSPV_DEFAULT, SPMSPV_SCHEDULES, VECTOR_DENSITY, predicted_factor
+from .schedule_races import (
+    DEFAULT_SUMS,
+    ROWS,
+    SHARES,
+    SKEW_SCHEDULES,
+    SPMSPV_DEFAULT,
+    SPMSPV_SCHEDULES,
+    VECTOR_DENSITY,
+    predicted_factor,
+)
 from .template_draws import KINDS
 from .workloads import KERNELS
 
@@ -140,11 +149,14 @@ def _skew(figures: Figures) -> str:
                 least = f"{split.times.least / shares.times.least:.2f}"
                 unhindered = _bounded(name, alone.times.least / shares.times.least if alone is not None else None)
                 times = (milliseconds(split), milliseconds(shares))
-                lines.append((kernel, name, *times, ratio(found), bounded, least, unhindered, f"{_predicted(name):.2f}"))
+                summed = times_faster(*(rows.get((variant + DEFAULT_SUMS, 2)) for variant in (ROWS, SHARES)))
+                vectors = ratio(summed) if summed is not None else ""
+                lines.append((kernel, name, *times, ratio(found), bounded, least, unhindered, f"{_predicted(name):.2f}", vectors))
     if not lines:
         return ""
     bound = "at the speedup"
-    columns = ("kernel", "rows", "row split", "position split", "measured", bound, "by least times", bound, "predicted")
+    columns = ("kernel", "rows", "row split", "position split", "measured", bound, "by least times", bound, "predicted",
+               "sums as by default")  # fmt: skip
     return f"""## Position split against row split on skewed rows
 
 Two threads, rows whose lengths fall by exp(-skew) from the first to the last, in this order (`random:skewed` of the generator): equal
@@ -152,8 +164,8 @@ numbers of rows against equal numbers of nonzeros. Predicted: twice the share of
 which is the factor where two threads are twice as fast as one. Beside what was measured stands the factor for the speedup in brackets,
 which two threads have over one with the position split here: memory that they share slows both, until the lighter half is done.
 By least times: what is left where nothing else runs on the second core. SpMV adds one by one here (`unroll(j, 1)`), so that nonzeros cost
-the same in every row. In vectors, as by default, those of long rows cost less: both splits are faster, and the factor is smaller
-(the races at skew 4 below have both).
+the same in every row. In vectors, as by default, those of long rows cost less: both splits are faster, and the factor, in the last
+column, is smaller.
 
     {COMMAND} --only skew
 

@@ -17,6 +17,7 @@ TARGET = "cpu"
 KINDS = ("redundant", "inefficient")
 _ATTEMPTS = 400
 _ORDERS = 24
+"""How many orders of a partition are among the shortest templates."""
 
 
 @dataclass

@@ -123,7 +123,7 @@ def test_page() -> None:
     text = page(Figures(races, losses, outside))
     assert "Above 5% beyond noise: no_coord (SpMV, uniform: 20%)." in text
     assert "| `no_coord` | inefficient, off | 20% [10%] | 0% [0%] |" in text
-    assert "| SpMV | skew 4 | 3000 (3000) | 2000 (2000) | 1.50 [1.50, 1.50] |  | 1.50 |  | 1.76 |" in text
+    assert "| SpMV | skew 4 | 3000 (3000) | 2000 (2000) | 1.50 [1.50, 1.50] |  | 1.50 |  | 1.76 |  |" in text
     assert "| SpMV | uni200k | 1 | TACO | 3 | 2 | 1.50 |" in text
     assert imbalance_chart(races).startswith("<svg")
     assert not imbalance_chart(Races())
