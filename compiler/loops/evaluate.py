@@ -202,7 +202,7 @@ class Evaluator:
 
         def keep(frame: Frame) -> Any:
             made = np.array(value(frame))
-            made[first(frame) :] = 0
+            made[max(first(frame), 0) :] = 0
             return made
 
         return keep

@@ -28,18 +28,18 @@ def sum_in_vectors(body: Block, gathered: GatheredBytes, gathers: int | None) ->
     """
 
     def change(node: object) -> object:
-        if not isinstance(node, For) or node.tag is not None or not _only_adds(node):
+        if not isinstance(node, For) or node.tag is not None or not only_adds(node):
             return node
         tagged = replace(node, tag=Vector())
         places = gathered(tagged)
         if places is None or (places and gathers is None):
             return node
-        return replace(tagged, tag=Vector(least=gathers or 0), body=_asking_ahead(node)) if places else tagged
+        return replace(tagged, tag=Vector(least=gathers or 0), body=asking_ahead(node)) if places else tagged
 
     return transform(body, change)  # type: ignore[arg-type]  # statements become statements
 
 
-def _asking_ahead(loop: For) -> Stmt:
+def asking_ahead(loop: For) -> Stmt:
     """Return a loop's body behind prefetches of the arrays that it reads in order, unless it has some."""
     nodes = list(walk(loop.body))
     if any(isinstance(node, Prefetch) for node in nodes):
@@ -49,7 +49,7 @@ def _asking_ahead(loop: For) -> Stmt:
     return Block((*(Prefetch(array, place, 1) for array in arrays), loop.body))
 
 
-def _only_adds(loop: For) -> bool:
+def only_adds(loop: For) -> bool:
     """Return whether a loop has none inside, stores nothing and adds floats to scalars from outside."""
     steps = [node for node in walk(loop.body) if isinstance(node, Stmt)]
     if not all(isinstance(step, Block | Comment | Declare | Prefetch | SetVar) for step in steps):

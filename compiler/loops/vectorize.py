@@ -18,7 +18,9 @@ from dataclasses import replace
 
 from .accumulators import keep_accumulators
 from .atomics import gather_atomics
+from .batches import batch_short_sums
 from .counted import count_from_zero, name_registers_apart
+from .flags import raise_flags_before_loops
 from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan
 from .nodes import (
     BOOL,
@@ -101,7 +103,10 @@ class _Pass:
 
     def run(self) -> Block:
         types = {name: Type(kind) for name, kind in array_types(self.function).items()}
-        body = separate_whole_segments(gather_atomics(self.function.body, types, self.fresh), self.fresh)
+        body = raise_flags_before_loops(self.function.body)
+        body = separate_whole_segments(gather_atomics(body, types, self.fresh), self.fresh)
+        if self.gathers is not None:
+            body = batch_short_sums(body, self._gathered, self.lanes, self.fresh)
         body = sum_in_vectors(body, self._gathered, self.gathers)
         body = count_from_zero(name_registers_apart(body, self.fresh), self._vectorizable, self.fresh)
         body = keep_accumulators(body, types, self._fits, self.fresh)
