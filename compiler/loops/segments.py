@@ -99,9 +99,9 @@ def _clips(loop: For, declared: Declared) -> list[_Clip]:
 
 
 def _is_short(clip: _Clip, declared: Declared) -> bool:
-    """Return whether a tile is known to be short: ``high`` is ``min(low + constant, ...)``."""
+    """Return whether a tile is known to be short: ``high`` is ``low + constant``, or the lesser of that and the end."""
     match declared.get(clip.high.name):
-        case Binary("min", Binary("+", _, Const(size)), _) | Binary("min", _, Binary("+", _, Const(size))):
+        case Binary("+", _, Const(size)) | Binary("min", Binary("+", _, Const(size)), _) | Binary("min", _, Binary("+", _, Const(size))):
             return size < SHORT_TILE
     return False
 
