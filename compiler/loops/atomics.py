@@ -201,12 +201,12 @@ def _detour(target: _Target, owned: Expr | None, kind: Type, fresh: Callable[[st
         added = replace(store, value=total)
         return _Detour([Declare(total, neutral)], SetVar(total, store.value, store.op), [_unlocked(owned, added, added)])
     place, sums, copied = row.variable, fresh(f"{store.array}_sums"), fresh(f"{store.array}_copied")
-    made: list[Stmt] = [Allocate(array, kind, row.high, "registers") for array in (sums, copied)]
     begin = replace(row, body=Store(sums, place, neutral), tag=Vector())
+    made = [Allocate(sums, kind, row.high, "registers"), begin, Allocate(copied, kind, row.high, "registers")]
     copy = replace(row, body=Store(copied, place, Load(sums, place, kind)), tag=Vector())
     direct = replace(row, body=replace(store, value=Load(sums, place, kind)), tag=Vector())
     add = replace(row, body=replace(store, value=Load(copied, place, kind)), tag=None)
-    return _Detour([*made, begin], Store(sums, place, store.value, store.op), [_unlocked(owned, direct, Block((copy, add)))])
+    return _Detour(made, Store(sums, place, store.value, store.op), [_unlocked(owned, direct, Block((copy, add)))])
 
 
 def _unlocked(owned: Expr | None, alone: Stmt, shared: Stmt) -> Stmt:

@@ -55,6 +55,7 @@ from .rewrite import array_types, block, mentions, transform, walk
 from .segments import separate_whole_segments
 from .simplify import simplify, simplify_expression
 from .sums import sum_in_vectors
+from .whole_rows import store_whole_rows
 
 WRITTEN_OUT = 16
 """A loop of constant extent is written out whole up to so many vectors; one with loops inside, up to a quarter."""
@@ -105,6 +106,7 @@ class _Pass:
         types = {name: Type(kind) for name, kind in array_types(self.function).items()}
         body = raise_flags_before_loops(self.function.body)
         body = separate_whole_segments(gather_atomics(body, types, self.fresh), self.fresh)
+        body = store_whole_rows(body, self.fresh)
         if self.gathers is not None:
             body = batch_short_sums(body, self._gathered, self.lanes, self.fresh)
         body = sum_in_vectors(body, self._gathered, self.gathers)

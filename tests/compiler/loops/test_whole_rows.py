@@ -1,0 +1,80 @@
+"""Rows that only one tile of positions has are stored once, and zeros stand wherever tiles meet."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.storage.construct import tensor
+
+SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+COLUMNS = 9
+
+
+def spmm(split: str, width: int = 8, race: str = "atomics") -> CompiledExpression:
+    schedule = f"collapse(i, j, f); pos(f, p, A); {split}; parallelize(p0, cpu_thread, {race}, static)"
+    return compile_kernel(SPMM, {"A": "csr"}, extents={"k": width}, schedule=schedule)
+
+
+def updates(source: str) -> list[str]:
+    """Return how each loop over rows writes the result, in vectors or elements."""
+    loops = re.split(r"for \(int64_t i = ", source[source.index("tiles of p") :])[1:]
+    return [" ".join(sorted(set(re.findall(r"Y_vals\[i[^\]]*\] (\+?=)", loop)))) for loop in loops]
+
+
+def test_only_rows_inside_a_tile_are_stored() -> None:
+    source = spmm("split_up(p, p0, p1, 2)").source
+    assert updates(source) == ["+=", "=", "+="]
+    assert "where tiles of p0 meet" in source
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        spmm("split_up(p, p0, p1, 2)", width=7),
+        spmm("split(p, p0, p1, 16)"),
+        spmm("split_up(p, p0, p1, 2)", race="temporary"),
+    ],
+    ids=["short rows", "short tiles", "results of threads"],
+)
+def test_other_results_are_filled_and_added_to(kernel: CompiledExpression) -> None:
+    assert "=" not in updates(kernel.source)
+    assert "meet" not in kernel.source
+
+
+LENGTHS = st.one_of(
+    st.lists(st.sampled_from((0, 0, 0, 1, COLUMNS)), min_size=1, max_size=30),
+    st.lists(st.integers(0, COLUMNS), min_size=1, max_size=14),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lengths=LENGTHS, seed=st.integers(0, 99))
+@pytest.mark.parametrize("split", ["split_up(p, p0, p1, 1)", "split_up(p, p0, p1, 3)", "split_up(p, p0, p1, 40)", "split(p, p0, p1, 300)"])
+def test_every_row_is_written(split: str, lengths: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = np.concatenate([np.sort(rng.permutation(COLUMNS)[:length]) for length in lengths]).astype(int)
+    dense = np.zeros((len(lengths), COLUMNS))
+    dense[np.repeat(np.arange(len(lengths)), lengths), columns] = rng.random(len(columns))
+    x, out = rng.random((COLUMNS, 8)), np.full((len(lengths), 8), np.nan)
+    spmm(split)(A=tensor(dense, "csr"), X=x, threads=3, out=out)
+    np.testing.assert_allclose(out, dense @ x)
+
+
+def test_large_rows_and_many_tiles() -> None:
+    rng = np.random.default_rng(4)
+    lengths = np.where(rng.random(4000) < 0.5, 0, rng.integers(0, 60, 4000))
+    lengths[[0, 1, 1999, 3999]] = [0, 3000, 2500, 0]
+    rows = np.repeat(np.arange(4000), lengths)
+    columns = np.concatenate([np.sort(rng.choice(3000, length, replace=False)) for length in lengths])
+    values, x = rng.random(len(rows)), rng.random((3000, 32))
+    matrix = tensor((np.stack((rows, columns)), values), "csr", (4000, 3000))
+    expected = matrix.to_scipy() @ x
+    for split in ("split_up(p, p0, p1, 2)", "split_up(p, p0, p1, 64)", "split(p, p0, p1, 1024)"):
+        out = np.full((4000, 32), np.nan)
+        spmm(split, 32)(A=matrix, X=x, threads=4, out=out)
+        np.testing.assert_allclose(out, expected)
