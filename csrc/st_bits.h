@@ -6,18 +6,21 @@
 
 #include "st_runtime.h"
 
+/* Note in the levels above that a word holds keys. */
+static inline void st_bits_lift(uint64_t *bits, int64_t n, int64_t word) {
+  const int64_t words = (n + 63) >> 6, above = word >> 6;
+  uint64_t *middle = bits + words;
+  if (!middle[above]) middle[((words + 63) >> 6) + (above >> 6)] |= UINT64_C(1) << (above & 63);
+  middle[above] |= UINT64_C(1) << (word & 63);
+}
+
 /* Put a key in; true if it was not there. */
 static inline bool st_bits_insert(uint64_t *bits, int64_t n, int64_t key) {
   const int64_t word = key >> 6;
   const uint64_t mask = UINT64_C(1) << (key & 63), old = bits[word];
   if (old & mask) return false;
   bits[word] = old | mask;
-  if (!old) {
-    const int64_t words = (n + 63) >> 6, above = word >> 6;
-    uint64_t *middle = bits + words;
-    if (!middle[above]) middle[((words + 63) >> 6) + (above >> 6)] |= UINT64_C(1) << (above & 63);
-    middle[above] |= UINT64_C(1) << (word & 63);
-  }
+  if (!old) st_bits_lift(bits, n, word);
   return true;
 }
 

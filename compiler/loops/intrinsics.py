@@ -122,6 +122,14 @@ def _bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
     return len(found)
 
 
+def _few_drain(keys: NDArray[Any], bits: NDArray[Any], n: int, count: int) -> int:
+    """The keys are those listed, which the interpreter holds against the set."""
+    listed = sorted(int(key) for key in keys[:count])
+    if _bits_drain(keys, bits, n) != count or listed != keys[:count].tolist():
+        raise IndexError("the keys that are listed are not those of the set")
+    return count
+
+
 def _gallop(crd: NDArray[Any], low: int, high: int, key: int, _stride: int) -> int:
     return _lower_bound(crd, low, high, key)
 
@@ -168,6 +176,8 @@ INTRINSICS: dict[str, Intrinsic] = {
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
     "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one),
     "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),
+    "few_insert": Intrinsic(_bits_insert, "st_few_insert", "st_few.h", updates=True, comparisons=_one),
+    "few_drain": Intrinsic(_few_drain, "st_few_drain", "st_few.h", typed=True, updates=True),
     "map_insert": Intrinsic(KeyMap.insert, "st_map_insert", "st_map.h", updates=True, comparisons=_one),
     "map_find": Intrinsic(lambda keys, key: keys.ordinals.get(key, -1), "st_map_find", "st_map.h", comparisons=_one),
     "map_size": Intrinsic(lambda keys: len(keys.keys), "st_map_size", "st_map.h"),

@@ -19,6 +19,7 @@ from .workspaces import (
     U64,
     BitmapWorkspace,
     DenseWorkspace,
+    FewKeysWorkspace,
     HashedWorkspace,
     HeldWorkspace,
     ListWorkspace,
@@ -75,7 +76,7 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
         for workspace in own:
             if workspace.name in targets(part) and workspace.name not in later:
                 held = context.held[workspace.name]
-                steps += held.finish()
+                steps = held.produced(steps)
                 context.stored[workspace.name] = held.stored
     return steps
 
@@ -98,7 +99,8 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     if kind == "list":
         return _list(context, scope, workspace, extents, length, zero, is_looked_up(workspace, statement))
     if kind == "bitmap":
-        return _bitmap(context, scope, workspace, extents, length, zero)
+        again = bool(scope.loops) and len(filled(statement.producer)) == 1
+        return _bitmap(context, scope, workspace, extents, length, zero, again)
     return _hashed(context, scope, workspace, extents, zero, is_looked_up(workspace, statement))
 
 
@@ -174,12 +176,15 @@ def _list(
 
 
 def _bitmap(
-    context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], length: Value, zero: Const
+    context: Context, scope: Scope, workspace: Workspace, extents: tuple[Value, ...], length: Value, zero: Const, again: bool
 ) -> BitmapWorkspace:
+    """Make a bitmap; ``again``: it is filled in every iteration around, by one producer alone, which then has two forms."""
     stored, keys, count = _keyed(context, workspace, extents, length)
     bits = context.names.permanent(f"{workspace.name}_bits")
     context.hoist(bits, U64, bit_words(length), zero=True)
-    return BitmapWorkspace(stored, zero, scope.guards, bits, keys, _key_type(context, workspace), count, length)
+    key_type = _key_type(context, workspace)
+    kind = FewKeysWorkspace if again and key_type == I32 else BitmapWorkspace
+    return kind(stored, zero, scope.guards, bits, keys, key_type, count, length)
 
 
 def _keyed(context: Context, workspace: Workspace, extents: tuple[Value, ...], length: Value) -> tuple[Stored, str, Var]:

@@ -3,8 +3,7 @@
 scalar: a local variable, with a flag where a sparse result asks whether anything was added. registers, dense: an array over the
 whole range of its indices. list: a dense array, marks, and the list of the keys that were written, sorted before it is read
 (Kjolstad et al., "Tensor algebra compilation with workspaces", section 6; Gustavson). bitmap: a dense array and bits of the
-keys. hashed: a map from keys to slots,
-where a dense array would be too large. A key is the row-major number of a component.
+keys. hashed: a map from keys to slots, where a dense array would be too large. A key is the row-major number of a component.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from ..loops.nodes import (
     Grow,
     If,
     Load,
+    Node,
     Run,
     SetVar,
     Store,
@@ -37,11 +37,14 @@ from ..loops.nodes import (
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
+from ..loops.rewrite import transform
 from .arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from .levels import EntryLevel, KeyLevel, Level, Stored
 from .names import Names
 
 U64 = Type("u64")
+FEW_KEYS = 64
+"""Keys of a row that are put in order by comparing them all: ST_FEW of csrc/st_few.h."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,10 @@ class HeldWorkspace:
     def finish(self) -> list[Step]:
         """Return what happens between producer and consumer."""
         return []
+
+    def produced(self, steps: list[Step]) -> list[Step]:
+        """Return a producer that is through with the workspace, and what happens between it and the consumer."""
+        return [*steps, *self.finish()]
 
     def clean(self, names: Names) -> list[Step]:
         """Return what happens after the consumer."""
@@ -170,14 +177,21 @@ class BitmapWorkspace(HeldWorkspace):
         new = Var(names.local("new"), BOOL)
         return new, Declare(new, Call("bits_insert", (ArrayRef(self.bits, U64), self.length, key), BOOL))
 
+    def _first(self, key: Value) -> list[Step]:
+        """Return what happens besides where a key is new."""
+        return []
+
     def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
         key = Var(names.local("key"), I64)
         new, insert = self._insert(key, names)
-        first, again = (Steps((Store(self.stored.values, key, value, how),)) for how in ("", op))
-        return [Declare(key, position), insert, If(new, first, again)]
+        first = Steps((*self._first(key), Store(self.stored.values, key, value)))
+        return [Declare(key, position), insert, If(new, first, Steps((Store(self.stored.values, key, value, op),)))]
 
     def mark(self, position: Value, names: Names) -> list[Step]:
-        return [self._insert(position, names)[1]]
+        key = Var(names.local("key"), I64)
+        new, insert = self._insert(key, names)
+        first = self._first(key)
+        return [Declare(key, position), insert, *([If(new, Steps(tuple(first)))] if first else [])]
 
     def finish(self) -> list[Step]:
         drained = Call("bits_drain", (ArrayRef(self.keys, self.key_type), ArrayRef(self.bits, U64), self.length), I64)
@@ -185,6 +199,36 @@ class BitmapWorkspace(HeldWorkspace):
 
     def slot_of_key_at(self, position: Value) -> Value:
         return Load(self.keys, position, self.key_type)
+
+
+@dataclass(frozen=True)
+class FewKeysWorkspace(BitmapWorkspace):
+    """A bitmap that every row fills anew. As long as rows have few keys, those are listed and put in order by comparing them all
+    (csrc/st_few.h), without the upper levels of the set; the row before says what to expect of the next one."""
+
+    def _first(self, key: Value) -> list[Step]:
+        return [Store(self.keys, self.count, key), SetVar(self.count, ONE, "+")]
+
+    def produced(self, steps: list[Step]) -> list[Step]:
+        listing = transform(Steps(tuple(steps)), self._listing)
+        arguments = (ArrayRef(self.keys, self.key_type), ArrayRef(self.bits, U64), self.length, self.count)
+        few = Steps((SetVar(self.count, ZERO), listing, SetVar(self.count, Call("few_drain", arguments, I64))))
+        many = Steps((transform(Steps(tuple(steps)), self._unlisted), *self.finish()))
+        return [If(compare("<=", self.count, integer(FEW_KEYS)), few, many)]
+
+    def _listing(self, node: Node) -> Node:
+        match node:
+            case Call("bits_insert", (ArrayRef(bits), *_) as arguments, kind) if bits == self.bits:
+                return Call("few_insert", tuple(arguments), kind)
+        return node
+
+    def _unlisted(self, node: Node) -> Node:
+        match node:
+            case Store(array) if array == self.keys:
+                return Steps(())
+            case SetVar(variable) if variable == self.count:
+                return Steps(())
+        return node
 
 
 def bit_words(length: Value) -> Value:
