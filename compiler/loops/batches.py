@@ -3,7 +3,7 @@
 ``for i: for p in pos[i] .. pos[i + 1]: t += A[p] * x[crd[p]]`` ends its inner loop where nobody can foresee, once a row, and what
 a processor had begun by then is lost: with ten elements a row that costs more than the additions. As rows follow one
 another, the terms of some rows are one loop over ``pos[first] .. pos[past]`` in full vectors, into an array that stays in the first
-cache; what is left to do for a row is to add up to sixteen of them, without asking how many there are.
+cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are.
 
 Which rows come in batches is decided as they come: not those of blocks with long rows, for which whole vectors are cheaper, nor
 of blocks whose rows are all as long and not very short, as processors learn where such loops end.
@@ -33,24 +33,25 @@ from .nodes import (
     Node,
     Parallel,
     Run,
+    Select,
     SetVar,
     Stmt,
     Store,
     Var,
     Vector,
 )
-from .rewrite import block, mentions, substitute, transform, walk
+from .rewrite import block, mentions, pairwise, substitute, transform, walk
 from .simplify import simplify_expression
 from .sums import GatheredBytes, asking_ahead, only_adds
 
 ROWS = 64
 """Rows of a block."""
 
-SHORT = 20
+SHORT = 24
 """Elements of a row, on average over a block, up to which its sums are made in batches."""
 
 AT_ONCE = 16
-"""Terms of a row that are added without asking how many there are."""
+"""Terms of a row that are added without asking how many there are; twice as many where rows are longer than that on average."""
 
 FEWEST = 8
 """Rows below which a block is not worth it."""
@@ -175,6 +176,7 @@ class _Batches:
         self.first, self.past = (Var(fresh(f"{row}_{part}"), I64) for part in ("first", "past"))
         self.rows = Var(fresh(f"{row}_rows"), I64)
         self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums]
+        self.at_once = [Var(fresh(f"{found.loop.variable.name}_at_once"), I64) for found in sums]
         self.firsts, self.pasts = ([Var(fresh(f"{found.loop.variable.name}_{part}"), I64) for found in sums] for part in ("first", "past"))
 
     def made(self) -> tuple[Stmt, list[Allocate]]:
@@ -191,7 +193,7 @@ class _Batches:
             *self._ends(),
             If(self._one_by_one(), self._rows(loop.body), self._batch()),
         ))  # fmt: skip
-        length = Const(size * SHORT + AT_ONCE, I64)
+        length = Const(size * SHORT + 2 * AT_ONCE, I64)
         kinds = [found.step.variable.type for found in self.sums]
         rooms = [Allocate(room, kind, length, "registers", zero=True) for room, kind in zip(self.rooms, kinds, strict=True)]
         private = (*rooms, *loop.private) if tag else loop.private
@@ -215,20 +217,18 @@ class _Batches:
             for end, row in ((first, self.first), (past, self.past)):
                 yield Declare(end, substitute(found.begin, {self.loop.variable.name: row}))
 
+    def _are_longer(self, number: int, length: int) -> Expr:
+        """Return whether a block's rows have more elements than ``length`` on average."""
+        most = Binary("*", self.rows, Const(length, I64), I64)
+        return Binary("<", most, _minus(self.pasts[number], self.firsts[number]), BOOL)
+
     def _one_by_one(self) -> Expr:
         """Return whether a block's rows are few, long, or all as long and more than are added at once."""
         second = substitute(self.sums[0].begin, {self.loop.variable.name: _plus(self.first, Const(1, I64))})
         alike = Binary("*", self.rows, _minus(second, self.firsts[0]), I64)
-        terms = _minus(self.pasts[0], self.firsts[0])
-        more = Binary("<", Binary("*", self.rows, Const(AT_ONCE, I64), I64), terms, BOOL)
-        conditions = [
-            Binary("<", self.rows, Const(FEWEST, I64), BOOL),
-            Binary("and", more, Binary("==", terms, alike, BOOL), BOOL),
-        ]
-        most = Binary("*", self.rows, Const(SHORT, I64), I64)
-        conditions += [Binary("<", most, _minus(past, first), BOOL) for first, past in zip(self.firsts, self.pasts, strict=True)]
-        whole = conditions[0]
-        for condition in conditions[1:]:
+        whole: Expr = Binary("<", self.rows, Const(FEWEST, I64), BOOL)
+        regular = Binary("and", self._are_longer(0, AT_ONCE), Binary("==", _minus(self.pasts[0], self.firsts[0]), alike, BOOL), BOOL)
+        for condition in (regular, *(self._are_longer(number, SHORT) for number in range(len(self.sums)))):
             whole = Binary("or", whole, condition, BOOL)
         return whole
 
@@ -246,31 +246,34 @@ class _Batches:
             return statement.rebuild(tuple(change(child) if isinstance(child, Stmt) else child for child in statement.children))  # type: ignore[return-value]
 
         ends = zip(self.sums, self.rooms, self.firsts, self.pasts, strict=True)
-        return Block((*(_terms(found, room, first, past) for found, room, first, past in ends), self._rows(change(self.loop.body))))
+        twice = [self._are_longer(number, AT_ONCE) for number in range(len(self.sums))]
+        at_once = [
+            Declare(variable, Select(longer, Const(2 * AT_ONCE, I64), Const(AT_ONCE, I64), I64))
+            for variable, longer in zip(self.at_once, twice, strict=True)
+        ]
+        terms = [_terms(found, room, first, past) for found, room, first, past in ends]
+        return Block((*at_once, *terms, self._rows(change(self.loop.body))))
 
     def _sum(self, number: int) -> Stmt:
         """Return the sum of a row's terms: of the first without asking how many there are, then of the others."""
-        found, room = self.sums[number], self.rooms[number]
+        found, room, at_once = self.sums[number], self.rooms[number], self.at_once[number]
         total, name = found.step.variable, found.loop.variable.name
         at, count = Var(self.fresh(f"{name}_at"), I64), Var(self.fresh(f"{name}_count"), I64)
         whole = total.type.vector(min(self.lanes, AT_ONCE))
-        parts: list[Expr] = []
-        for first in range(0, AT_ONCE, whole.lanes):
-            terms = Load(room, _plus(at, Const(first, I64)), whole)
-            parts.append(Call("keep_lanes", (terms, _minus(count, Const(first, I64))), whole))
-        while len(parts) > 1:
-            parts = [Binary("+", left, right, whole) for left, right in zip(parts[::2], parts[1::2], strict=True)]
-        place = Var(self.fresh(name), I64)
-        others = For(
-            place,
-            _plus(at, Const(AT_ONCE, I64)),
-            _plus(at, count),
-            SetVar(total, Load(room, place, total.type), "+"),
-            Vector(vectors=1),
-        )
+        added, place = Var(self.fresh(f"{total.name}_lanes"), whole), Var(self.fresh(name), I64)
+
+        def together(begin: int) -> Expr:
+            firsts = range(begin, begin + AT_ONCE, whole.lanes)
+            loads = [Load(room, _plus(at, Const(first, I64)), whole) for first in firsts]
+            kept = [Call("keep_lanes", (load, _minus(count, Const(first, I64))), whole) for load, first in zip(loads, firsts, strict=True)]
+            return pairwise(list[Expr](kept), "+")
+
+        others = For(place, _plus(at, at_once), _plus(at, count), SetVar(total, Load(room, place, total.type), "+"), Vector(vectors=1))
         return Block((
             Declare(at, _minus(found.loop.low, self.firsts[number])),
             Declare(count, _minus(found.loop.high, found.loop.low)),
-            SetVar(total, Call("sum_lanes", (parts[0],), total.type), "+"),
-            If(Call("seldom", (Binary("<", Const(AT_ONCE, I64), count, BOOL),), BOOL), others),
+            Declare(added, together(0)),
+            If(Binary("<", Const(AT_ONCE, I64), at_once, BOOL), SetVar(added, together(AT_ONCE), "+")),
+            SetVar(total, Call("sum_lanes", (added,), total.type), "+"),
+            If(Call("seldom", (Binary("<", at_once, count, BOOL),), BOOL), others),
         ))  # fmt: skip

@@ -8,7 +8,7 @@ from operator import is_not
 from typing import TypeVar
 
 from .intrinsics import INTRINSICS
-from .nodes import Allocate, Block, Call, Declare, Expr, For, Function, Node, SetVar, Stmt, Var
+from .nodes import Allocate, Binary, Block, Call, Declare, Expr, For, Function, Node, SetVar, Stmt, Var
 
 N = TypeVar("N", bound=Node)
 _BINDING = (Declare, SetVar, For)
@@ -101,6 +101,14 @@ def block(statements: tuple[Stmt, ...] | list[Stmt]) -> Block:
 def is_empty(statement: Stmt) -> bool:
     """Return whether a statement does nothing at all."""
     return isinstance(statement, Block) and all(is_empty(inner) for inner in statement.statements)
+
+
+def pairwise(values: list[Expr], op: str) -> Expr:
+    """Return all values combined, neighbours first, so that few wait for one another."""
+    while len(values) > 1:
+        pairs = [values[place : place + 2] for place in range(0, len(values), 2)]
+        values = [Binary(op, pair[0], pair[1], pair[0].type) if len(pair) == 2 else pair[0] for pair in pairs]
+    return values[0]
 
 
 def array_types(function: Function) -> dict[str, str]:

@@ -51,7 +51,7 @@ from .nodes import (
     Vector,
     While,
 )
-from .rewrite import array_types, block, mentions, transform, walk
+from .rewrite import array_types, block, mentions, pairwise, transform, walk
 from .segments import separate_whole_segments
 from .simplify import simplify, simplify_expression
 from .sums import sum_in_vectors
@@ -368,7 +368,7 @@ def _combine(plan: Plan, loop: For) -> list[Stmt]:
     steps: list[Stmt] = []
     for (name, kind, lanes), variables in groups.items():
         op = "*" if kind == "product" else "+"
-        total = _pairwise(list(variables), op)
+        total = pairwise(list(variables), op)
         scalar = Var(name, variables[0].type.element)
         steps.append(SetVar(scalar, Call(f"{kind}_lanes", (total,), scalar.type) if lanes > 1 else total, op))
     return steps
@@ -391,13 +391,6 @@ def _with_first_values(statements: list[Stmt]) -> list[Stmt]:
 def _leaves(statement: Stmt) -> list[Stmt]:
     """Return the statements of a block and of the blocks in it."""
     return [leaf for inner in statement.statements for leaf in _leaves(inner)] if isinstance(statement, Block) else [statement]
-
-
-def _pairwise(values: list[Expr], op: str) -> Expr:
-    while len(values) > 1:
-        pairs = [values[place : place + 2] for place in range(0, len(values), 2)]
-        values = [Binary(op, pair[0], pair[1], pair[0].type) if len(pair) == 2 else pair[0] for pair in pairs]
-    return values[0]
 
 
 def _replaced(statement: Stmt, old: Stmt, new: Stmt) -> Stmt:
