@@ -111,14 +111,15 @@ def _rows_of(loop: For, gathered: GatheredBytes) -> list[_Sum] | None:
 
 
 def _unconditional_loops(statement: Stmt) -> Iterator[For]:
-    """Yield the loops of a row that no other loop holds; a condition about it does not hold its terms back."""
+    """Yield the loops that every row runs through; asking whether there is anything to run through is no condition."""
     match statement:
         case For():
             yield statement
-        case Block() | If():
-            for child in statement.children:
-                if isinstance(child, Stmt):
-                    yield from _unconditional_loops(child)
+        case Block(statements):
+            for inner in statements:
+                yield from _unconditional_loops(inner)
+        case If(Binary("<", low, high), then, None):
+            yield from (loop for loop in _unconditional_loops(then) if (loop.low, loop.high) == (low, high))
 
 
 def _depends_on(expr: Node, variables: set[str], arrays: set[str]) -> bool:

@@ -60,7 +60,7 @@ def row_sum(
     op: str = "+",
     inner: Unroll | None = None,
     last: Stmt | None = None,
-    guarded: bool = False,
+    guard: Expr | None = None,
 ) -> Block:
     """Return what one row does: ``t = 0; for p: t += a[p] * x[crd[p]]; y[i] = t``."""
     total = Var("t", value)
@@ -68,8 +68,8 @@ def row_sum(
     following = place(Binary("+", ROW, ONE, I64))
     body = Block((coordinate, SetVar(total, term or element(value), op)))
     loop: Stmt = For(P, low or place(ROW), high or following, body, inner)
-    if guarded:
-        loop = If(Binary("<", place(ROW), following, BOOL), loop)
+    if guard is not None:
+        loop = If(guard, loop)
     return Block((Declare(total, Const(0.0, value)), loop, last or Store("y", ROW, total)))
 
 
@@ -179,7 +179,8 @@ def test_rows_inside_another_loop_have_one_room_for_all() -> None:
 
 def test_two_sums_of_a_row_have_a_room_each() -> None:
     square = Binary("*", Load("a", P, F64), Load("a", P, F64), F64)
-    second = row_sum(Binary("*", square, Load("x", J, F64), F64), last=Store("y", ROW, Var("t", F64), "+"), guarded=True)
+    some = Binary("<", place(ROW), place(Binary("+", ROW, ONE, I64)), BOOL)
+    second = row_sum(Binary("*", square, Load("x", J, F64), F64), last=Store("y", ROW, Var("t", F64), "+"), guard=some)
     made = batched(spmv(Block((row_sum(), second))))
     assert len(rooms(made)) == 2
     (pos, crd, a, x), expected = matrix([2, 0, 19, 1, 7] * 30)
@@ -199,9 +200,10 @@ def test_two_sums_of_a_row_have_a_room_each() -> None:
         spmv(row_sum(low=Binary("max", place(ROW), N, I64))),
         spmv(row_sum(high=place(Binary("+", ROW, Const(2, I64), I64)))),
         spmv(row_sum(low=ZERO, high=N)),
+        spmv(row_sum(guard=Binary("<", ROW, N, BOOL))),
         spmv(tag=Parallel("dynamic", FEWEST - 1)),
     ],
-    ids=["one by one", "difference", "row's", "sum's", "operand written", "clipped", "rows overlap", "no rows", "few rows"],
+    ids=["one by one", "difference", "row's", "sum's", "operand written", "clipped", "rows overlap", "no rows", "guarded", "few rows"],
 )
 def test_what_has_no_batches(kernel: Function) -> None:
     assert not rooms(batched(kernel))
