@@ -42,7 +42,9 @@
   }
 static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) {
   const int64_t columns = in.columns;
-  ST_PLACE *places = malloc(sizeof *places * (size_t)threads * (size_t)(columns + 1));
+  /* one thread keeps its places where the positions go in the end: new memory would have to be cleared first */
+  const bool in_place = threads == 1 && sizeof(ST_PLACE) == (out.pos_wide ? 8 : 4);
+  ST_PLACE *places = in_place ? out.pos : malloc(sizeof *places * (size_t)threads * (size_t)(columns + 1));
   int64_t sums[MOST_THREADS + 1] = {0};
   if (!places) return 1;
 #pragma omp parallel num_threads(threads)
@@ -69,14 +71,14 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
     sum = 0;
     for (int64_t other = 0; other <= thread; other++) sum += sums[other];
     for (int64_t column = low; column < high; column++) {
-      st_put(out.pos, out.pos_wide, column, sum);
+      if (!in_place) st_put(out.pos, out.pos_wide, column, sum);
       for (int64_t other = 0; other < team; other++) {
         const ST_PLACE here = places[other * columns + column];
         places[other * columns + column] = (ST_PLACE)sum;
         sum += here;
       }
     }
-    if (thread == team - 1) st_put(out.pos, out.pos_wide, columns, sum);
+    if (thread == team - 1 && !in_place) st_put(out.pos, out.pos_wide, columns, sum);
 #pragma omp barrier
     if (in.crd_wide && out.crd_wide) {
       ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int64_t, int64_t)
@@ -88,7 +90,12 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
       ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int32_t, int32_t)
     }
   }
-  free(places);
+  if (!in_place) {
+    free(places);
+    return 0;
+  }
+  memmove(places + 1, places, sizeof *places * (size_t)columns); /* the place behind a column is where the next one begins */
+  places[0] = 0;
   return 0;
 }
 
