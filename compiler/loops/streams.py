@@ -51,6 +51,18 @@ def written_in_rows(body: Stmt, array: str) -> bool:
     return any(isinstance(loop.high, Const) and mentions(store.index, {loop.variable.name}) for loop in loops)
 
 
+def added_in_rows(body: Stmt, array: str) -> bool:
+    """Return whether threads add the rows of an array, each in a loop of constant extent, to zeros: most of them may come to be stored
+    once (``whole_rows``)."""
+    stores = [node for node in walk(body) if isinstance(node, Store) and node.array == array]
+    updates = [store for store in stores if store.atomic and store.op == "+"]
+    zeros = [store for store in stores if not store.op and isinstance(store.value, Const)]
+    if len(updates) != 1 or len(stores) != len(zeros) + 1 or any(isinstance(node, Load) and node.array == array for node in walk(body)):
+        return False
+    loops = [node for node in walk(body) if isinstance(node, For) and any(inner is updates[0] for inner in walk(node.body))]
+    return any(isinstance(loop.high, Const) and mentions(updates[0].index, {loop.variable.name}) for loop in loops)
+
+
 def pass_caches(function: Function, vector_bytes: int) -> Function:
     """Return a function in which rows that its parameters tell of are stored in both ways, one of which is taken at run time.
 
@@ -69,14 +81,18 @@ def _streaming(function: Function, result: ArrayParameter, size: SizeParameter, 
     lanes = vector_bytes // result.type.bytes
     stores = [node for node in walk(function.body) if isinstance(node, Store) and node.array == result.name]
     declared = _declared(function.body)
-    if not all(store.value.type == result.type.vector(lanes) and _is_multiple(store.index, lanes, declared) for store in stores):
+    rows = [store for store in stores if store.value.type == result.type.vector(lanes) and _is_multiple(store.index, lanes, declared)]
+    rows = [store for store in rows if not store.op and not store.atomic]
+    if any(store.op for store in stores):
+        rows = [store for store in rows if _must_pass(store)]  # zeros are there to be added to
+    if not rows or any(_must_pass(store) for store in stores if not any(store is row for row in rows)):
         return function
     wanted = Binary("!=", Var(size.name, I64), Const(0, I64), BOOL)
     drained = If(wanted, Run("drain_stores", ()))
 
     def change(node: Node) -> Node:
         match node:
-            case Store(array) if array == result.name:
+            case Store(array) if array == result.name and any(node is row for row in rows):
                 return If(wanted, replace(node, streams=True), node)
             case Block(statements):
                 return Block(tuple(_merged(statements, wanted)))
@@ -85,6 +101,13 @@ def _streaming(function: Function, result: ArrayParameter, size: SizeParameter, 
         return node
 
     return replace(function, body=Block((transform(function.body, change), drained)))
+
+
+def _must_pass(store: Store) -> bool:
+    """Return whether a store belongs to a row that is stored once, so that all of the row has to go the same way: not where zeros are
+    put down, nor where something is added to what is there."""
+    value = store.value.operand if isinstance(store.value, Cast) else store.value
+    return not store.op and not (isinstance(value, Const) and value.value == 0)
 
 
 def _merged(statements: tuple[Stmt, ...], wanted: Expr) -> list[Stmt]:

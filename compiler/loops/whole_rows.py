@@ -3,7 +3,8 @@
 Where threads have tiles of equally many positions, a row of the result may belong to two tiles, so that all of it is set to zeros
 before and every row is added. But only the first and the last row of a tile can be shared: those between are the tile's
 alone (see ``segments``). They are stored once, empty ones too, and zeros are written ahead only where tiles meet, so that most of
-a result is neither filled before nor read back. It pays for rows of a cache line and more.
+a result is neither filled before nor read back, and may be written past the caches (``streams``). It pays for rows of a cache line
+and more.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from ..loops.nodes import (
 from ..loops.nodes import Block as Steps
 from ..loops.nodes import Expr as Value
 from ..loops.nodes import Stmt as Step
-from ..loops.streams import PAST_CACHES, written_in_rows
+from ..loops.streams import PAST_CACHES, added_in_rows, written_in_rows
 from ..notation.nodes import Access, Assignment, accesses
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
@@ -296,6 +296,7 @@ def _function(context: Context, body: Steps) -> Function:
                 pass
     arrays = tuple(parameter for parameter in context.arrays.values() if parameter.name in used or parameter.assembled)
     sizes = [parameter for parameter in context.sizes.values() if parameter.name in used]
-    rows = [array.source[0] for array in arrays if array.writable and not array.assembled and written_in_rows(body, array.name)]
+    results = [array for array in arrays if array.writable and not array.assembled]
+    rows = [array.source[0] for array in results if written_in_rows(body, array.name) or added_in_rows(body, array.name)]
     sizes += [SizeParameter(context.names.permanent(f"{tensor}_{PAST_CACHES}"), (tensor, PAST_CACHES, 0)) for tensor in rows]
     return Function("st_kernel", arrays, tuple(sizes), body)

@@ -16,6 +16,7 @@ from sparsetune.compiler.loops.nodes import (
     Declare,
     Expr,
     For,
+    Load,
     SetVar,
     SizeParameter,
     Stmt,
@@ -42,7 +43,7 @@ def plus(left: Expr, right: Expr) -> Expr:
 
 
 def streams(*steps: Stmt, step: int = 1) -> bool:
-    made = function([For(P, number(0), N, Block(steps), step=step)], {"y": ("f64", True)}, ["n"])
+    made = function([For(P, number(0), N, Block(steps), step=step)], {"x": ("f64", False), "y": ("f64", True)}, ["n"])
     made = replace(made, sizes=(*made.sizes, SizeParameter("large", ("y", PAST_CACHES, 0))))
     return any(isinstance(node, Store) and node.streams for node in walk(pass_caches(made, 64).body))
 
@@ -70,6 +71,20 @@ def test_variables_are_what_they_are_given() -> None:
     assert [streams(Store("y", P, ZERO), step=step) for step in (8, 4)] == [True, False]
 
 
-def test_one_store_that_may_not_keeps_all() -> None:
-    whole = Store("y", times(P, number(16)), ZERO)
-    assert not streams(whole, Store("y", plus(times(P, number(16)), number(8)), Const(0.0, F64)))
+VALUE = Load("x", P, F64)
+
+
+@pytest.mark.parametrize(
+    ("store", "may"),
+    [
+        (Store("y", P, VALUE), False),
+        (Store("y", P, Const(1.0, F64)), False),
+        (Store("y", P, Const(0.0, F64)), True),
+        (Store("y", P, VALUE, "+"), True),
+        (Store("y", P, VALUE, "+", atomic=True), True),
+    ],
+    ids=["a part of a row", "a constant", "zeros", "added", "added by threads"],
+)
+def test_a_row_that_may_not_keeps_all(store: Store, may: bool) -> None:
+    whole = Store("y", times(P, number(16)), Cast(VALUE, F64.vector(8)))
+    assert streams(whole, store) == may

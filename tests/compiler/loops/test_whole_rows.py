@@ -6,9 +6,12 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparsetune.compiler.native.machine import Machine
 from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.storage.aligned import aligned_copy, aligned_full
 from sparsetune.compiler.storage.construct import tensor
 
 SPMM = "Y(i,k) = A(i,j) * X(j,k)"
@@ -44,6 +47,21 @@ def test_only_rows_inside_a_tile_are_stored() -> None:
 def test_other_results_are_filled_and_added_to(kernel: CompiledExpression) -> None:
     assert "=" not in updates(kernel.source)
     assert "meet" not in kernel.source
+
+
+def test_whole_rows_of_large_results_go_past_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Machine, "last_level_cache", property(lambda _: 16))
+    rng = np.random.default_rng(6)
+    a = sp.random_array((3000, 90), density=0.1, format="csr", rng=rng)
+    x, out = aligned_copy(rng.random((90, 32))).reshape(90, 32), aligned_full(3000 * 32, np.nan, np.float64).reshape(3000, 32)
+    kernel = spmm("split_up(p, p0, p1, 5)", 32)
+    bound = kernel.bind(A=a, X=x, threads=3, out=out)
+    assert bound.arguments()[1][-1] == 1
+    bound()
+    np.testing.assert_allclose(out, a @ x)
+    whole = kernel.source[kernel.source.index("i = i_whole") :].partition("for (int64_t i = i_cut")[0]
+    assert "st_stream_" in whole
+    assert "st_stream_" not in kernel.source.partition("int32_t st_kernel")[2].replace(whole, "")
 
 
 LENGTHS = st.one_of(
