@@ -98,6 +98,11 @@ def block(statements: tuple[Stmt, ...] | list[Stmt]) -> Block:
     return Block(tuple(statement for statement in statements if not is_empty(statement)))
 
 
+def leaves(statement: Stmt) -> list[Stmt]:
+    """Return the statements of a block and of the blocks in it; of any other statement itself."""
+    return [leaf for inner in statement.statements for leaf in leaves(inner)] if isinstance(statement, Block) else [statement]
+
+
 def is_empty(statement: Stmt) -> bool:
     """Return whether a statement does nothing at all."""
     return isinstance(statement, Block) and all(is_empty(inner) for inner in statement.statements)

@@ -51,7 +51,7 @@ from .nodes import (
     Vector,
     While,
 )
-from .rewrite import array_types, block, mentions, pairwise, transform, walk
+from .rewrite import array_types, block, leaves, mentions, pairwise, transform, walk
 from .segments import separate_whole_segments
 from .simplify import simplify, simplify_expression
 from .sums import sum_in_vectors
@@ -378,7 +378,7 @@ def _with_first_values(statements: list[Stmt]) -> list[Stmt]:
     """Declare registers with the values that they are given at once, where the next statement does nothing else."""
     made: list[Stmt] = []
     for statement in statements:
-        declared, assigned = (_leaves(made[-1]) if made else []), _leaves(statement)
+        declared, assigned = (leaves(made[-1]) if made else []), leaves(statement)
         sets = [leaf for leaf in assigned if isinstance(leaf, SetVar) and not leaf.op]
         variables = [leaf.variable for leaf in declared if isinstance(leaf, Declare)]
         if sets and len(sets) == len(assigned) and len(variables) == len(declared) and [leaf.variable for leaf in sets] == variables:
@@ -386,11 +386,6 @@ def _with_first_values(statements: list[Stmt]) -> list[Stmt]:
         else:
             made.append(statement)
     return made
-
-
-def _leaves(statement: Stmt) -> list[Stmt]:
-    """Return the statements of a block and of the blocks in it."""
-    return [leaf for inner in statement.statements for leaf in _leaves(inner)] if isinstance(statement, Block) else [statement]
 
 
 def _replaced(statement: Stmt, old: Stmt, new: Stmt) -> Stmt:

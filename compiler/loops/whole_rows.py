@@ -9,7 +9,7 @@ and more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .nodes import (
@@ -33,7 +33,7 @@ from .nodes import (
     Store,
     Var,
 )
-from .rewrite import block, substitute, walk
+from .rewrite import block, leaves, substitute, walk
 from .simplify import simplify_expression
 
 LINE_BYTES = 64
@@ -48,7 +48,7 @@ def store_whole_rows(body: Block, fresh: Callable[[str], str]) -> Block:
         body: statements whose loops over the segments of a tile are three (``separate_whole_segments``).
         fresh: gives a name that nothing else has.
     """
-    made = list(_flat(body))
+    made = leaves(body)
     for at, zeros in enumerate(made):
         array = _zeroed(zeros)
         following = next((place for place in range(at + 1, len(made)) if array and _uses(made[place], array)), None)
@@ -62,14 +62,6 @@ def store_whole_rows(body: Block, fresh: Callable[[str], str]) -> Block:
     return body
 
 
-def _flat(statement: Stmt) -> Iterator[Stmt]:
-    if isinstance(statement, Block):
-        for inner in statement.statements:
-            yield from _flat(inner)
-    else:
-        yield statement
-
-
 def _uses(node: Node, array: str) -> int:
     return sum(isinstance(inner, Load | Store | ArrayRef | Fill | Prefetch) and inner.array == array for inner in walk(node))
 
@@ -78,7 +70,7 @@ def _zeroed(statement: Stmt) -> str | None:
     """Return the array all of whose elements a loop sets to zero."""
     match statement:
         case For(variable, Const(0), _, body, step=1):
-            match list(_flat(body)):
+            match leaves(body):
                 case [Store(array, index, Const(0.0), "", False)] if index == variable:
                     return array
     return None
@@ -116,7 +108,7 @@ def _tiles(statement: Stmt, array: str) -> _Tiles | None:
     """Return the tiles of a loop whose segments are the rows of an array; None if it is no such loop, or uses the array otherwise."""
     if not isinstance(statement, For) or not isinstance(statement.tag, Parallel) or statement.private or statement.finish:
         return None
-    match [*_flat(statement.body)]:
+    match leaves(statement.body):
         case [*ahead, For(high=Var() as begin), For(low=low, high=high) as whole, For(low=Var() as end)] if (begin, end) == (low, high):
             declared = tuple(step for step in ahead if isinstance(step, Declare))
             found = _row(whole, array)
@@ -127,9 +119,9 @@ def _tiles(statement: Stmt, array: str) -> _Tiles | None:
 
 def _row(loop: For, array: str) -> tuple[tuple[Stmt, ...], For, int] | None:
     """Return what a loop does for a row before it adds it to an array, the loop that adds, and the elements of a row."""
-    match [*_flat(loop.body)]:
+    match leaves(loop.body):
         case [*declared, If(Binary("<"), then, None)] if all(isinstance(step, Declare) for step in declared):
-            *steps, last = [_decided(step) for step in _flat(then)]
+            *steps, last = [_decided(step) for step in leaves(then)]
         case _:
             return None
     match last:
