@@ -40,7 +40,7 @@ from .nodes import (
     Var,
     Vector,
 )
-from .rewrite import block, mentions, pairwise, substitute, transform, walk
+from .rewrite import block, is_pure, mentions, pairwise, substitute, transform, walk
 from .simplify import simplify_expression
 from .sums import GatheredBytes, asking_ahead, only_adds
 
@@ -98,7 +98,8 @@ def _rows_of(loop: For, gathered: GatheredBytes) -> list[_Sum] | None:
         return None
     declared = {node.variable.name: node.value for node in walk(loop.body) if isinstance(node, Declare)}
     written = {node.array for node in walk(loop.body) if isinstance(node, Store | Fill | Grow | Allocate)}
-    written |= {node.array for step in walk(loop.body) if isinstance(step, Run) for node in walk(step) if isinstance(node, ArrayRef)}
+    changing = [step for step in walk(loop.body) if isinstance(step, Run) or (isinstance(step, Call) and not is_pure(step))]
+    written |= {node.array for step in changing for node in walk(step) if isinstance(node, ArrayRef)}
     assigned = {node.variable.name for node in walk(loop.body) if isinstance(node, SetVar)}
     if any(_depends_on(bound, assigned, written) for bound in (loop.low, loop.high)):
         return None

@@ -18,8 +18,10 @@ from sparsetune.compiler.loops.nodes import (
     I32,
     I64,
     Allocate,
+    ArrayRef,
     Binary,
     Block,
+    Call,
     Cast,
     Const,
     Declare,
@@ -189,9 +191,13 @@ def test_two_sums_of_a_row_have_a_room_each() -> None:
     np.testing.assert_array_equal(y, expected + np.bincount(np.repeat(np.arange(len(y)), np.diff(pos)), a * a * x[crd], len(y)))
 
 
+DRAINED = Call("bits_drain", (ArrayRef("crd", I32), ArrayRef("bits", Type("u64")), N), I64)
+
+
 @pytest.mark.parametrize(
     "kernel",
     [
+        spmv(row_sum(last=Block((Declare(Var("d", I64), DRAINED), Store("y", ROW, Var("t", F64)))))),
         spmv(row_sum(inner=Unroll(1))),
         spmv(row_sum(op="-")),
         spmv(row_sum(Binary("*", element(F64), Cast(ROW, F64), F64))),
@@ -203,7 +209,10 @@ def test_two_sums_of_a_row_have_a_room_each() -> None:
         spmv(row_sum(guard=Binary("<", ROW, N, BOOL))),
         spmv(tag=Parallel("dynamic", FEWEST - 1)),
     ],
-    ids=["one by one", "difference", "row's", "sum's", "operand written", "clipped", "rows overlap", "no rows", "guarded", "few rows"],
+    ids=[
+        "drained into", "one by one", "difference", "row's", "sum's",
+        "operand written", "clipped", "rows overlap", "no rows", "guarded", "few rows",
+    ],
 )
 def test_what_has_no_batches(kernel: Function) -> None:
     assert not rooms(batched(kernel))
