@@ -1,17 +1,13 @@
-/* What every generated kernel stands on: memory, searches, minimum and maximum. All names begin with st_ or ST_. */
+/* What every generated kernel stands on: memory (st_memory.h), searches, minimum and maximum. All names begin with st_ or ST_. */
 #ifndef ST_RUNTIME_H
 #define ST_RUNTIME_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
-#define ST_ALIGNMENT 64 /* bytes: a cache line, and the widest vector register */
+#include "st_memory.h"
 
 #define ST_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
@@ -43,63 +39,7 @@
 /* The condition; compilers put what happens where it holds out of the way. */
 static inline bool st_seldom(bool condition) { return __builtin_expect(condition, false); }
 
-/* Memory. NULL means that there is none; a length of 0 gets memory too. */
-
-static inline size_t st_bytes(int64_t length, size_t size) {
-  if (length < 0 || (uint64_t)length > (SIZE_MAX / 2 - 2 * ST_ALIGNMENT) / size) return 0;
-  return ((size_t)length * size / ST_ALIGNMENT + 1) * ST_ALIGNMENT;
-}
-
-/* Large arrays in huge pages, where the system grants them on request: the first touch of a small page costs more than what a
-   kernel writes into it. */
-static inline void *st_in_huge_pages(void *array, size_t bytes) {
-#ifdef MADV_HUGEPAGE
-  enum { PAGE = 4096, LARGE = 1 << 22 };
-  if (array && bytes >= LARGE) {
-    const size_t offset = (PAGE - (uintptr_t)array % PAGE) % PAGE;
-    madvise((char *)array + offset, (bytes - offset) / PAGE * PAGE, MADV_HUGEPAGE);
-  }
-#endif
-  return array;
-}
-
-static inline void *st_allocate(int64_t length, size_t size) {
-  const size_t bytes = st_bytes(length, size);
-  return bytes ? st_in_huge_pages(aligned_alloc(ST_ALIGNMENT, bytes), bytes) : NULL;
-}
-
-static inline void *st_allocate_zeros(int64_t length, size_t size) {
-  void *memory = st_allocate(length, size);
-  if (memory) memset(memory, 0, st_bytes(length, size));
-  return memory;
-}
-
-/* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory.
-   Blocks that have pages of their own move without a copy, and keep their alignment, so that larger arrays get such a block at
-   once: what they do not use of it is never touched. realloc might copy others twice. */
-static inline void *st_grow(void *array, int64_t *capacity, int64_t needed, size_t size) {
-  enum { LARGE = 1 << 20, OWN_PAGES = 1 << 25 };
-  int64_t wanted = *capacity < 16 ? 16 : 2 * *capacity;
-  if (wanted < needed) wanted = needed;
-  if (wanted > LARGE / (int64_t)size && wanted < OWN_PAGES / (int64_t)size) wanted = OWN_PAGES / (int64_t)size;
-  const size_t bytes = st_bytes(wanted, size), used = (size_t)*capacity * size;
-  void *memory = NULL;
-  if (bytes && used >= OWN_PAGES) {
-    memory = st_in_huge_pages(realloc(array, bytes), bytes);
-  } else if (bytes) {
-    memory = st_allocate(wanted, size);
-    if (memory && array) memcpy(memory, array, used);
-    if (memory) free(array);
-  }
-  if (memory) *capacity = wanted;
-  return memory;
-}
-
-/* Give back what an array holds beyond `length` elements. */
-static inline void *st_trim(void *array, int64_t length, size_t size) {
-  void *memory = realloc(array, st_bytes(length, size));
-  return memory ? memory : array;
-}
+/* Memory. */
 
 static inline void st_zero(void *array, int64_t low, int64_t high, size_t size) {
   if (high > low) memset((char *)array + (size_t)low * size, 0, (size_t)(high - low) * size);

@@ -53,10 +53,8 @@ def run_compiled(
     if library.st_kernel(pointers, lengths, threads):
         raise MemoryError
     slots = {parameter.name: slot for slot, parameter in enumerate(kernel.arrays)}
-    return {
-        parameter.name: owned_array(pointers[slots[parameter.name]], lengths[len(sizes) + rank], numpy_type(parameter.type))
-        for rank, parameter in enumerate(assembled)
-    }
+    made = [(pointers[slots[parameter.name]], lengths[len(sizes) + rank], parameter) for rank, parameter in enumerate(assembled)]
+    return {p.name: owned_array(pointer, length, numpy_type(p.type), library.st_release) for pointer, length, p in made}
 
 
 def run_both(kernel: Function, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int] = (), **options: Any) -> Outcome:

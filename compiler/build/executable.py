@@ -15,7 +15,9 @@ from ..native.library import CSRC, OPENMP_FLAG, foreign_interface, load_object, 
 from ..native.machine import this_machine
 from ..native.toolchain import default_flags, find_compiler, parse_flags, vector_bytes
 
-DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void free(void *memory);"
+DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares;"
+_MEMORY = "void *calloc(size_t count, size_t size);"
+_SPARE_SET_BYTES = 4096
 WRAPPING_FLAG = "-fwrapv"
 """Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""
 
@@ -31,6 +33,7 @@ class Executable:
     Attributes:
         call: ``call(arrays, sizes, threads)`` on cffi arrays; returns 0, or 1 when there was no memory. Other Python
             threads run meanwhile.
+        release: ``release(pointer)`` gives back memory that the kernel handed over; kernels that run later may get it again.
         compiler: the compiler's name and version, for records.
         flags: all flags it was compiled with.
     """
@@ -38,6 +41,7 @@ class Executable:
     call: Callable[[Any, Any, int], int]
     compiler: str
     flags: tuple[str, ...]
+    release: Callable[[Any], None]
 
 
 def kernel_source(spec: KernelSpec) -> str:
@@ -64,7 +68,8 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
     if spec.result.dtype.startswith(("int", "uint")):
         flags = (*flags, WRAPPING_FLAG)
     library = load_object(cached_object(source, compiler, flags, CSRC, timeout), DECLARATIONS)
-    return Executable(getattr(library, KERNEL), compiler.name, flags)
+    library.st_spares = _spares()
+    return Executable(getattr(library, KERNEL), compiler.name, flags, library.st_release)
 
 
 def _flags(spec: KernelSpec) -> tuple[str, ...]:
@@ -78,9 +83,9 @@ def interface() -> Any:
 
 
 @cache
-def release() -> Any:
-    """Return the C function that frees what kernels hand over."""
+def _spares() -> Any:
+    """Return the set of released memory that all kernels of this process share; it lives as long as the process."""
     try:
-        return interface().dlopen(None).free
+        return foreign_interface(_MEMORY).dlopen(None).calloc(1, _SPARE_SET_BYTES)
     except OSError as error:
         raise BuildError(f"the C library of this process cannot be opened: {error}") from None

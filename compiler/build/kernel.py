@@ -157,7 +157,7 @@ class BoundKernel:
         self.kernel = kernel
         self.threads = threads
         self._operands, self._extents, self._spec = operands, extents, kernel.spec.result
-        self._function = kernel.executable.call
+        self._function, self._release = kernel.executable.call, kernel.executable.release
         self._assembled = kernel.assembled
         self._result, self._flat = self._make_result(out)
         ffi = interface()
@@ -227,7 +227,9 @@ class BoundKernel:
     def _assemble(self) -> Any:
         """Take over the arrays that the kernel left in its slots."""
         found = {
-            (array.part, array.level): owned_array(self._arrays[array.pointer], self._sizes[array.length], array.dtype)
+            (array.part, array.level): owned_array(
+                self._arrays[array.pointer], self._sizes[array.length], array.dtype, self._release
+            )
             for array in self._assembled
         }
         made = assembled_result(self._spec, self._extents, found, self.kernel.fill)

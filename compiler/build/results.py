@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..storage import aligned
 from ..storage.aligned import aligned_empty
 from ..storage.convert import convert
 from ..storage.tensor import LevelArrays, Tensor
-from .executable import interface, release
+from .executable import interface
 from .operands import Operand
 
 
@@ -61,14 +61,14 @@ def _checked_out(
     return stored.reshape(-1)
 
 
-def owned_array(pointer: Any, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return memory that a kernel handed over as an array that frees it."""
+def owned_array(pointer: Any, length: int, dtype: np.dtype[Any], release: Callable[[Any], None]) -> NDArray[Any]:
+    """Return memory that a kernel handed over as an array that releases it."""
     ffi = interface()
     if length == 0:
-        release()(pointer)
+        release(pointer)
         return np.empty(0, dtype)
     size = length * dtype.itemsize
-    return np.frombuffer(ffi.buffer(ffi.gc(pointer, release(), size), size), dtype)
+    return np.frombuffer(ffi.buffer(ffi.gc(pointer, release, size), size), dtype)
 
 
 def assembled_result(

@@ -2,8 +2,8 @@
 
 The kernel is ``int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads)`` and returns 0, or 1 when
 there was no memory (all that it allocated is freed then). Assembled arrays are left in their slots of ``st_arrays``,
-their lengths in ``st_sizes`` behind the size parameters, in the order of the assembled parameters; the caller frees
-them with ``free``.
+their lengths in ``st_sizes`` behind the size parameters, in the order of the assembled parameters; the caller gives
+them back with ``st_release`` or ``free``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _KernelPrinter:
         assembled = [parameter.name for parameter in function.arrays if parameter.assembled]
         slots = {parameter.name: slot for slot, parameter in enumerate(function.arrays)}
         published = {name: (slots[name], len(function.sizes) + rank) for rank, name in enumerate(assembled)}
-        grown = frozenset(node.array for node in walk(function.body) if isinstance(node, Grow))
+        grown = {node.array: node.capacity.name for node in walk(function.body) if isinstance(node, Grow)}
         self.statements = StatementPrinter(self.expressions, types, grown, self._region_parameters, published)
 
     def source(self, heading: str) -> str:

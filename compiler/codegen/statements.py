@@ -8,7 +8,7 @@ parallel region notes the failure, and all skip the iterations that are left.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..loops.nodes import (
@@ -70,7 +70,7 @@ class StatementPrinter:
         self,
         expressions: ExpressionPrinter,
         array_types: dict[str, Type],
-        grown: frozenset[str],
+        grown: Mapping[str, str],
         region_head: Callable[[For], list[str]],
         published: dict[str, tuple[int, int]],
     ) -> None:
@@ -78,7 +78,7 @@ class StatementPrinter:
 
         Args:
             array_types: the element type of every array (or ``map``) of the kernel.
-            grown: the arrays that grow, and are trimmed before they are published.
+            grown: the arrays that grow, and are trimmed before they are published, with the names of their capacities.
             region_head: gives the lines that declare the parameters which a parallel region uses.
             published: slot of the pointer and slot of the length of every assembled parameter.
         """
@@ -314,7 +314,7 @@ class StatementPrinter:
     def free_heap(self, arrays: dict[str, Allocate]) -> None:
         """Free what a region still holds; freed and published arrays are NULL by then."""
         for name, allocation in arrays.items():
-            self.line(f"st_map_free(&{self.names[name]});" if allocation.type == MAP else f"free({self.names[name]});")
+            self.line(f"st_map_free(&{self.names[name]});" if allocation.type == MAP else f"st_release({self.names[name]});")
 
     def _fail_unless(self, succeeded: str) -> None:
         self.line(f"if (!{succeeded}) {{ st_fail(&st_status); goto {self.region.fails_to}; }}")
@@ -334,7 +334,7 @@ class StatementPrinter:
                 if self._array_types[array] == MAP:
                     self.line(f"st_map_free(&{name});")
                 else:
-                    self.line(f"free({name});")
+                    self.line(f"st_release({name});")
                     self.line(f"{name} = NULL;")
             case Grow(array, _, capacity, needed):
                 self._grow(self.names[array], self.names[capacity.name], needed)
@@ -359,8 +359,12 @@ class StatementPrinter:
         elif allocation.type == MAP:
             self._fail_unless(f"st_map_reserve(&{name}, {length})")
         else:
-            function = "st_allocate_zeros" if allocation.zero else "st_allocate"
-            self.line(f"{name} = {function}({length}, sizeof *{name});")
+            capacity = allocation.length
+            if isinstance(capacity, Var) and self._grown.get(allocation.array) == capacity.name and not allocation.zero:
+                self.line(f"{name} = st_reserve(&{length}, sizeof *{name});")
+            else:
+                function = "st_allocate_zeros" if allocation.zero else "st_allocate"
+                self.line(f"{name} = {function}({length}, sizeof *{name});")
             self._fail_unless(name)
 
     def _grow(self, name: str, capacity: str, needed: Expr) -> None:

@@ -55,13 +55,14 @@ def load_source(
 
 @cache
 def load_object(path: Path, declarations: str) -> Any:
-    """Load a shared object.
+    """Load a shared object, for good: memory that its functions made may be released as late as the interpreter ends.
 
     Raises:
         BuildError: the system's loader refuses it.
     """
     try:
-        return foreign_interface(declarations).dlopen(str(path))
+        interface = foreign_interface(declarations)
+        return interface.dlopen(str(path), interface.RTLD_NOW | getattr(interface, "RTLD_NODELETE", 0))
     except OSError as error:
         advice = "remove the file, or check that the compiler fits this Python"
         raise BuildError(f"the compiled object {path} cannot be loaded: {error}; {advice}") from None

@@ -34,10 +34,11 @@ def build_together(kernels: Sequence[Kernel], folder: Path, name: str, flags: Se
         raise RuntimeError(f"the C compiler failed on {source}:\n{done.stderr[:4000]}")
     ffi = cffi.FFI()
     ffi.cdef("".join(f"int32_t {KERNEL}_{number}(void **arrays, int64_t *sizes, int64_t threads);" for number in range(len(kernels))))
+    ffi.cdef("void st_release(void *memory);")
     library: Any = ffi.dlopen(str(target))
     for number, kernel in enumerate(kernels):
         kernel.__dict__["library"] = library  # the object is unloaded with the last reference to it
-        kernel.__dict__["executable"] = Executable(getattr(library, f"{KERNEL}_{number}"), "gcc", tuple(flags))
+        kernel.__dict__["executable"] = Executable(getattr(library, f"{KERNEL}_{number}"), "gcc", tuple(flags), library.st_release)
 
 
 def together(sources: Sequence[str]) -> str:

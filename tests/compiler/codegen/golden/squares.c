@@ -20,6 +20,6 @@ int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {
   st_sizes[1] = i_size;
   squares = NULL;
 st_end:;
-  free(squares);
+  st_release(squares);
   return st_status;
 }
