@@ -3,8 +3,7 @@
 Where threads have tiles of equally many positions, a row of the result may belong to two tiles, so that all of it is set to zeros
 before and every row is added. But only the first and the last row of a tile can be shared: those between are the tile's
 alone (see ``segments``). They are stored once, empty ones too, and zeros are written ahead only where tiles meet, so that most of
-a result is neither filled before nor read back, and may be written past the caches (``streams``). It pays for rows of a cache line
-and more.
+a result is neither filled before nor read back, and may be written past the caches (``streams``).
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ from .nodes import (
 )
 from .rewrite import block, leaves, substitute, walk
 from .simplify import simplify_expression
-
-LINE_BYTES = 64
 
 _ONE = Const(1, I64)
 
@@ -85,7 +82,7 @@ class _Tiles:
         ahead: what it declares before the loops over rows.
         whole: the loop over rows that no other tile has a part of.
         kept: what that loop does for a row, the update left out.
-        update: the loop that adds a row to the result.
+        update: what adds a row to the result: a loop over its elements, or the store of its only one.
         width: elements of a row.
     """
 
@@ -93,15 +90,17 @@ class _Tiles:
     ahead: tuple[Declare, ...]
     whole: For
     kept: tuple[Stmt, ...]
-    update: For
+    update: For | Store
     width: int
 
     def stored(self) -> For:
         """Return the parallel loop that stores whole rows."""
-        store = self.update.body
+        store = self.update if isinstance(self.update, Store) else self.update.body
         assert isinstance(store, Store)
-        body = Block((*self.kept, replace(self.update, body=replace(store, op=""))))
-        return replace(self.loop, body=_with(self.loop.body, self.whole, replace(self.whole, body=body)))
+        stored = replace(store, op="")
+        update = stored if isinstance(self.update, Store) else replace(self.update, body=stored)
+        whole = replace(self.whole, body=Block((*self.kept, update)))
+        return replace(self.loop, body=_with(self.loop.body, self.whole, whole))
 
 
 def _tiles(statement: Stmt, array: str) -> _Tiles | None:
@@ -117,21 +116,22 @@ def _tiles(statement: Stmt, array: str) -> _Tiles | None:
     return None
 
 
-def _row(loop: For, array: str) -> tuple[tuple[Stmt, ...], For, int] | None:
-    """Return what a loop does for a row before it adds it to an array, the loop that adds, and the elements of a row."""
+def _row(loop: For, array: str) -> tuple[tuple[Stmt, ...], For | Store, int] | None:
+    """Return what a loop does for a row before it adds it to an array, what adds it, and the elements of a row."""
     match leaves(loop.body):
         case [*declared, If(Binary("<"), then, None)] if all(isinstance(step, Declare) for step in declared):
             *steps, last = [_decided(step) for step in leaves(then)]
         case _:
             return None
     match last:
-        case For(place, Const(0), Const(width), Store(name, index, value, "+", False), step=1) if name == array:
-            row = Binary("+", Binary("*", loop.variable, Const(width, I64), I64), place, I64)
-            alone = not any(_uses(step, array) for step in (*declared, *steps, value))
-            if index == row and alone and int(width) * value.type.bytes >= LINE_BYTES:
-                assert isinstance(last, For)
-                return (*declared, *steps), last, int(width)
-    return None
+        case For(place, Const(0), Const(width), Store(name, index, value, "+", False), step=1):
+            row: Expr = Binary("+", Binary("*", loop.variable, Const(width, I64), I64), place, I64)
+        case Store(name, index, value, "+", False):
+            row, width = loop.variable, 1
+        case _:
+            return None
+    alone = not any(_uses(step, array) for step in (*declared, *steps, value))
+    return ((*declared, *steps), last, int(width)) if name == array and index == row and alone else None
 
 
 def _decided(statement: Stmt) -> Stmt:

@@ -14,13 +14,18 @@ from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
 from sparsetune.compiler.storage.aligned import aligned_copy, aligned_full
 from sparsetune.compiler.storage.construct import tensor
 
-SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+SPMM, SPMV = "Y(i,k) = A(i,j) * X(j,k)", "Y(i) = A(i,j) * X(j)"
 COLUMNS = 9
 
 
-def spmm(split: str, width: int = 8, race: str = "atomics") -> CompiledExpression:
+def spmm(split: str, width: int | None = 8, race: str = "atomics") -> CompiledExpression:
+    """Return a product with a matrix of so many columns, or with a vector."""
     schedule = f"collapse(i, j, f); pos(f, p, A); {split}; parallelize(p0, cpu_thread, {race}, static)"
-    return compile_kernel(SPMM, {"A": "csr"}, extents={"k": width}, schedule=schedule)
+    return compile_kernel(SPMM if width else SPMV, {"A": "csr"}, extents={"k": width} if width else {}, schedule=schedule)
+
+
+def shape(length: int, width: int | None) -> tuple[int, ...]:
+    return (length, width) if width else (length,)
 
 
 def updates(source: str) -> list[str]:
@@ -29,20 +34,20 @@ def updates(source: str) -> list[str]:
     return [" ".join(sorted(set(re.findall(r"Y_vals\[i[^\]]*\] (\+?=)", loop)))) for loop in loops]
 
 
-def test_only_rows_inside_a_tile_are_stored() -> None:
-    source = spmm("split_up(p, p0, p1, 2)").source
-    assert updates(source) == ["+=", "=", "+="]
+@pytest.mark.parametrize(("width", "whole"), [(8, 1), (7, 1), (None, 2)], ids=["lines", "short rows", "elements, in batches or not"])
+def test_only_rows_inside_a_tile_are_stored(width: int | None, whole: int) -> None:
+    source = spmm("split_up(p, p0, p1, 2)", width).source
+    assert updates(source) == ["+=", *["="] * whole, "+="]
     assert "where tiles of p0 meet" in source
 
 
 @pytest.mark.parametrize(
     "kernel",
     [
-        spmm("split_up(p, p0, p1, 2)", width=7),
         spmm("split(p, p0, p1, 16)"),
         spmm("split_up(p, p0, p1, 2)", race="temporary"),
     ],
-    ids=["short rows", "short tiles", "results of threads"],
+    ids=["short tiles", "results of threads"],
 )
 def test_other_results_are_filled_and_added_to(kernel: CompiledExpression) -> None:
     assert "=" not in updates(kernel.source)
@@ -72,27 +77,29 @@ LENGTHS = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(lengths=LENGTHS, seed=st.integers(0, 99))
+@pytest.mark.parametrize("width", [8, None])
 @pytest.mark.parametrize("split", ["split_up(p, p0, p1, 1)", "split_up(p, p0, p1, 3)", "split_up(p, p0, p1, 40)", "split(p, p0, p1, 300)"])
-def test_every_row_is_written(split: str, lengths: list[int], seed: int) -> None:
+def test_every_row_is_written(split: str, width: int | None, lengths: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = np.concatenate([np.sort(rng.permutation(COLUMNS)[:length]) for length in lengths]).astype(int)
     dense = np.zeros((len(lengths), COLUMNS))
     dense[np.repeat(np.arange(len(lengths)), lengths), columns] = rng.random(len(columns))
-    x, out = rng.random((COLUMNS, 8)), np.full((len(lengths), 8), np.nan)
-    spmm(split)(A=tensor(dense, "csr"), X=x, threads=3, out=out)
+    x, out = rng.random(shape(COLUMNS, width)), np.full(shape(len(lengths), width), np.nan)
+    spmm(split, width)(A=tensor(dense, "csr"), X=x, threads=3, out=out)
     np.testing.assert_allclose(out, dense @ x)
 
 
-def test_large_rows_and_many_tiles() -> None:
+@pytest.mark.parametrize("width", [32, None])
+def test_large_rows_and_many_tiles(width: int | None) -> None:
     rng = np.random.default_rng(4)
     lengths = np.where(rng.random(4000) < 0.5, 0, rng.integers(0, 60, 4000))
     lengths[[0, 1, 1999, 3999]] = [0, 3000, 2500, 0]
     rows = np.repeat(np.arange(4000), lengths)
     columns = np.concatenate([np.sort(rng.choice(3000, length, replace=False)) for length in lengths])
-    values, x = rng.random(len(rows)), rng.random((3000, 32))
+    values, x = rng.random(len(rows)), rng.random(shape(3000, width))
     matrix = tensor((np.stack((rows, columns)), values), "csr", (4000, 3000))
     expected = matrix.to_scipy() @ x
     for split in ("split_up(p, p0, p1, 2)", "split_up(p, p0, p1, 64)", "split(p, p0, p1, 1024)"):
-        out = np.full((4000, 32), np.nan)
-        spmm(split, 32)(A=matrix, X=x, threads=4, out=out)
+        out = np.full(shape(4000, width), np.nan)
+        spmm(split, width)(A=matrix, X=x, threads=4, out=out)
         np.testing.assert_allclose(out, expected)
