@@ -15,33 +15,38 @@ from ..kernels import compile_problem
 from ..problem import make_problem
 from .race import Pace
 from .records import Row
-from .speed import nests_race, rows_of_race
+from .speed import nest_runs, rows_of_race
 from .workloads import KERNELS
 
-_POSITIONS = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, {}); parallelize(p0, cpu_thread, {}, static)"
+_SPLIT = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, {}); parallelize(p0, cpu_thread, {})"
+_TILES = _SPLIT.format(64, "atomics, dynamic, 1")
+_HALVES = _SPLIT.format(2, "atomics, static")
+_TEMPORARY = _SPLIT.format(2, "temporary, static")
 _VECTOR = "; parallelize(p1, cpu_vector, parallel_reduction)"
 _ONE_BY_ONE = "; unroll(p1, 1)"
 ROWS, SHARES = "rows, static", "nonzeros, atomics"
+HEAVIER, LIGHTER = "the heavier half of the rows", "the lighter half of the rows"
 DEFAULT_SUMS = "; sums as by default"
 SKEW_SCHEDULES: Mapping[str, Mapping[str, str]] = {
     "SpMV": {
         ROWS: "parallelize(i, cpu_thread, no_races, static); unroll(j, 1)",
-        SHARES: _POSITIONS.format(2, "atomics") + _ONE_BY_ONE,
-        "nonzeros, temporary": _POSITIONS.format(2, "temporary") + _ONE_BY_ONE,
+        SHARES: _TILES + _ONE_BY_ONE,
+        "nonzeros in halves, atomics": _HALVES + _ONE_BY_ONE,
+        "nonzeros in halves, temporary": _TEMPORARY + _ONE_BY_ONE,
         ROWS + DEFAULT_SUMS: "parallelize(i, cpu_thread, no_races, static)",
-        SHARES + DEFAULT_SUMS: _POSITIONS.format(2, "atomics"),
-        "nonzeros, atomics; vectors, parallel reduction": _POSITIONS.format(2, "atomics") + _VECTOR,
-        "nonzeros, temporary; vectors, parallel reduction": _POSITIONS.format(2, "temporary") + _VECTOR,
+        SHARES + DEFAULT_SUMS: _TILES,
+        "nonzeros, atomics; vectors, parallel reduction": _TILES + _VECTOR,
+        "nonzeros in halves, temporary; vectors, parallel reduction": _TEMPORARY + _VECTOR,
     },
     "SpMM 32": {
         ROWS: "parallelize(i, cpu_thread, no_races, static)",
-        SHARES: _POSITIONS.format(2, "atomics"),
-        "nonzeros, temporary": _POSITIONS.format(2, "temporary"),
-        "nonzeros, atomics; vectors without races": _POSITIONS.format(2, "atomics") + "; parallelize(k, cpu_vector, no_races)",
+        SHARES: _TILES,
+        "nonzeros in halves, atomics": _HALVES,
+        "nonzeros in halves, temporary": _TEMPORARY,
+        "nonzeros, atomics; vectors without races": _TILES + "; parallelize(k, cpu_vector, no_races)",
     },
 }
-"""By kernel and name; more than one name: the parallel loops have different race strategies. Sums are made one by one where shares of
-nonzeros are compared: in vectors a nonzero of a long row costs less than one of a short row."""
+"""By kernel and name; more than one name: the parallel loops have different race strategies."""
 
 SKEWS = (0, 1, 2, 4, 8)
 SKEWED = {"SpMV": "random:skewed:500000x500000:nnz=1e7:skew={}", "SpMM 32": "random:skewed:200000x200000:nnz=2e6:skew={}"}
@@ -61,23 +66,37 @@ SPMSPV_INPUTS = {"uniform": "random:uniform:100000x100000:nnz=2e6", "power law":
 SPMSPV_DEFAULT = "columns of stored elements (default)"
 
 
-def predicted_factor(skew: float, speedup: float = 2.0) -> float:
-    """Return how much longer two threads take with half of the rows each than with half of the nonzeros each.
+def imbalance(skew: float) -> float:
+    """Return twice the share of the nonzeros in the heavier half of rows whose lengths fall by exp(-skew) from first to last."""
+    return 2 / (1 + math.exp(-skew / 2))
 
-    Where two threads are twice as fast as one: twice the share of the nonzeros in the heavier half of rows whose lengths fall by
-    exp(-skew) from first to last. Where they share memory, each works at half of ``speedup`` until the lighter half is done, and
-    the other at full speed from then on.
+
+def predicted_factor(unequal: float, speedup: float = 2.0) -> float:
+    """Return how much longer two threads take with half of the rows each than with equal work.
+
+    Where two threads are twice as fast as one this is the imbalance ``unequal``: twice the heavier half's share of the work. Where they
+    share memory, each works at half of ``speedup`` until the lighter half is done, and the other at full speed from then on.
     """
-    factor = 2 / (1 + math.exp(-skew / 2))
-    return (2 - factor) + speedup * (factor - 1)
+    return (2 - unequal) + speedup * (unequal - 1)
 
 
 def skew_race(kernel: str, skew: float, pace: Pace) -> list[Row]:
-    """Race the splits of a kernel with 1 and 2 threads on rows whose lengths fall by exp(-skew) from first to last."""
+    """Race the splits of a kernel with 1 and 2 threads on rows whose lengths fall by exp(-skew) from first to last.
+
+    What either half of the rows takes by itself with one thread is timed along: the imbalance of the work.
+    """
     from ...datasets.inputs import load
 
+    case, name, schedules = KERNELS[kernel], f"skew {skew}", SKEW_SCHEDULES[kernel]
     source = tensor(load(SKEWED[kernel].format(skew)), "dense, compressed", dtype=np.float64)
-    return nests_race("skew", KERNELS[kernel], f"skew {skew}", source, SKEW_SCHEDULES[kernel], (1, 2), pace)
+    texts = {(variant, threads): text for threads in (1, 2) for variant, text in schedules.items()}
+    runs = nest_runs(case, name, source, texts)
+    middle = source.shape[0] // 2
+    for half, part in ((HEAVIER, source[:middle]), (LIGHTER, source[middle:])):
+        found = {(variant.replace(ROWS, half), 1): text for variant, text in schedules.items() if variant.startswith(ROWS)}
+        runs |= nest_runs(case, name, part, found)
+        texts |= found
+    return rows_of_race("skew", kernel, name, runs, texts, pace)
 
 
 def spmspv_race(name: str, sparse_result: bool, pace: Pace) -> list[Row]:

@@ -16,12 +16,15 @@ from .records import Races, Row, read_records, times_faster
 from .rule_loss import RuleLoss
 from .schedule_races import (
     DEFAULT_SUMS,
+    HEAVIER,
+    LIGHTER,
     ROWS,
     SHARES,
     SKEW_SCHEDULES,
     SPMSPV_DEFAULT,
     SPMSPV_SCHEDULES,
     VECTOR_DENSITY,
+    imbalance,
     predicted_factor,
 )
 from .template_draws import KINDS
@@ -141,31 +144,26 @@ def _skew(figures: Figures) -> str:
     lines = []
     for kernel in SKEW_SCHEDULES:
         for name, rows in _of(figures.races, "skew", kernel):
-            split, shares = (rows.get((variant, 2)) for variant in (ROWS, SHARES))
-            found = times_faster(split, shares)
-            if found is not None and split is not None and shares is not None:
-                alone = rows.get((SHARES, 1))
-                bounded = _bounded(name, _speedup(rows))
-                least = f"{split.times.least / shares.times.least:.2f}"
-                unhindered = _bounded(name, alone.times.least / shares.times.least if alone is not None else None)
-                times = (milliseconds(split), milliseconds(shares))
-                summed = times_faster(*(rows.get((variant + DEFAULT_SUMS, 2)) for variant in (ROWS, SHARES)))
-                vectors = ratio(summed) if summed is not None else ""
-                lines.append((kernel, name, *times, ratio(found), bounded, least, unhindered, f"{_predicted(name):.2f}", vectors))
+            for sums in ("", DEFAULT_SUMS):
+                split, shares = (rows.get((variant + sums, 2)) for variant in (ROWS, SHARES))
+                found = times_faster(split, shares)
+                if found is not None and split is not None and shares is not None:
+                    least = f"{split.times.least / shares.times.least:.2f}"
+                    shown = (milliseconds(split), milliseconds(shares), ratio(found), least)
+                    lines.append((kernel + sums, name, *shown, f"{_imbalance(name):.2f}", *_predictions(rows, sums)))
     if not lines:
         return ""
-    bound = "at the speedup"
-    columns = ("kernel", "rows", "row split", "position split", "measured", bound, "by least times", bound, "predicted",
-               "sums as by default")  # fmt: skip
+    columns = ("kernel", "rows", "row split", "position split", "measured", "by least times", "imbalance of nonzeros", "of time",
+               "two threads over one", "predicted")  # fmt: skip
     return f"""## Position split against row split on skewed rows
 
 Two threads, rows whose lengths fall by exp(-skew) from the first to the last, in this order (`random:skewed` of the generator): equal
-numbers of rows against equal numbers of nonzeros. Predicted: twice the share of the nonzeros that the heavier half of the rows has,
-which is the factor where two threads are twice as fast as one. Beside what was measured stands the factor for the speedup in brackets,
-which two threads have over one with the position split here: memory that they share slows both, until the lighter half is done.
-By least times: what is left where nothing else runs on the second core. SpMV adds one by one here (`unroll(j, 1)`), so that nonzeros cost
-the same in every row. In vectors, as by default, those of long rows cost less: both splits are faster, and the factor, in the last
-column, is smaller.
+numbers of rows against 64 tiles of equal numbers of nonzeros. The imbalance of nonzeros is twice the share of them that the heavier half of
+the rows has, and the factor to expect where every nonzero costs the same and two threads are twice as fast as one. Neither
+is so: nonzeros of long rows cost less than those of short ones, which the imbalance of time shows (either half was timed by itself, with
+one thread), and threads that share memory slow each other down until the lighter half is done. Predicted is the factor for the imbalance
+of time at the speedup that two threads have over one with the position split. By least times: what is left where nothing else
+runs on the second core. SpMV adds one by one in its first lines (`unroll(j, 1)`), and as by default in the others.
 
     {COMMAND} --only skew
 
@@ -174,18 +172,18 @@ column, is smaller.
 """ + table(columns, lines)
 
 
-def _predicted(name: str, speedup: float = 2.0) -> float:
-    return predicted_factor(float(name.removeprefix("skew ")), speedup)
+def _imbalance(name: str) -> float:
+    return imbalance(float(name.removeprefix("skew ")))
 
 
-def _bounded(name: str, speedup: float | None) -> str:
-    return f"{_predicted(name, speedup):.2f} ({speedup:.2f})" if speedup else ""
-
-
-def _speedup(rows: Mapping[tuple[str, int], Row]) -> float | None:
-    """Return how many times faster two threads with half of the nonzeros each are than one with both halves."""
-    found = times_faster(rows.get((SHARES, 1)), rows.get((SHARES, 2)))
-    return None if found is None else found.ratio
+def _predictions(rows: Mapping[tuple[str, int], Row], sums: str) -> tuple[str, str, str]:
+    """Return the imbalance of time, the speedup of two threads with equal shares of nonzeros, and the factor that they predict."""
+    other = times_faster(rows.get((LIGHTER + sums, 1)), rows.get((HEAVIER + sums, 1)))
+    speedup = times_faster(rows.get((SHARES + sums, 1)), rows.get((SHARES + sums, 2)))
+    if other is None or speedup is None:
+        return "", "", ""
+    unequal = 2 / (1 + other.ratio)
+    return f"{unequal:.2f}", f"{speedup.ratio:.2f}", f"{predicted_factor(unequal, speedup.ratio):.2f}"
 
 
 def imbalance_chart(races: Races) -> str:
@@ -195,8 +193,9 @@ def imbalance_chart(races: Races) -> str:
         for name, rows in _of(races, "skew", kernel):
             found = times_faster(rows.get((ROWS, 2)), rows.get((SHARES, 2)))
             if found is not None:
+                *_, predicted = _predictions(rows, "")
                 bars.append(Bar(f"{kernel}, {name}", found.ratio, found.low, found.high))
-                bars.append(Bar("predicted", _predicted(name, _speedup(rows) or 2.0)))
+                bars.append(Bar("predicted", float(predicted or _imbalance(name))))
     return bar_chart(bars, "row split over position split, two threads") if bars else ""
 
 

@@ -87,15 +87,18 @@ def nests_race(
     figure: str, case: KernelCase, name: str, source: Tensor, nests: Mapping[str, str], threads: tuple[int, ...], pace: Pace
 ) -> list[Row]:
     """Return the times of several schedules of one kernel, by the names given."""
+    texts = {(nest, count): text for count in threads for nest, text in nests.items()}
+    return rows_of_race(figure, case.name, name, nest_runs(case, name, source, texts), texts, pace)
+
+
+def nest_runs(case: KernelCase, name: str, source: Tensor, nests: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], Run]:
+    """Return a kernel with schedules by name and threads, bound to an input."""
     operands = operands_of(case, source)
     runs: dict[tuple[str, int], Run] = {}
-    texts: dict[tuple[str, int], str] = {}
-    for count in threads:
+    for (nest, count), text in nests.items():
         problem = problem_of(case, operands, name, count)
-        for nest, text in nests.items():
-            runs[nest, count] = compile_problem(problem, Schedule(text)).bind(problem.operands, count)
-            texts[nest, count] = text
-    return rows_of_race(figure, case.name, name, runs, texts, pace)
+        runs[nest, count] = compile_problem(problem, Schedule(text)).bind(problem.operands, count)
+    return runs
 
 
 def rows_of_race(

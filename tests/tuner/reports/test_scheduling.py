@@ -20,7 +20,17 @@ from sparsetune.tuner.reports.records import Races, Row
 from sparsetune.tuner.reports.rule_cases import RULE_CASES, RuleCase, problem_of_case
 from sparsetune.tuner.reports.rule_loss import RuleLoss, rule_losses
 from sparsetune.tuner.reports.rule_records import read_losses, write_losses
-from sparsetune.tuner.reports.schedule_races import ROWS, SHARES, SKEW_SCHEDULES, predicted_factor, skew_race, spmspv_race
+from sparsetune.tuner.reports.schedule_races import (
+    HEAVIER,
+    LIGHTER,
+    ROWS,
+    SHARES,
+    SKEW_SCHEDULES,
+    imbalance,
+    predicted_factor,
+    skew_race,
+    spmspv_race,
+)
 from sparsetune.tuner.reports.scheduling_page import Figures, Outside, imbalance_chart, page, read_outside
 from sparsetune.tuner.reports.template_draws import groups_of
 
@@ -90,16 +100,19 @@ def test_predicted_factor(skew: float) -> None:
     matrix = generate(f"random:skewed:2000x2000:nnz=1e5:skew={skew}")
     rows = matrix.to_coordinates()[0][0]
     heavier = np.mean(rows < 1000)
-    assert 2 * heavier == pytest.approx(predicted_factor(skew), rel=0.02)
+    assert 2 * heavier == pytest.approx(imbalance(skew), rel=0.02)
+    assert predicted_factor(imbalance(skew)) == pytest.approx(imbalance(skew))
     together, alone = 2 * (1 - heavier) / 1.5, 2 * heavier - 1  # of the time of one thread, where two are 1.5 times as fast
-    assert (together + alone) * 1.5 == pytest.approx(predicted_factor(skew, 1.5), rel=0.02)
+    assert (together + alone) * 1.5 == pytest.approx(predicted_factor(imbalance(skew), 1.5), rel=0.02)
 
 
 def test_schedules_that_are_raced(monkeypatch: pytest.MonkeyPatch) -> None:
     small = "random:skewed:200x200:nnz=2e3:skew={}"
     monkeypatch.setattr(schedule_races, "SKEWED", {"SpMV": small, "SpMM 32": small})
     for kernel, schedules in SKEW_SCHEDULES.items():
-        assert [(row.threads, row.variant) for row in skew_race(kernel, 4, QUICK)] == [(n, name) for n in (1, 2) for name in schedules]
+        found = [(row.threads, row.variant) for row in skew_race(kernel, 4, QUICK)]
+        halves = [(1, name.replace(ROWS, half)) for half in (HEAVIER, LIGHTER) for name in schedules if ROWS in name]
+        assert found == [(n, name) for n in (1, 2) for name in schedules] + halves
     monkeypatch.setattr(schedule_races, "SPMSPV_INPUTS", {"small": "random:uniform:300x200:nnz=2e3"})
     for sparse_result in (False, True):
         rows = spmspv_race("small", sparse_result, QUICK)
@@ -114,7 +127,12 @@ def row(figure: str, kernel: str, name: str, variant: str, *times: float, thread
 
 
 def test_page() -> None:
-    races = Races([row("skew", "SpMV", "skew 4", ROWS, 3.0, 3.0), row("skew", "SpMV", "skew 4", SHARES, 2.0, 2.0)])
+    races = Races([
+        row("skew", "SpMV", "skew 4", ROWS, 3.0, 3.0), row("skew", "SpMV", "skew 4", SHARES, 2.0, 2.0),
+        row("skew", "SpMM 32", "skew 4", ROWS, 3.0, 3.0), row("skew", "SpMM 32", "skew 4", SHARES, 2.0, 2.0),
+        row("skew", "SpMM 32", "skew 4", HEAVIER, 2.8, 2.8, threads=1), row("skew", "SpMM 32", "skew 4", LIGHTER, 0.7, 0.7, threads=1),
+        row("skew", "SpMM 32", "skew 4", SHARES, 3.6, 3.6, threads=1),
+    ])  # fmt: skip
     losses = [
         RuleLoss("SpMV", "uniform", "no_coord", "inefficient", "off", 12, 8, 0, Comparison(1.2, 1.1, 1.3), 1.2, "reorder(j, i)", ""),
         RuleLoss("SpMM", "uniform", "no_coord", "inefficient", "off", 12, 8, 0, Comparison(0.9, 0.8, 1.0), 0.95, "", "reorder(j, i)"),
@@ -123,7 +141,8 @@ def test_page() -> None:
     text = page(Figures(races, losses, outside))
     assert "Above 5% beyond noise: no_coord (SpMV, uniform: 20%)." in text
     assert "| `no_coord` | inefficient, off | 20% [10%] | 0% [0%] |" in text
-    assert "| SpMV | skew 4 | 3000 (3000) | 2000 (2000) | 1.50 [1.50, 1.50] |  | 1.50 |  | 1.76 |  |" in text
+    assert "| SpMV | skew 4 | 3000 (3000) | 2000 (2000) | 1.50 [1.50, 1.50] | 1.50 | 1.76 |  |  |  |" in text
+    assert "| SpMM 32 | skew 4 | 3000 (3000) | 2000 (2000) | 1.50 [1.50, 1.50] | 1.50 | 1.76 | 1.60 | 1.80 | 1.48 |" in text
     assert "| SpMV | uni200k | 1 | TACO | 3 | 2 | 1.50 |" in text
     assert imbalance_chart(races).startswith("<svg")
     assert not imbalance_chart(Races())
