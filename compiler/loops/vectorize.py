@@ -21,7 +21,7 @@ from .atomics import gather_atomics
 from .batches import batch_short_sums
 from .counted import count_from_zero, name_registers_apart
 from .flags import raise_flags_before_loops
-from .lanes import REDUCTIONS, Chunk, NoVectors, Plan, Vectorizer, chunks_of, element_accesses, make_plan
+from .lanes import NoVectors, Vectorizer, element_accesses
 from .nodes import (
     BOOL,
     I64,
@@ -51,7 +51,8 @@ from .nodes import (
     Vector,
     While,
 )
-from .rewrite import array_types, block, leaves, mentions, pairwise, transform, walk
+from .plan import REDUCTIONS, Chunk, Plan, chunks_of, combined, first_values, make_plan
+from .rewrite import array_types, block, leaves, mentions, transform, walk
 from .segments import separate_whole_segments
 from .simplify import simplify, simplify_expression
 from .sums import sum_in_vectors
@@ -248,7 +249,7 @@ class _Pass:
             vectorizer = Vectorizer(plan, place, chunk.lanes, number, number % accumulators, chunk.first, _constant(loop.high) - low)
             made.append(vectorizer.statement(loop.body))
         hoisted = list((plan.hoisted or {}).values())
-        return block([*hoisted, *_begin(plan), *made, *_combine(plan, loop)])
+        return block([*hoisted, *first_values(plan), *made, *combined(plan)])
 
     def _vector_loop(self, loop: For) -> Stmt:
         plan = make_plan(loop, self.fresh)
@@ -278,12 +279,12 @@ class _Pass:
         least = loop.tag.least if not closed and isinstance(loop.tag, Vector) else 0
         if rest is not None:
             loops.append(block([rest, SetVar(at, high)]) if least else rest)
-        whole = [*_begin(plan), *loops, *_combine(plan, loop)]
+        whole = [*first_values(plan), *loops, *combined(plan)]
         if least:
             enough = Binary("<=", Const(least, I64), Binary("-", high, low, I64), BOOL)
-            whole = [loops[0], If(Call("seldom", (enough,), BOOL), block([*_begin(plan), *loops[1:], *_combine(plan, loop)]))]
+            whole = [loops[0], If(Call("seldom", (enough,), BOOL), block([*first_values(plan), *loops[1:], *combined(plan)]))]
         elif rest is not None:
-            some = block([*_begin(plan), *loops[1:], *_combine(plan, loop)])
+            some = block([*first_values(plan), *loops[1:], *combined(plan)])
             return block([*steps, loops[0], If(Binary("<", at, high, BOOL), some)])
         left = For(loop.variable, low if closed else at, high, _without_prefetches(loop.body), origin=loop.origin)
         return block([*steps, *whole, left])
@@ -349,29 +350,6 @@ def _iterations_are_apart(loop: For) -> bool:
     written = {array for array, _, stored in element_accesses(loop.body) if stored}
     still = all(not mentions(index, moving) for array in written for index in places[array])
     return still and all(len(places[array]) == 1 for array in written)
-
-
-def _begin(plan: Plan) -> list[Stmt]:
-    """Declare the accumulators of a loop's reductions, each neutral at first."""
-    firsts = dict(REDUCTIONS.values())
-    return [
-        Declare(variable, Cast(Const(float(firsts[kind]), variable.type.element), variable.type))
-        for (_, kind, _, _), variable in plan.accumulators.items()
-    ]
-
-
-def _combine(plan: Plan, loop: For) -> list[Stmt]:
-    """Reduce the accumulators of each scalar: first those of equal width to one, then its lanes."""
-    groups: dict[tuple[str, str, int], list[Var]] = {}
-    for (name, kind, lanes, _), variable in plan.accumulators.items():
-        groups.setdefault((name, kind, lanes), []).append(variable)
-    steps: list[Stmt] = []
-    for (name, kind, lanes), variables in groups.items():
-        op = "*" if kind == "product" else "+"
-        total = pairwise(list(variables), op)
-        scalar = Var(name, variables[0].type.element)
-        steps.append(SetVar(scalar, Call(f"{kind}_lanes", (total,), scalar.type) if lanes > 1 else total, op))
-    return steps
 
 
 def _with_first_values(statements: list[Stmt]) -> list[Stmt]:

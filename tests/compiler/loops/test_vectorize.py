@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 from loop_runs import function, run_compiled
 from sparsetune.compiler.loops.interpret import interpret
-from sparsetune.compiler.loops.lanes import Chunk, chunks_of
 from sparsetune.compiler.loops.nodes import (
     BOOL,
     F32,
@@ -39,6 +38,7 @@ from sparsetune.compiler.loops.nodes import (
     Var,
     Vector,
 )
+from sparsetune.compiler.loops.plan import Chunk, chunks_of
 from sparsetune.compiler.loops.rewrite import walk
 from sparsetune.compiler.loops.simplify import simplify
 from sparsetune.compiler.loops.vectorize import vectorize
