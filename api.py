@@ -83,8 +83,10 @@ def evaluate(
     return _evaluate(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
 
 
-def einsum(subscripts: Any, *operands: Any, **keywords: Any) -> Any:
+def einsum(subscripts: Any, *operands: Any, optimize: Any = None, **keywords: Any) -> Any:
     """Compute an expression in NumPy's notation; keywords are those of ``evaluate``.
+
+    ``optimize`` is taken as NumPy's is and has no effect: the schedule decides in which order operands are contracted.
 
     Ellipses, indices that stand twice in one operand, and lists of numbers (``einsum(A, [0, 1], x, [1], [0])``) mean what they do
     there, and extents of 1 are stretched. The result is dense unless ``output_format`` says otherwise.

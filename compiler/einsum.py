@@ -85,7 +85,7 @@ def from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
 def _from_list(entries: Any) -> str:
     letters = ascii_uppercase + ascii_lowercase  # NumPy's order
-    if not isinstance(entries, (list, tuple)):
+    if not isinstance(entries, (list, tuple, range)) and getattr(entries, "ndim", None) != 1:
         raise ExpressionError(
             "einsum takes a text such as 'ik,kj->ij', or operands and lists in turn: each operand is followed by the list of its indices,"
             f" such as [0, 1], not {type(entries).__name__}"

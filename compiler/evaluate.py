@@ -16,6 +16,7 @@ from .errors import BuildError, DataError, ExpressionError, ScheduleError, Shape
 from .format import Format, dense_format, parse_format
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
+from .notation.value_types import number_dtype
 from .pipeline import CompiledExpression, checked_dtype, checked_extents, checked_semiring, compile_kernel, constant_extents
 from .schedule.schedule import Schedule
 from .storage.construct import tensor
@@ -91,7 +92,9 @@ def evaluate(
         parse_format(output_format, 0)  # says what a format is
     given = checked_extents(_parsed(expression), shape) if shape else {}
     names = _operand_names(expression)
-    ready = {name: _ready(name, data) for name, data in _checked(expression, names, operands).items()}
+    checked = _checked(expression, names, operands)
+    kinds = [getattr(data, "dtype", None) for data in checked.values()]
+    ready = {name: _ready(name, data, kinds) for name, data in checked.items()}
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
@@ -151,9 +154,11 @@ def _checked(expression: str, names: tuple[str, ...], operands: Mapping[str, Any
     return {name: operands[name] for name in names}
 
 
-def _ready(name: str, data: Any) -> Any:
+def _ready(name: str, data: Any, others: list[Any]) -> Any:
     """Return an ndarray for plain dense operands, else a Tensor."""
-    if isinstance(data, (int, float, bool, np.generic)):
+    if isinstance(data, (int, float, bool)):
+        return np.asarray(data, number_dtype(data, others))
+    if isinstance(data, np.generic):
         return np.asarray(data)
     if type(data) is np.ndarray:
         return data

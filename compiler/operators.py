@@ -117,10 +117,7 @@ def _filling(sign: str, other: str) -> ExpressionError:
 
 def _computed(sign: str, first: _Operand, second: _Operand) -> Any:
     """Evaluate the expression that the sign means; modes of extent 1 that are stretched are left out of it."""
-    try:
-        shape = np.broadcast_shapes(first.shape, second.shape)
-    except ValueError:
-        raise ShapeError(f"'{sign}': shapes {first.shape} and {second.shape} do not broadcast") from None
+    shape = _broadcast(sign, first.shape, second.shape)
     if sign in "+-" and _is_sparse(first) != _is_sparse(second):
         dense = second if _is_sparse(first) else first
         if dense.shape != shape:
@@ -134,6 +131,15 @@ def _computed(sign: str, first: _Operand, second: _Operand) -> Any:
         accesses[name] = [ahead + mode for mode in kept]
     target, *sides = (f"{name}({','.join(f'i{index}' for index in indices)})" if indices else name for name, indices in accesses.items())
     return evaluate(f"{target} = {f' {sign} '.join(sides)}", operands, _format(sign, first, second, len(shape)))
+
+
+def _broadcast(sign: str, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of both together; NumPy's own function refuses shapes of more than 2**63 elements."""
+    order = max(len(first), len(second))
+    pairs = list(zip((1,) * (order - len(first)) + first, (1,) * (order - len(second)) + second, strict=True))
+    if any(one != other and 1 not in (one, other) for one, other in pairs):
+        raise ShapeError(f"'{sign}': shapes {first} and {second} do not broadcast")
+    return tuple(other if one == 1 else one for one, other in pairs)
 
 
 def _format(sign: str, first: _Operand, second: _Operand, order: int) -> Format | None:

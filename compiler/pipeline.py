@@ -21,7 +21,7 @@ from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
 from .notation.nodes import Assignment, walk
 from .notation.parser import parse
-from .notation.value_types import check_values, result_dtype
+from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .storage import aligned
@@ -100,6 +100,10 @@ class CompiledExpression:
         """Readable concrete index notation."""
         return self.default_kernel.loop_nest
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is loaded into this process."""
+        return {name: value for name, value in self.__dict__.items() if name != "default_kernel"} | {"_kernels": {}}
+
     @cached_property
     def default_kernel(self) -> Kernel:
         """The kernel for operands of the dtype that was asked for, or float64, with 32-bit indices."""
@@ -151,6 +155,8 @@ class CompiledExpression:
         form = self.formats.get(name)
         if form is None or name not in self._operand_names or (type(data) is np.ndarray and form.is_dense):
             return data
+        if isinstance(data, (int, float)):
+            return data
         if isinstance(data, Tensor):
             return data if data.format == form or data.order != len(form) else data.convert(form)
         try:
@@ -162,9 +168,10 @@ class CompiledExpression:
 
     def _signature(self, operands: Mapping[str, Any], extents: Mapping[str, int]) -> Signature:
         dtypes, widths, wide = [], [], bool(extents) and max(extents.values()) > aligned.INDEX_LIMIT
+        kinds = [getattr(data, "dtype", None) for data in operands.values()]
         for name in self._operand_names:
             data = operands.get(name)
-            kind = self.dtype or getattr(data, "dtype", None) or np.asarray(0.0 if data is None else data).dtype
+            kind = self.dtype or getattr(data, "dtype", None) or number_dtype(0.0 if data is None else data, kinds)
             dtypes.append((name, _supported(kind, name)))
             widths.append((name, _widths(data) if isinstance(data, Tensor) else (32,) * len(self.formats[name])))
             wide = wide or max(getattr(data, "shape", None) or (0,)) > aligned.INDEX_LIMIT
@@ -183,7 +190,7 @@ class CompiledExpression:
         types[result.tensor] = TensorType(form, kind, (wide,) * len(form))
         return lower(
             self.concretized.program, types, result, sources=self.concretized.sources, extents=self.extents,
-            original=self.assignment, expression=self.assignment.text, schedule=self._schedule_text,
+            original=self.assignment, expression=self.assignment.text, schedule=self._schedule_text, wide=signature.wide,
         )  # fmt: skip
 
     def _result_dtype(self, dtypes: Mapping[str, str]) -> str:

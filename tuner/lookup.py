@@ -29,7 +29,7 @@ import numpy as np
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
-from .database import Database, default_url, open_database, sqlite_path
+from .database import Database, database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .features import distance
 from .kernels import is_legal
@@ -88,7 +88,7 @@ def lookup(
     Raises:
         SparsetuneError: the expression, an operand or the database is not meaningful.
     """
-    url = default_url() if database is None else os.fspath(database)
+    url = database_url(database)
     key = _Key(expression, operands, (output_format, target, threads, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url)))
     if (known := _remembered(key)) is not None:
         return known

@@ -190,6 +190,9 @@ def _constant(constant: Const) -> tuple[str, int]:
     if math.isnan(value):
         return f'__builtin_nan{suffix}("")', PRIMARY
     negative = math.copysign(1, value) < 0
+    if kind == F32:
+        with np.errstate(over="ignore"):
+            value = float(np.float32(value))
     if math.isinf(value):
         shown = f"__builtin_inf{suffix}()"
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..loops.nodes import BOOL, I64, Binary, Cast, Const, Expr, Load, Type
 
 
@@ -90,7 +92,7 @@ def every(conditions: list[Expr]) -> Expr:
     return whole
 
 
-def some(conditions: list[Expr]) -> Expr:
+def some(conditions: Sequence[Expr]) -> Expr:
     """Return the disjunction of one or more conditions."""
     whole = conditions[0]
     for condition in conditions[1:]:

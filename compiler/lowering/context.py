@@ -91,6 +91,7 @@ class Context:
         self.assembly: Assembly | None = None
         self.shares: Access | None = None
         self.narrow_result = False
+        self.wide = False
         self.lower: Callable[[Stmt, Scope], list[Step]] = _unset
 
     # Parameters

@@ -57,6 +57,7 @@ def lower(
     original: Assignment,
     expression: str,
     schedule: str,
+    wide: bool = False,
 ) -> KernelSpec:
     """Lower a program to one kernel.
 
@@ -68,6 +69,7 @@ def lower(
         extents: compile-time constant extents by index.
         original: the expression as written; its indices name the extents.
         expression, schedule: texts kept for people.
+        wide: whether extents need coordinates of 64 bits, so that no array has room for all of an index.
 
     Raises:
         ScheduleError: the schedule asks for loops that cannot be made.
@@ -86,7 +88,7 @@ def lower(
     made = shared_type if shares is not None else _assembled_type(program, requested, result)
     value_type = loop_type(requested.dtype)
     context = Context(program, {**operand_types, result.tensor: made}, result, constants, keys, value_type, aliases)
-    context.shares = shares
+    context.shares, context.wide = shares, wide
     if shares is None and not made.format.is_dense:
         context.assembly = _assembly(context, result, made)
         context.narrow_result = all(width == 32 for width in made.widths)

@@ -21,13 +21,14 @@ def skips(context: Context, scope: Scope, statement: Assign, denominator: Expr) 
     constant = constant_value(denominator)
     if constant is not None:
         return constant != 0 and not math.isnan(constant)
-    return not _is_complete(context, statement) and _stored(context, scope, denominator)
+    return not _is_complete(context, scope, statement) and _stored(context, scope, denominator)
 
 
-def _is_complete(context: Context, statement: Assign) -> bool:
+def _is_complete(context: Context, scope: Scope, statement: Assign) -> bool:
     """Whether an assignment visits each component of a dense result once, so that visiting all of them costs nothing more."""
     dense = context.assembly is None and context.shares is None and statement.target.tensor == context.result.tensor
-    return dense and set(indices(statement.value)) <= set(statement.target.indices)
+    around = {original for index in scope.loops for original in context.graph.originals(index)}  # of what is gone from the value, too
+    return dense and around | set(indices(statement.value)) <= set(statement.target.indices)
 
 
 def _stored(context: Context, scope: Scope, value: Expr) -> bool:

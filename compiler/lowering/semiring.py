@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..loops.nodes import Const, Type
+from ..loops.nodes import BOOL, Const, Type
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,12 @@ class Semiring:
 
     def multiply_on(self, kind: Type) -> str:
         return "and" if kind.name == "bool" and self.multiply == "*" else self.multiply
+
+    def overflows(self, kind: Type) -> bool:
+        """Whether the multiply of integers wraps around on the fill value, an end of their range that stands for infinity."""
+        if kind.is_float or kind == BOOL or self.multiply not in ("+", "*"):
+            return False
+        return self.add == "min" or (self.add == "max" and kind.name.startswith("i"))
 
     def zero(self, kind: Type) -> Const:
         """Return the identity of add as a constant of a type: what entries that are not stored hold."""

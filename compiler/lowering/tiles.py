@@ -19,10 +19,7 @@ from .known import lower_known
 from .recovery import root_of
 from .resolve import named
 from .scope import Scope, Window
-from .windows import tiled, window, with_aliases
-
-MANY = 4096
-"""Tiles, or iterations of a tile, beyond which a loop ends where there are no more: to run through empty ones takes time."""
+from .windows import MANY, tiled, window, with_aliases
 
 
 def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, aliases: list[str]) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..loops.nodes import BOOL, Binary, Cast, Const, Load, Type, Unary
+from ..loops.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary
 from ..loops.nodes import Expr as Value
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
 from .arithmetic import every, some
@@ -12,6 +12,7 @@ from .context import Context
 from .levels import EntryLevel, KeyLevel, Stored
 from .recovery import known
 from .scope import Scope
+from .semiring import Semiring
 from .workspaces import HeldWorkspace, ScalarWorkspace
 
 
@@ -30,12 +31,22 @@ def value_of(context: Context, scope: Scope, expr: Expr) -> Value:
         case Mul(operands):
             whole = value_of(context, scope, operands[0])
             for operand in operands[1:]:
-                whole = Binary(context.semiring.multiply_on(kind), whole, value_of(context, scope, operand), kind)
+                whole = _product(context.semiring, whole, value_of(context, scope, operand), kind)
             return whole
         case Div(numerator, denominator):
             return Binary("/", value_of(context, scope, numerator), value_of(context, scope, denominator), kind)
         case _:
             raise TypeError(f"no value of {type(expr).__name__}")
+
+
+def _product(semiring: Semiring, left: Value, right: Value, kind: Type) -> Value:
+    """Multiply; where the fill value of integers is no infinity by itself, it is made to annihilate."""
+    whole = Binary(semiring.multiply_on(kind), left, right, kind)
+    if not semiring.overflows(kind):
+        return whole
+    zero = semiring.zero(kind)
+    empty = [Binary("==", value, zero, BOOL) for value in (left, right) if not isinstance(value, Const)]
+    return Select(some(empty), zero, whole, kind) if empty else whole
 
 
 def _literal(number: int | float, kind: Type) -> int | float | bool:

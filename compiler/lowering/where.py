@@ -109,7 +109,7 @@ def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
     if not workspace.indices:
         return "scalar"
     if asks_pattern(context, workspace.name, statement.consumer):
-        if len(workspace.indices) > DENSE_MODES:
+        if len(workspace.indices) > DENSE_MODES or context.wide:
             return "hashed"
         return "list" if is_looked_up(workspace, statement) else "bitmap"
     length: Value = integer(1)

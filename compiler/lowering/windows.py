@@ -22,6 +22,9 @@ from .recovery import root_of
 from .resolve import Body
 from .scope import Scope, Window
 
+MANY = 4096
+"""Tiles, or iterations of a tile, beyond which a loop ends where there are no more: to run through empty ones takes time."""
+
 
 def window(context: Context, scope: Scope, index: str) -> Window:
     """Return the range that an index has left here."""
@@ -35,6 +38,9 @@ def window(context: Context, scope: Scope, index: str) -> Window:
     if isinstance(relation, (Bound, Rename)) and relation.parents[0] in scope.windows:
         return scope.windows[relation.parents[0]]
     extent = context.extent(index)
+    if isinstance(relation, Split) and relation.factor > MANY and (index == relation.inner) == relation.constant_inner:
+        whole = window(context, scope, root_of(context, scope, relation.parent))
+        extent = minimum(extent, subtract(whole.high, whole.low))
     return Window(ZERO, extent, int(extent.value) if isinstance(extent, Const) else None)
 
 

@@ -6,6 +6,7 @@ than ``*`` and ``/``, which bind tighter than ``+`` and ``-``; brackets may be r
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import NoReturn
@@ -19,6 +20,7 @@ _TOKEN = re.compile(
     r"|(?P<symbol>\+=|[-+*/=(),\[\]])"
 )
 _CLOSING = {"(": ")", "[": "]"}
+_INDEX_DIGITS = 18
 _DEPTH_LIMIT = 200  # of nested parentheses; far below Python's recursion limit
 _SIZE_LIMIT = 256  # of operands, signs and parentheses in an expression; passes descend one level for each
 
@@ -153,10 +155,11 @@ class _Parser:
         return self.fail(f"expected a tensor, a number or '(', found {token.text!r}")
 
     def number(self) -> Literal:
-        token = self.take()
-        if re.fullmatch(r"\d+", token.text):
-            return Literal(int(token.text), span=token.span)
-        return Literal(float(token.text), span=token.span)
+        token = self.token
+        if math.isinf(float(token.text)):
+            self.fail("the number is larger than a float64 can be, 1.8e308")
+        self.take()
+        return Literal(int(token.text) if re.fullmatch(r"\d+", token.text) else float(token.text), span=token.span)
 
     def access(self) -> Access:
         name = self.take()
@@ -204,6 +207,8 @@ class _Parser:
             if token.kind == "name" and name is None:
                 name = self.take().text
             elif token.kind == "number" and token.text.isdigit():
+                if len(token.text) > _INDEX_DIGITS:
+                    self.fail(f"the number is too large for an index; use up to {_INDEX_DIGITS} digits")
                 size *= int(self.take().text)
             elif token.kind == "name":
                 self.fail("a subscript must be affine: an index times an index is not")

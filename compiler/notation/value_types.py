@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -24,6 +25,19 @@ def result_dtype(assignment: Assignment, dtypes: Iterable[DTypeLike]) -> np.dtyp
     weak = [type(node.value)() for node in nodes if isinstance(node, Literal)]
     kind = np.result_type(*given, *weak)
     return np.dtype(np.float64) if kind.kind != "f" and any(isinstance(node, Div) for node in nodes) else kind
+
+
+def number_dtype(number: Any, others: Iterable[Any]) -> np.dtype:
+    """Return the dtype of a number of Python's beside arrays: theirs where it holds the number, as in NumPy, else its own.
+
+    ``others`` are the ``dtype`` attributes of all operands; what is no dtype of numbers does not count.
+    """
+    own = np.asarray(number).dtype
+    given = [kind for kind in others if isinstance(kind, np.dtype) and kind.kind in "biuf"]
+    if type(number) not in (float, int) or not given:
+        return own
+    found = np.result_type(*given, number)
+    return found if found.kind not in "iu" or _holds(found, number) else own
 
 
 def check_values(assignment: Assignment, kind: np.dtype) -> None:

@@ -14,6 +14,7 @@ from ..errors import ScheduleError
 from ..format import Format
 from . import data_directives, loop_directives, statement_directives
 from . import directives as d
+from .addresses import follow
 from .context import Context, context_of
 from .legality import Judgement
 from .rules import Refusal, Rule, refuse
@@ -70,6 +71,7 @@ def apply_schedule(
         try:
             if parallel and not isinstance(directive, _AFTER_PARALLELIZE):
                 refuse(Rule.NOTHING_AFTER_PARALLELIZE, f"it follows parallelize (directive {parallel}); move it before")
+            follow(program.statement, directive.path or ())
             program = _STEPS[type(directive)](program, directive, context)
             if not isinstance(directive, _TAGS):
                 judgement.structure(program)

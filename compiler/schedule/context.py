@@ -86,7 +86,14 @@ def names_of(program: Program) -> frozenset[str]:
     return frozenset({*tensors, *made, *named, *written, *loops(program.statement), *(space.name for space in program.workspaces)})
 
 
-def check_positive(value: int, what: str) -> None:
-    """Refuse numbers that are no positive integers."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        refuse(Rule.NUMBERS_POSITIVE, f"{what} must be a positive integer, not {value}")
+LARGEST, LARGEST_CHUNK, MOST_COPIES = 2**62, 2**31 - 1, 128
+"""Of factors and ranges; of distances and chunks; of the iterations of an unrolled loop, which compilers take seconds for."""
+
+
+def check_positive(value: int, what: str, most: int = LARGEST, least: int = 1) -> None:
+    """Refuse numbers that are no positive integers, or so large that arithmetic with them would overflow."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        wanted = "a positive integer" if least else "an integer that is not negative"
+        refuse(Rule.NUMBERS_POSITIVE, f"{what} must be {wanted}, not {value}")
+    if value > most:
+        refuse(Rule.NUMBERS_POSITIVE, f"{what} must be {most} at most, not {value}")

@@ -12,7 +12,7 @@ from ..notation import nodes as notation
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
-from .addresses import accesses_meant, at, body_address, chain, follow
+from .addresses import accesses_meant, at, body_address, chain, follow, put
 from .context import Context
 from .dependence import graph_of
 from .rules import Rule, refuse
@@ -24,8 +24,10 @@ MOST_IN_REGISTERS = 2**14
 def protocol(program: Program, directive: d.ProtocolDirective, context: Context) -> Program:
     """Say for every level of an access how it is traversed."""
     wanted = directive.access
-    read = accesses_meant(wanted, reads(program.statement))
-    written = [] if read else accesses_meant(wanted, tuple(assign.target for assign in _assigns(program.statement)))
+    address = follow(program.statement, directive.path or ())
+    statement = at(program.statement, address)
+    read = accesses_meant(wanted, reads(statement))
+    written = [] if read else accesses_meant(wanted, tuple(assign.target for assign in _assigns(statement)))
     if not read and not written:
         refuse(Rule.NAMES_EXIST, f"there is no access {show(wanted)}")
     order = len((read or written)[0].subscripts)
@@ -37,7 +39,7 @@ def protocol(program: Program, directive: d.ProtocolDirective, context: Context)
             use = "read" if read else "written"
             refuse(Rule.PROTOCOL_FITS, f"{show(wanted)} is {use}: its protocols are {' and '.join(allowed)}, not {name}")
     chosen = {access: replace(access, protocols=directive.protocols) for access in (*read, *written)}
-    return replace(program, statement=transform(program.statement, lambda node: _with_accesses(node, chosen)))
+    return replace(program, statement=put(program.statement, address, transform(statement, lambda node: _with_accesses(node, chosen))))
 
 
 def _assigns(statement: Stmt) -> list[Assign]:

@@ -12,7 +12,7 @@ from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
 from .addresses import Address, accesses_meant, at, chain, everywhere, find_loop, follow, put
-from .context import Context, check_new, check_positive
+from .context import LARGEST_CHUNK, MOST_COPIES, Context, check_new, check_positive
 from .dependence import graph_of
 from .rules import Rule, refuse
 
@@ -86,10 +86,8 @@ def split(program: Program, directive: d.Split | d.SplitUp, context: Context) ->
 
 def bound(program: Program, directive: d.Bound, context: Context) -> Program:
     """Note what is known of the range of a loop."""
-    if directive.kind in ("divisible", "max_exact", "max_constraint"):
-        check_positive(directive.amount, "the amount")
-    elif directive.amount < 0:
-        refuse(Rule.NUMBERS_POSITIVE, f"the amount must not be negative, not {directive.amount}")
+    least = 1 if directive.kind in ("divisible", "max_exact", "max_constraint") else 0
+    check_positive(directive.amount, "the amount", least=least)
     graph = graph_of(program.relations)
     low, length = graph.constant_low(directive.index), graph.constant_extent(directive.index, context.extents)
     if low is not None and length is not None:
@@ -234,7 +232,7 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
 
 
 def unroll(program: Program, directive: d.Unroll, context: Context) -> Program:
-    check_positive(directive.factor, "the factor")
+    check_positive(directive.factor, "the factor", MOST_COPIES)
     return _tagged(program, directive.index, directive.path, unroll=directive.factor)
 
 
@@ -244,7 +242,7 @@ def merge(program: Program, directive: d.Merge, context: Context) -> Program:
 
 def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Program:
     """Note that an operand's data is asked for some iterations ahead."""
-    check_positive(directive.distance, "the distance")
+    check_positive(directive.distance, "the distance", LARGEST_CHUNK)
     address = find_loop(program.statement, directive.index, directive.path)
     loop = at(program.statement, address)
     assert isinstance(loop, Forall)
@@ -264,7 +262,7 @@ def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Progr
 def parallelize(program: Program, directive: d.Parallelize, context: Context) -> Program:
     """Tag a loop for parallel units; whether that is sound is judged over the finished program."""
     if directive.chunk is not None:
-        check_positive(directive.chunk, "the chunk")
+        check_positive(directive.chunk, "the chunk", LARGEST_CHUNK)
     address = find_loop(program.statement, directive.index, directive.path)
     loop = at(program.statement, address)
     if directive.chunking is not None and directive.unit != "cpu_thread":

@@ -15,10 +15,10 @@ class Schedule:
     """Directives in order. ``str`` gives text that parses back to an equal schedule; empty is the default schedule.
 
     Args:
-        directives: text, or directives.
+        directives: text, or directives, which are kept as their text is read.
 
     Raises:
-        ScheduleError: the text is not a schedule.
+        ScheduleError: the text is not a schedule, or the directives have no text.
     """
 
     __slots__ = ("directives",)
@@ -58,7 +58,7 @@ class Schedule:
         return iter(self.directives)
 
     def __add__(self, other: Schedule) -> Schedule:
-        return Schedule((*self.directives, *other.directives))
+        return _of((*self.directives, *other.directives))
 
     @property
     def made_names(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Schedule:
         for name in self.made_names:
             if name in taken and name not in mapping:
                 whole[name] = _fresh(name, {*taken, *self.made_names, *whole.values()})
-        return Schedule(_rename(directive, whole) for directive in self.directives)
+        return _of(tuple(_rename(directive, whole) for directive in self.directives))
 
 
 def canonical_names(schedule: Schedule, avoid: Iterable[str] = ()) -> Schedule:
@@ -99,6 +99,13 @@ def parse_schedule(text: str | Schedule) -> Schedule:
     return Schedule(text)
 
 
+def _of(directives: tuple[Directive, ...]) -> Schedule:
+    """Return a schedule of directives that come from schedules."""
+    made = Schedule()
+    object.__setattr__(made, "directives", directives)
+    return made
+
+
 def _directives(given: Iterable[Directive]) -> tuple[Directive, ...]:
     if not isinstance(given, Iterable):
         raise ScheduleError(f"a schedule is text such as 'split(i, i0, i1, 32)', not {type(given).__name__}")
@@ -106,7 +113,11 @@ def _directives(given: Iterable[Directive]) -> tuple[Directive, ...]:
     for directive in found:
         if not isinstance(directive, Directive):
             raise ScheduleError(f"a schedule holds directives, not {type(directive).__name__}")
-    return found
+    try:
+        text = show_directives(found)
+    except (AttributeError, TypeError):
+        raise ScheduleError("an argument of a directive has a type that it does not take; write the schedule as text") from None
+    return parse_directives(text)
 
 
 def _made(directive: Directive) -> Iterator[str]:

@@ -63,7 +63,7 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
     while isinstance(statement, Forall):
         loops.append(statement.index)
         statement = statement.body
-    before = _storage_pairs(start.program, situation)
+    before = [pair for pair in _storage_pairs(start.program, situation) if set(pair) <= set(loops)]
     found = 0
     for order in permutations(loops):
         if order == tuple(loops) or any(order.index(above) > order.index(below) for above, below in before):

@@ -23,6 +23,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INTEGER = re.compile(r"[+-]?\d+")
 _PATH = re.compile(r"\[\s*(?:\d+\s*(?:,\s*\d+\s*)*)?\]")
 _OPEN, _CLOSE = "([", ")]"
+_MOST_DIGITS, _SHOWN = 30, 40
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,9 @@ def _directive(source: _Source, piece: _Argument) -> Directive:
 def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], end: Span) -> Directive:
     path = None
     if arguments and _PATH.fullmatch(arguments[0].text):
-        path = _path(arguments.pop(0).text)
+        path = _path(source, arguments.pop(0))
     elif kind is Loopfuse:
-        path = _path(arguments.pop().text) if len(arguments) == 3 and _PATH.fullmatch(arguments[2].text) else ()
+        path = _path(source, arguments.pop()) if len(arguments) == 3 and _PATH.fullmatch(arguments[2].text) else ()
     values: dict[str, Any] = {}
     for parameter in kind.parameters:
         if parameter.many:
@@ -156,8 +157,16 @@ def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], e
     return kind(**values, path=path)
 
 
-def _path(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", text))
+def _path(source: _Source, argument: _Argument) -> tuple[int, ...]:
+    numbers = re.findall(r"\d+", argument.text)
+    if max(map(len, numbers), default=0) > _MOST_DIGITS:
+        source.fail(f"a path has small numbers, such as [0, 1], not {_quoted(argument)}", argument.span)
+    return tuple(map(int, numbers))
+
+
+def _quoted(argument: _Argument) -> str:
+    text = argument.text
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def usage(kind: type[Directive]) -> str:
@@ -199,7 +208,7 @@ def _read(source: _Source, parameter: Parameter, argument: _Argument) -> object:
 
 def _read_name(source: _Source, parameter: Parameter, argument: _Argument) -> str:
     if not _NAME.fullmatch(argument.text):
-        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return argument.text
 
 
@@ -215,20 +224,20 @@ def _read_names(source: _Source, parameter: Parameter, argument: _Argument) -> t
 
 
 def _read_integer(source: _Source, parameter: Parameter, argument: _Argument) -> int:
-    if not _INTEGER.fullmatch(argument.text):
-        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+    if not _INTEGER.fullmatch(argument.text) or len(argument.text) > _MOST_DIGITS:
+        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return int(argument.text)
 
 
 def _read_choice(source: _Source, parameter: Parameter, argument: _Argument) -> str:
     if argument.text not in parameter.choices:
-        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return argument.text
 
 
 def _read_boolean(source: _Source, parameter: Parameter, argument: _Argument) -> bool:
     if argument.text not in ("true", "false"):
-        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return argument.text == "true"
 
 
@@ -259,7 +268,7 @@ def _read_expression(source: _Source, parameter: Parameter, argument: _Argument)
 def _read_access(source: _Source, parameter: Parameter, argument: _Argument) -> Access:
     found = _read_expression(source, parameter, argument)
     if not isinstance(found, Access):
-        source.fail(f"expected {_expectation(parameter)}, found {argument.text!r}", argument.span)
+        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return found
 
 

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..errors import DataError, ShapeError
 from ..format import Format
-from .aligned import dense_size
+from .aligned import aligned_full, dense_size
 from .construct import from_entries, tensor
 from .dtypes import checked_dtype
 from .entries import Entries, sort_entries
@@ -18,6 +18,9 @@ from .foreign import dense_array, read
 from .pack import pack
 from .tensor import Tensor
 from .unpack import unpack
+
+MOST_ROWS = 2**31
+"""Rows up to which sums and slices are csr: each takes a position."""
 
 
 def matmul(left: Tensor, right: Any) -> Any:
@@ -36,13 +39,13 @@ def matmul(left: Tensor, right: Any) -> Any:
     if left.order == 0 or len(shape) not in (1, 2) or left.shape[-1:] != shape[:1]:
         raise _mismatch(left.shape, shape)
     if dense is not None:
-        return np.asarray(_as_matrix(left) @ dense).reshape(left.shape[:-1] + shape[1:])
+        return np.asarray(_multiplied(left, dense)).reshape(left.shape[:-1] + shape[1:])
     assert sparse is not None
     if left.order == 1:
         return rmatmul(sparse, left.to_numpy())
     if left.order != 2:
         raise ShapeError(f"matmul of two sparse tensors takes matrices, not shapes {left.shape} and {shape}; use sparsetune.einsum")
-    return tensor(_as_matrix(left).dot(_as_matrix(sparse)), "csr")
+    return tensor(_multiplied(left, _as_matrix(sparse)), "csr")
 
 
 def rmatmul(right: Tensor, left: Any) -> Any:
@@ -66,6 +69,16 @@ def _mismatch(left: tuple[int, ...], right: tuple[int, ...]) -> ShapeError:
     return ShapeError(f"matmul: shapes {left} and {right} do not match; the last extent on the left is the first on the right")
 
 
+def _multiplied(left: Tensor, right: Any) -> Any:
+    """Return SciPy's product; it has arrays as long as there are rows and columns."""
+    try:
+        return _as_matrix(left) @ right
+    except (MemoryError, OverflowError, ValueError):
+        raise DataError(
+            f"matmul: there is no room for arrays over the extents {left.shape}; use sparsetune.evaluate with output_format='dcsr'"
+        ) from None
+
+
 def _as_matrix(tensor: Tensor) -> Any:
     """Return the tensor as a SciPy matrix whose rows run over all modes but the last."""
     import scipy.sparse
@@ -83,7 +96,9 @@ def _as_matrix(tensor: Tensor) -> Any:
 
 
 def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None, dtype: DTypeLike | None = None) -> Any:
-    """Return the sum over some modes: a scalar over all, an ndarray where one mode is left, else a Tensor (csr, csf).
+    """Return the sum over some modes: a scalar over all, an ndarray where one mode is left, else a Tensor.
+
+    Matrices come as csr, those of more than 2**31 rows as dcsr, other orders as csf.
 
     Sums are of the given dtype, else of that of ``numpy.sum``.
 
@@ -107,9 +122,9 @@ def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None, dtype: DTypeLi
     if not kept:
         return values.sum(dtype=total)
     if len(kept) > 1:
-        return from_entries(shape, columns, values)
+        return from_entries(shape, columns, values, "dcsr" if len(shape) == 2 and shape[0] > MOST_ROWS else None)
     summed = sort_entries(Entries(shape, columns, values), (0,))
-    dense: NDArray[Any] = np.zeros(shape, total)
+    dense = aligned_full(shape[0], 0, total)
     dense[summed.columns[0]] = summed.values
     return dense
 
@@ -142,7 +157,7 @@ def take_slice(tensor: Tensor, key: Any) -> Any:
     values = entries.values[inside]
     if not kept:
         return values[0] if len(values) else tensor.dtype.type(tensor.fill_value)
-    packed_as = tensor.format if len(kept) == tensor.order else _sliced_format(tensor.format, storage_order)
+    packed_as = tensor.format if len(kept) == tensor.order else _sliced_format(tensor.format, storage_order, shape)
     return pack(Entries(shape, columns, values), packed_as, tensor.fill_value)
 
 
@@ -155,10 +170,11 @@ def narrowed(data: Any, kept: Sequence[int]) -> Any:
     return held[tuple(slice(None) if mode in kept else 0 for mode in range(len(data.shape)))]
 
 
-def _sliced_format(whole: Format, storage_order: tuple[int, ...]) -> Format:
+def _sliced_format(whole: Format, storage_order: tuple[int, ...], shape: tuple[int, ...]) -> Format:
     if whole.is_dense:
         return Format(("dense",) * len(storage_order), storage_order)
-    return Format("dense, compressed" if len(storage_order) == 2 else ("compressed",) * len(storage_order), storage_order)
+    rows = len(storage_order) == 2 and shape[storage_order[0]] <= MOST_ROWS
+    return Format("dense, compressed" if rows else ("compressed",) * len(storage_order), storage_order)
 
 
 def _full_key(key: tuple[Any, ...], order: int) -> list[Any]:
@@ -188,5 +204,6 @@ def _as_range(subscript: Any, extent: int, mode: int) -> range:
 def _within(column: NDArray[Any], span: range) -> NDArray[np.bool_]:
     if not len(span):
         return np.zeros(len(column), np.bool_)
-    inside = (column >= min(span)) & (column <= max(span))
+    lowest, highest = sorted((span[0], span[-1]))
+    inside = (column >= lowest) & (column <= highest)
     return inside if abs(span.step) == 1 else inside & ((column - span.start) % span.step == 0)

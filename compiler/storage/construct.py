@@ -148,7 +148,7 @@ def _coordinate_array(given: Any, values: NDArray[Any]) -> NDArray[Any]:
 def _shape_of(coordinates: NDArray[Any]) -> tuple[int, ...]:
     if coordinates.shape[1] == 0 and len(coordinates):
         raise ShapeError("there are no coordinates to tell the shape from; give shape=")
-    return tuple(int(row.max()) + 1 for row in coordinates)
+    return checked_shape(tuple(max(0, int(row.max()) + 1) for row in coordinates))
 
 
 def check_range(coordinates: NDArray[Any] | tuple[NDArray[Any], ...], shape: tuple[int, ...]) -> None:

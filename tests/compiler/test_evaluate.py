@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -253,9 +254,110 @@ def test_quotients_by_zero_are_everywhere(zero: str, format: str | None) -> None
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("schedule", ["", "split(i, a, b, 1)"])
+def test_sums_skip_quotients_without_a_numerator_wherever_the_loops_are(schedule: str) -> None:
+    above = st.tensor(np.array([[0.0, 0.0], [0.0, 6.0]]), "dcsr")
+    below = st.tensor((np.array([[0, 1]]), np.array([0.0, 3.0])), "compressed", (2,))
+    found = st.compile("y(j,l) = B(l,i) / C(j)", {"B": "dcsr", "C": "compressed"}, schedule=schedule)(B=above, C=below)
+    np.testing.assert_array_equal(found, [[0.0, np.inf], [0.0, 2.0]])
+
+
+@pytest.mark.cc
 @pytest.mark.parametrize("divisor", ["2", "(1 + 1)", "(3 - 1)", "-(-2)", "(4 / 2)"])
 def test_quotients_by_other_constants_have_the_pattern_of_the_numerator(divisor: str) -> None:
     matrix = st.tensor(np.array([[0.0, 2.0, 0.0], [-1.0, 0.0, 0.0]]), "csr")
     found = default(f"C(i,j) = A(i,j) / {divisor}", {"A": matrix}, output_format="csr")
     assert found.nnz == 2
     assert found.to_numpy().tolist() == [[0.0, 1.0, 0.0], [-0.5, 0.0, 0.0]]
+
+
+HUGE = 10**10
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("schedule", ["auto", "default"])
+def test_workspaces_of_huge_extents_are_hashed(schedule: str) -> None:
+    places, values = np.array([[3, 5, HUGE - 1], [5, HUGE - 1, 3]]), np.array([2.0, 3.0, 5.0])
+    matrix = st.tensor((places, values), "dcsr", (HUGE, HUGE))
+    product = st.evaluate("C(i,j) = A(i,k) * A(k,j)", {"A": matrix}, output_format="dcsr", schedule=schedule)
+    assert sorted(zip(*product.to_coordinates()[0].tolist(), product.values.tolist(), strict=True)) == [
+        (3, HUGE - 1, 6.0), (5, 3, 15.0), (HUGE - 1, 5, 10.0),
+    ]  # fmt: skip
+    summed = st.evaluate("c(k) = A(i,k)", {"A": matrix}, output_format="compressed", schedule=schedule)
+    assert summed.to_coordinates()[0].tolist() == [[3, 5, HUGE - 1]]
+    assert summed.values.tolist() == [5.0, 2.0, 3.0]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "expected"),
+    [
+        (("min", "+"), "int32", [0, 3, 2**31 - 1, 7]),
+        (("min", "+"), "uint8", [0, 3, 255, 7]),
+        (("min", "*"), "int64", [0, 0, 2**63 - 1, 12]),
+        (("max", "+"), "int16", [-(2**15), -(2**15), -(2**15), -(2**15)]),
+    ],
+)
+def test_the_fill_value_of_integers_annihilates(semiring: tuple[str, str], dtype: str, expected: list[int]) -> None:
+    ends = np.iinfo(dtype)
+    nothing = ends.max if semiring[0] == "min" else ends.min
+    graph = st.tensor((np.array([[0, 1, 1], [1, 2, 3]]), np.array([3, 4, 4], dtype)), "csr", (4, 4))
+    x = np.array([0, nothing, nothing, 3 if semiring == ("min", "*") else 7], dtype)
+    if semiring[0] == "max":
+        x[:] = nothing
+    steps = {"A": graph, "x": x}
+    found = default("y(j) = A(i,j) * x(i) + x(j)", steps, semiring=semiring)
+    wanted = [min(v, w) for v, w in zip(expected, x.tolist(), strict=True)] if semiring[0] == "min" else expected
+    assert found.tolist() == wanted
+    assert default("y(j) = A(i,j) * x(i) + x(j)", steps | {"x": found}, semiring=semiring).min() >= ends.min
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("number", [1e300, -1e39, 3.4e38])
+def test_constants_beyond_float32_are_infinite(number: float) -> None:
+    matrix = st.tensor(np.eye(3, dtype=np.float32), "csr")
+    found = default(f"C(i,j) = A(i,j) * {number!r}", {"A": matrix}, output_format="csr")
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found.values, np.full(3, np.float32(number)))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("number", "dtype"), [(2.5, "float32"), (3, "float32"), (np.float64(2.5), "float64"), (True, "float32")])
+def test_numbers_of_python_are_weak(number: Any, dtype: str) -> None:
+    matrix = st.tensor(np.eye(3, dtype=np.float32), "csr")
+    assert default("C(i,j) = A(i,j) * c", {"A": matrix, "c": number}, output_format="csr").dtype == dtype
+    assert st.compile("C(i,j) = A(i,j) * c", {"A": "csr", "C": "csr"})(A=matrix, c=number).dtype == dtype
+    small = st.tensor(np.eye(3, dtype=np.uint8), "csr")
+    assert default("C(i,j) = A(i,j) * c", {"A": small, "c": 300}, output_format="csr").values.tolist() == [300] * 3
+
+
+@pytest.mark.cc
+def test_compiled_expressions_are_pickled_without_what_is_loaded() -> None:
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"})
+    operands = {"A": st.tensor(MATRIX, "csr"), "x": VECTOR}
+    expected = kernel(**operands)
+    assert kernel.source
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(kernel))(**operands), expected)
+
+
+def test_a_database_is_a_path_or_a_url() -> None:
+    with pytest.raises(st.DatabaseError, match="a path or a URL, not int"):
+        st.evaluate("y(i) = x(i)", {"x": VECTOR}, database=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.cc
+def test_einsum_takes_what_numpys_takes() -> None:
+    np.testing.assert_allclose(st.einsum("ij,j", MATRIX, VECTOR, optimize="greedy"), MATRIX @ VECTOR)
+    np.testing.assert_allclose(st.einsum(MATRIX, range(2), VECTOR, np.array([1]), [0]), MATRIX @ VECTOR)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("formats", [("csf", "csf", "csf"), ("coo", "csf", "csf"), ("csf", "csf", "coo")])
+def test_contractions_of_two_sparse_tensors(formats: tuple[str, str, str]) -> None:
+    """Their loops below a workspace are in another nest than those at the root, which alone change places."""
+    a, b = RNG.random((2, 3)), RNG.random((4, 3, 5))
+    operands = {"A": st.tensor(a, "dcsr" if formats[0] == "csf" else "coo"), "B": st.tensor(b, formats[1])}
+    found = st.evaluate("O(a,b,i) = A(a,j) * B(b,j,i)", operands, output_format=formats[2])
+    np.testing.assert_allclose(found.to_numpy(), np.einsum("aj,bji->abi", a, b))
+    batched = st.einsum("...ij,...jk", RNG.random((2, 2, 3, 3)), st.tensor(b, "csf")[:1, :, :], output_format="csf")
+    assert batched.shape == (2, 2, 3, 5)

@@ -106,6 +106,16 @@ def test_broadcasting_is_numpys(data: draws.DataObject) -> None:
     assert np.array_equal(whole(found), wanted)
 
 
+def test_shapes_of_more_elements_than_can_be_counted() -> None:
+    extent = 4 * 10**9
+    one = st.tensor((np.array([[3], [5]]), np.array([1.5])), "dcsr", shape=(extent, extent))
+    assert (one + one).values.tolist() == [3.0]
+    assert (one * 2).values.tolist() == [3.0]
+    assert (one * one).shape == (extent, extent)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        one + one[:, 1:]
+
+
 def test_signs_of_one_operand() -> None:
     ours = st.tensor(DENSE - OTHER, "csc")
     assert np.array_equal((-ours).to_numpy(), OTHER - DENSE)

@@ -196,8 +196,8 @@ def _dtypes(rng: Random, semiring: tuple[str, str]) -> tuple[str, ...]:
         return ("bool",)
     if set(semiring) == {"min", "max"}:
         return (rng.choice(("float64", "float32", "int64", "int32", "uint8", "bool")),)
-    if semiring != ("+", "*"):  # sums with the largest integer, the fill value, would wrap around
-        return (rng.choice(("float64", "float64", "float32")),)
+    if semiring != ("+", "*"):
+        return (rng.choice(("float64", "float64", "float32", "int64", "int32", "int16")),)
     if rng.random() < 0.65:
         return ("float64",)
     one = rng.choice(DTYPES)

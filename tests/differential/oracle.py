@@ -144,13 +144,22 @@ class Evaluation:
             case Product(left, right):
                 value, there = self._tree(left, space, complete)
                 more, also = self._tree(right, space, complete)
-                return self.operators[1](value, more), there & also
+                return self._product(value, more), there & also
             case Quotient(left, right):
                 value, there = self._tree(left, space, complete)
                 below, also = self._tree(right, space, complete)
                 whole = np.divide(np.where(there, value, 0), np.where(also, below, 0))
                 everywhere = complete and any(leaves(right))  # constants are not 0: where the numerator is, the quotient is
                 return whole, np.asarray(np.broadcast_to(everywhere, whole.shape) | there | ~also)
+
+    def _product(self, left: Array, right: Array) -> Array:
+        """Multiply; the fill value of integers stands for infinity, which annihilates."""
+        whole = self.operators[1](left, right)
+        add, multiply = self.case.semiring
+        kind = self.case.dtype.kind
+        if multiply not in "+*" or not ((add == "min" and kind in "iu") or (add == "max" and kind == "i")):
+            return whole
+        return np.where((left == self.zero) | (right == self.zero), self.zero, whole)
 
     def _leaf(self, leaf: Leaf, space: tuple[str, ...]) -> Masked:
         operand = self.case.operands[leaf.tensor]

@@ -50,7 +50,7 @@ def open_database(url: str | os.PathLike[str] | None = None, read_only: bool = F
     Raises:
         DatabaseError: it cannot be opened, is no schedule database, or one of a newer version.
     """
-    text = default_url() if url is None else os.fspath(url)
+    text = database_url(url)
     path = sqlite_path(text)
     if path is not None:
         return Database(SqliteConnection(path, read_only), create=not read_only)
@@ -61,12 +61,19 @@ def open_database(url: str | os.PathLike[str] | None = None, read_only: bool = F
 
 def studies_folder(url: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the folder of Optuna's journals: beside a database file, in the user data folder for a server, none in memory."""
-    path = sqlite_path(default_url() if url is None else os.fspath(url))
+    path = sqlite_path(database_url(url))
     if path == IN_MEMORY:
         return None
     if path is None:
         return _data_folder() / "studies"
     return Path(os.path.abspath(os.path.expanduser(path))).parent / "studies"
+
+
+def database_url(url: str | os.PathLike[str] | None) -> str:
+    """Return a path or URL as text, for None that of the default database. Raises ``DatabaseError`` for what is neither."""
+    if url is not None and not isinstance(url, (str, os.PathLike)):
+        raise DatabaseError(f"a schedule database is a path or a URL, not {type(url).__name__}")
+    return default_url() if url is None else os.fspath(url)
 
 
 def _data_folder() -> Path:

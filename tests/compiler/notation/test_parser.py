@@ -48,6 +48,9 @@ def test_affine_subscripts() -> None:
         ("3 = A(i)", "the left side must be a tensor", 1),
         ("y(i) = A(i - i)", "cancel", 10),
         ("y(i) = A(1.5*i)", "expected an index or an integer", 10),
+        ("y(i) = 1e400 * A(i)", "larger than a float64 can be", 8),
+        ("y(i) = " + "1" * 5000 + " * A(i)", "larger than a float64 can be", 8),
+        ("y(i) = A(" + "1" * 5000 + "*i)", "too large for an index", 10),
     ],
 )
 def test_errors_name_the_column_and_point_at_it(text: str, message: str, column: int) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,6 +76,9 @@ def test_values() -> None:
         ("precompute(B, [j, jw, w)", 1, 25, "expected ')'"),
         ("bound(k, kb, 32, exact)", 1, 18, "expected one of min_exact"),
         ("4 + 3", 1, 1, "expected a directive"),
+        ("unroll(i, " + "1" * 5000 + ")", 1, 11, "expected an integer (factor), found '1111"),
+        ("unroll([" + "1" * 5000 + "], i, 2)", 1, 8, "a path has small numbers"),
+        ("precompute(1e400 * B(i), [], [], w)", 1, 12, "larger than a float64 can be"),
     ],
 )
 def test_mistakes_name_directive_column_and_what_is_expected(text: str, number: int, column: int, expected: str) -> None:
@@ -91,6 +96,29 @@ def test_mistakes_name_directive_column_and_what_is_expected(text: str, number: 
 def test_what_is_no_schedule_is_refused(given_value: object) -> None:
     with pytest.raises(ScheduleError):
         Schedule(given_value)  # type: ignore[arg-type]  # the point of the test
+
+
+@pytest.mark.parametrize(
+    ("directive", "expected"),
+    [
+        (d.Parallelize("i", "nounit", "no_races"), "expected one of cpu_thread"),
+        (d.Parallelize("i", "cpu_thread", "no_races", None, 4), "expected one of static"),
+        (d.Bound("i", "q", 3, "foo"), "expected one of min_exact"),
+        (d.Reorder(()), "expected a loop (order)"),
+        (d.Reorder(None), "write the schedule as text"),  # type: ignore[arg-type]
+        (d.Split("i", "a", "b", 2.5), "expected an integer (factor)"),  # type: ignore[arg-type]
+        (d.Split("i", "a b", "c", 2), "expected a new name (outer)"),
+    ],
+)
+def test_directives_without_text_are_refused(directive: d.Directive, expected: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(expected)):
+        Schedule([directive])
+
+
+def test_directives_are_kept_as_their_text_is_read() -> None:
+    loose = [d.Build("auto"), d.Reorder(["i", "j"]), d.Split("i", "a", "b", np.int64(4))]  # type: ignore[arg-type]
+    assert Schedule(loose) == Schedule("build(auto); reorder(i, j); split(i, a, b, 4)")
+    assert Schedule(loose).directives[0] == d.Build(None)
 
 
 def test_rename_carries_a_schedule_to_other_names() -> None:

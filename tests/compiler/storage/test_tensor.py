@@ -93,6 +93,27 @@ def test_hypersparse_coordinates_never_meet_their_rows(monkeypatch: pytest.Monke
     assert np.array_equal(packed.to_coordinates()[0], [[0, 5, 10**9], [1, 2, 10**9]])
 
 
+def test_extents_cost_nothing() -> None:
+    places = np.array([[3, 5], [5, 9], [1, 2]])
+    whole = tensor((places, np.array([1.0, 2.0])), "csf", shape=(2**61,) * 3)
+    assert whole[3, 5, 1] == 1
+    assert whole[5].to_coordinates()[0].tolist() == [[9], [2]]
+    assert whole[:, ::-1, 2:].shape == (2**61, 2**61, 2**61 - 2)
+    assert whole.sum(0).to_coordinates()[0].tolist() == [[5, 9], [1, 2]]
+    assert whole.sum() == 3
+    flat = whole[3]
+    for refused in (lambda: flat @ flat, lambda: flat.sum(0), lambda: whole.sum((0, 1))):
+        with pytest.raises(DataError, match=r"no room|does not fit into memory"):
+            refused()
+
+
+def test_coordinates_too_large_for_any_shape() -> None:
+    with pytest.raises(ShapeError, match="below"):
+        tensor((np.array([[2**63]], np.uint64), [1.0]))
+    with pytest.raises(DataError, match="coordinate -7"):
+        tensor((np.array([[-7]]), [1.0]))
+
+
 SLICES = [3, -1, slice(1, 3), slice(None), slice(None, None, 2), slice(4, 0, -2), slice(2, 2), slice(0, 99)]
 
 
