@@ -51,7 +51,7 @@ def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
 
 def _aligned(allocate: Callable[..., NDArray[Any]], count: int, kind: np.dtype[Any]) -> NDArray[Any]:
     size = count * kind.itemsize
-    if size > _physical_memory():
+    if not fits_into_memory(size):
         raise DataError(_too_large(count, kind))
     try:
         raw = allocate(size + ALIGNMENT, np.uint8)
@@ -91,6 +91,11 @@ def aligned_part(array: NDArray[Any], count: int) -> NDArray[Any]:
 def dense_size(shape: tuple[int, ...]) -> int:
     """Return the number of coordinates of a shape, exactly."""
     return math.prod(shape)
+
+
+def fits_into_memory(size: int) -> bool:
+    """Return whether this machine has so many bytes of memory at all."""
+    return size <= _physical_memory()
 
 
 @cache

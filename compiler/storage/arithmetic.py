@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..errors import DataError, ShapeError
 from ..format import Format
-from .aligned import aligned_full, dense_size
+from .aligned import aligned_full, dense_size, fits_into_memory
 from .construct import from_entries, tensor
 from .dtypes import checked_dtype
 from .entries import Entries, sort_entries
@@ -31,7 +32,7 @@ def matmul(left: Tensor, right: Any) -> Any:
 
     Raises:
         ShapeError: the extents do not match.
-        DataError: the fill value is not 0.
+        DataError: the fill value is not 0, or there is no memory for as many rows or columns.
     """
     sparse = right if isinstance(right, Tensor) else read(right)
     dense = dense_array(right) if sparse is None else sparse.to_numpy() if sparse.order == 1 else None
@@ -70,13 +71,13 @@ def _mismatch(left: tuple[int, ...], right: tuple[int, ...]) -> ShapeError:
 
 
 def _multiplied(left: Tensor, right: Any) -> Any:
-    """Return SciPy's product; it has arrays as long as there are rows and columns."""
-    try:
-        return _as_matrix(left) @ right
-    except (MemoryError, OverflowError, ValueError):
-        raise DataError(
-            f"matmul: there is no room for arrays over the extents {left.shape}; use sparsetune.evaluate with output_format='dcsr'"
-        ) from None
+    """Return SciPy's product, for which arrays as long as there are rows and columns are made."""
+    if fits_into_memory(8 * max(dense_size(left.shape[:-1]), left.shape[-1])):
+        with contextlib.suppress(MemoryError):
+            return _as_matrix(left) @ right
+    raise DataError(
+        f"matmul: there is no room for arrays over the extents {left.shape}; use sparsetune.evaluate with output_format='dcsr'"
+    )
 
 
 def _as_matrix(tensor: Tensor) -> Any:
