@@ -1,0 +1,1 @@
+"""Schedules that keep a precondition and schedules that break it, by rule."""
