@@ -1,0 +1,26 @@
+"""The command line as tests call it, on a database of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sparsetune.tuner.cli import run
+
+
+@pytest.fixture
+def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SPARSETUNE_DATABASE", str(tmp_path / "s.sqlite"))
+    return tmp_path / "s.sqlite"
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]):
+    """Run a command line; return status, standard output and standard error."""
+
+    def run_it(*arguments: str) -> tuple[int, str, str]:
+        status = run(arguments)
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return run_it
