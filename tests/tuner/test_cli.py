@@ -15,8 +15,6 @@ needs_compiler = pytest.mark.skipif(not available_compilers(), reason="needs a C
 PROGRAM = [sys.executable, "-c", "from sparsetune.tuner.cli import main; main()"]
 SPMV = "y(i) = A(i,j) * x(j)"
 RANDOM = "A=random:uniform:300x200:nnz=2000"
-
-
 pytestmark = pytest.mark.usefixtures("own_database")
 
 
