@@ -27,7 +27,7 @@ CHUNKINGS: tuple[Choice, ...] = ("dynamic, 64", "static", "dynamic, 16", "dynami
 RACES: tuple[Choice, ...] = ("atomics", "temporary")
 ROW_DISTANCES = (8, 16, 4, 32)  # stored entries ahead, in the innermost loop over them
 FIBRE_DISTANCES = (2, 4)  # in loops further out
-ENTRY_DISTANCES = (512, 128)  # stored entries ahead of those that a loop goes through in order
+ENTRY_DISTANCES = (512, 1024, 128)  # stored entries ahead of those that a loop goes through in order
 UNROLLS = (4, 2, 8)
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
