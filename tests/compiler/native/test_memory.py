@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,18 @@ def test_what_grows_keeps_its_content_and_alignment(memory: Any, least: int, div
     array = memory.trim(array, 1000, 8)
     assert np.array_equal(np.frombuffer(ffi.buffer(array, 8000), np.int64), np.arange(1000))
     memory.st_release(array)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads Linux's list of mappings")
+def test_large_memory_is_one_mapping(memory: Any) -> None:
+    """The system moves nothing that stands in two mappings: arrays that grow would be copied."""
+    memory.drop()
+    array = memory.allocate(1 << 26, 1)
+    lines = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
+    spans = [(int(low, 16), int(high, 16)) for low, high in lines]
+    assert any(low <= _address(array) and _address(array) + (1 << 26) <= high for low, high in spans)
+    memory.st_release(array)
+    memory.drop()
 
 
 @settings(max_examples=60, deadline=None)
