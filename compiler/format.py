@@ -7,6 +7,7 @@ A ``Format`` is a value: ``Format("dense, compressed")`` is CSR, with ``order=(1
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -20,6 +21,8 @@ class LevelKind(StrEnum):
     - dense: every coordinate, nothing stored; position = parent position * extent + coordinate.
     - compressed: ``pos`` (parents + 1) delimits each parent's segment of ``crd``, sorted; unique unless the next level
       is a singleton (COO).
+    - narrow: compressed in fewer bytes: ``crd`` holds 16-bit distances from the first coordinate of each parent's
+      segment, which ``base`` holds; for fibres that reach no further than 65,536 coordinates.
     - singleton: one coordinate a parent, ``crd[parent position]``.
     - hashed: ``pos`` delimits each parent's table of ``crd`` slots (a power of two of them, or none), -1 where a slot
       is free; position = slot; coordinates come unsorted and are found by hashing.
@@ -27,6 +30,7 @@ class LevelKind(StrEnum):
 
     DENSE = "dense"
     COMPRESSED = "compressed"
+    NARROW = "narrow"
     SINGLETON = "singleton"
     HASHED = "hashed"
 
@@ -37,7 +41,17 @@ class LevelKind(StrEnum):
     @property
     def has_segments(self) -> bool:
         """Whether a ``pos`` array delimits the children of each parent."""
-        return self in (LevelKind.COMPRESSED, LevelKind.HASHED)
+        return self in (LevelKind.COMPRESSED, LevelKind.NARROW, LevelKind.HASHED)
+
+    @property
+    def has_fibres(self) -> bool:
+        """Whether a ``pos`` array delimits sorted children of each parent."""
+        return self.has_segments and self.ordered
+
+    @property
+    def steps_in_order(self) -> bool:
+        """Whether stored coordinates can only be stepped through in order, and otherwise be searched for."""
+        return self.stores_coordinates and self.ordered
 
     @property
     def ordered(self) -> bool:
@@ -51,7 +65,7 @@ class LevelKind(StrEnum):
 
 
 _KINDS = frozenset(kind.value for kind in LevelKind)
-_LETTERS = {"d": "dense", "s": "compressed", "c": "compressed", "q": "singleton", "h": "hashed"}
+_LETTERS = {"d": "dense", "s": "compressed", "c": "compressed", "n": "narrow", "q": "singleton", "h": "hashed"}
 _MATRIX_NAMES = {
     "csr": ("dense, compressed", (0, 1)),
     "csc": ("dense, compressed", (1, 0)),
@@ -65,11 +79,11 @@ class Format:
     """Level kinds, outermost first, and the mode that each level stores.
 
     Args:
-        levels: level kinds separated by commas, or a tuple of them; letters d, s, c, q, h without commas work too.
+        levels: level kinds separated by commas, or a tuple of them; letters d, s, c, n, q, h without commas work too.
         order: ``order[l]`` is the mode that level ``l`` stores; None for 0, 1, 2, ...
 
     Raises:
-        FormatError: a kind is unknown, the order is no permutation, or a singleton level stands first.
+        FormatError: a kind is unknown, the order is no permutation, or a singleton level stands first or below a narrow one.
     """
 
     levels: tuple[LevelKind, ...]
@@ -82,6 +96,8 @@ class Format:
             raise FormatError(f"order {modes} is not a permutation of the modes 0 to {len(kinds) - 1} of a format of {len(kinds)} levels")
         if kinds and kinds[0] is LevelKind.SINGLETON:
             raise FormatError("a singleton level cannot stand first: it has one coordinate a position of the level above; use compressed")
+        if (LevelKind.NARROW, LevelKind.SINGLETON) in itertools.pairwise(kinds):
+            raise FormatError("a singleton level cannot stand below a narrow one, whose coordinates stand once each; use compressed")
         object.__setattr__(self, "levels", kinds)
         object.__setattr__(self, "order", modes)
 
@@ -97,6 +113,13 @@ class Format:
     @property
     def is_dense(self) -> bool:
         return all(kind is LevelKind.DENSE for kind in self.levels)
+
+    @property
+    def widened(self) -> Format:
+        """The format with compressed levels for the narrow ones."""
+        if LevelKind.NARROW not in self.levels:
+            return self
+        return Format(tuple(LevelKind.COMPRESSED if kind is LevelKind.NARROW else kind for kind in self.levels), self.order)
 
     def unique(self, level: int) -> bool:
         """Return whether a level holds each coordinate once below one parent: all but sorted ones above a singleton."""
@@ -122,7 +145,7 @@ def _parse_levels(levels: str | tuple[LevelKind | str, ...] | list[str]) -> tupl
         word = str(name).strip().lower()
         word = _LETTERS.get(word, word)
         if word not in _KINDS:
-            raise FormatError(f"level {place + 1} is {str(name)!r}: a level is dense, compressed, singleton or hashed")
+            raise FormatError(f"level {place + 1} is {str(name)!r}: a level is dense, compressed, narrow, singleton or hashed")
         kinds.append(LevelKind(word))
     return tuple(kinds)
 

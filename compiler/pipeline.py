@@ -227,11 +227,7 @@ def _supported(kind: Any, name: str | None) -> str:
 
 def _widths(operand: Tensor) -> tuple[int, ...]:
     """Return the bits of the index arrays of each level; 32 where there are none."""
-    found = []
-    for arrays in operand.levels:
-        parts = [part for part in (arrays.pos, arrays.crd) if part is not None]
-        found.append(64 if any(part.dtype.itemsize == 8 for part in parts) else 32)
-    return tuple(found)
+    return tuple(64 if any(part.dtype.itemsize == 8 for part in arrays.parts.values()) else 32 for arrays in operand.levels)
 
 
 def compile_kernel(

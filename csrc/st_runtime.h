@@ -115,6 +115,7 @@ ST_MIN_MAX(bool, bool)
     }                                                                                                        \
     return st_lower_bound_##S(crd, begin + 1, step < high - begin ? begin + step : high, key);               \
   }
+ST_SEARCHES(uint16_t, u16)
 ST_SEARCHES(int32_t, i32)
 ST_SEARCHES(int64_t, i64)
 #undef ST_SEARCHES

@@ -44,7 +44,8 @@ def _children(tensor: Tensor, level: int, position: int) -> list[tuple[int, int]
         return [(coordinate, position * extent + coordinate) for coordinate in range(extent)]
     if kind is LevelKind.SINGLETON:
         return [(int(arrays.crd[position]), position)]
-    children = [(int(arrays.crd[child]), child) for child in range(int(arrays.pos[position]), int(arrays.pos[position + 1]))]
+    first = 0 if arrays.base is None else int(arrays.base[position])
+    children = [(first + int(arrays.crd[child]), child) for child in range(int(arrays.pos[position]), int(arrays.pos[position + 1]))]
     if kind is LevelKind.HASHED:
         _check_table([coordinate for coordinate, _ in children])
         return [child for child in children if child[0] >= 0]
@@ -72,8 +73,14 @@ def _check_table(slots: list[int]) -> None:
 
 def _check_arrays(tensor: Tensor, level: int, kind: LevelKind, arrays: Any, parents: int) -> int:
     extent = tensor.shape[tensor.format.order[level]]
-    for array in (arrays.pos, arrays.crd):
-        assert array is None or (array.dtype in (np.int32, np.int64) and array.flags.c_contiguous and array.ndim == 1)
+    narrow = kind is LevelKind.NARROW
+    for part, array in arrays.parts.items():
+        expected = (np.uint16,) if narrow and part == "crd" else (np.int32, np.int64)
+        assert array.dtype in expected
+        assert array.flags.c_contiguous
+        assert array.ndim == 1
+    assert ("base" in arrays.parts) == narrow
+    assert not narrow or len(arrays.base) == parents
     if kind is LevelKind.DENSE:
         assert arrays.pos is None
         assert arrays.crd is None
@@ -85,7 +92,7 @@ def _check_arrays(tensor: Tensor, level: int, kind: LevelKind, arrays: Any, pare
     assert len(arrays.pos) == parents + 1
     assert arrays.pos[0] == 0
     assert arrays.pos[-1] == len(arrays.crd)
-    if kind is LevelKind.COMPRESSED and level + 1 < tensor.order and tensor.format.levels[level + 1] is LevelKind.COMPRESSED:
+    if kind.has_fibres and level + 1 < tensor.order and tensor.format.levels[level + 1].has_fibres:
         assert (np.diff(tensor.levels[level + 1].pos) > 0).all(), "an empty fibre below a compressed level"
     return len(arrays.crd)
 
@@ -93,7 +100,9 @@ def _check_arrays(tensor: Tensor, level: int, kind: LevelKind, arrays: Any, pare
 @st.composite
 def formats(draw: st.DrawFn, order: int) -> Format:
     """Draw any format of an order."""
-    kinds = [draw(st.sampled_from("dsh" if level == 0 else "dsqh")) for level in range(order)]
+    kinds: list[str] = []
+    for _ in range(order):
+        kinds.append(draw(st.sampled_from("dsnh" if not kinds or kinds[-1] == "n" else "dsnqh")))
     return Format(tuple(kinds), tuple(draw(st.permutations(range(order)))))
 
 

@@ -146,7 +146,8 @@ def _band(tensor: Tensor) -> float | None:
     outer, inner = (max(1, tensor.shape[mode]) for mode in tensor.format.order)
     places = np.linspace(0, len(crd) - 1, min(SAMPLE, len(crd))).astype(np.int64)
     parents = np.searchsorted(pos, places, side="right") - 1
-    away = np.abs(parents / outer - crd[places] / inner)
+    inside = crd[places] if tensor.levels[1].base is None else tensor.levels[1].base[parents] + crd[places]
+    away = np.abs(parents / outer - inside / inner)
     return math.log2(float(away.mean()) + 1.0 / max(outer, inner))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -39,10 +39,10 @@ class Operand:
         return tuple(found)
 
     def array(self, part: str, level: int | None) -> NDArray[Any]:
-        """Return the values, or the pos or crd of a level."""
+        """Return the values, or an array of a level by its name."""
         if level is None:
             return self.values
-        found = self.levels[level].pos if part == "pos" else self.levels[level].crd
+        found = self.levels[level].parts.get(part)
         if found is None:
             raise AssertionError(f"level {level} of {self.spec.key} has no {part}")
         return found
@@ -147,17 +147,22 @@ def _check_fill(spec: OperandSpec, data: Tensor, fill_value: Any) -> None:
 def _with_widths(spec: OperandSpec, stored: Tensor) -> tuple[LevelArrays, ...]:
     levels = stored.levels
     for arrays, bits in zip(levels, spec.widths, strict=True):
-        if (arrays.pos is not None and 8 * arrays.pos.itemsize != bits) or (arrays.crd is not None and 8 * arrays.crd.itemsize != bits):
+        if any(8 * array.itemsize != bits for array in _indices(arrays).values()):
             return tuple(_cast(spec, arrays, bits) for arrays, bits in zip(levels, spec.widths, strict=True))
     return levels
 
 
 def _cast(spec: OperandSpec, arrays: LevelArrays, bits: int) -> LevelArrays:
     kind = np.dtype(f"int{bits}")
-    for array in (arrays.pos, arrays.crd):
-        if array is not None and array.size and int(array.max()) > np.iinfo(kind).max:
+    for array in _indices(arrays).values():
+        if array.size and int(array.max()) > np.iinfo(kind).max:
             raise DataError(f"operand '{spec.tensor}' is too large for 32-bit index arrays; compile the kernel for this operand")
-    return LevelArrays(*(None if array is None else array.astype(kind, copy=False) for array in (arrays.pos, arrays.crd)))
+    return replace(arrays, **{part: array.astype(kind, copy=False) for part, array in _indices(arrays).items()})
+
+
+def _indices(arrays: LevelArrays) -> dict[str, NDArray[Any]]:
+    """Return the arrays of positions and coordinates, whose width is the level's: all but the distances of narrow levels."""
+    return {part: array for part, array in arrays.parts.items() if array.dtype != np.uint16}
 
 
 def find_extents(spec: KernelSpec, operands: Mapping[str, Operand], given: Mapping[str, int]) -> dict[str, int]:

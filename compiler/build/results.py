@@ -55,7 +55,7 @@ def _checked_out(
         fault = "is read-only" if not out.flags.writeable else "is not contiguous in the order of the result's format"
         raise DataError(f"out {fault}; give another array, or none")
     for operand in operands.values():
-        arrays = [operand.values, *(array for level in operand.levels for array in (level.pos, level.crd) if array is not None)]
+        arrays = [operand.values, *(array for level in operand.levels for array in level.parts.values())]
         if any(np.may_share_memory(out, array) for array in arrays):
             raise DataError(f"out shares memory with operand '{operand.spec.tensor}'; give another array, or none")
     return stored.reshape(-1)

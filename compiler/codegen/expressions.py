@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..loops.intrinsics import INTRINSICS
-from ..loops.nodes import F32, I32, I64, MAP, ArrayRef, Binary, Call, Cast, Const, Expr, Load, Select, Type, Unary, Var
+from ..loops.nodes import F32, I32, I64, MAP, U16, ArrayRef, Binary, Call, Cast, Const, Expr, Load, Select, Type, Unary, Var
 from .names import NameTable
 
 PRIMARY, UNARY, TERNARY, LOWEST = 16, 14, 3, 0
@@ -140,8 +140,14 @@ class ExpressionPrinter:
         return self._lane_call(wanted, [self.converted(argument, kind) for argument in arguments], kind)
 
     def _gather(self, load: Load) -> str:
-        function = f"gather_{self.type_name(load.index.type)}"
-        arguments = [self.names[load.array], self.text(load.index)]
+        array, places = self.names[load.array], load.index
+        if isinstance(places, Binary) and places.op == "+" and places.left.type.lanes == 1:  # as far from elsewhere in all lanes
+            array, places = f"&{self.element(load.array, places.left, load.type.element)}", places.right
+        if isinstance(places, Cast) and places.operand.type.element == U16:
+            self.type_name(I32.vector(places.type.lanes))  # which instructions that gather take
+            places = places.operand
+        function = f"gather_{self.type_name(places.type)}"
+        arguments = [array, self.text(places)]
         if load.first is None:
             return self._lane_call(function, arguments, load.type)
         return self._lane_call(f"first_{function}", [*arguments, self.text(load.first)], load.type)

@@ -6,7 +6,7 @@ them for good, takes longer to read than a kernel takes to compile. Where they a
 
 from __future__ import annotations
 
-from ..loops.nodes import Type
+from ..loops.nodes import I32, I64, U16, Type
 from .expressions import c_type, lane_function
 
 _GATHERS = {
@@ -21,7 +21,7 @@ _GATHERS = {
 }
 """Builtins that gather values, by the vectors of values and places; their arguments: vector, base, places, mask, scale."""
 
-_FIRST = {"f64": "loadupd", "f32": "loadups", "i32": "loaddqusi", "i64": "loaddqudi"}
+_FIRST = {"f64": "loadupd", "f32": "loadups", "i32": "loaddqusi", "i64": "loaddqudi", "u16": "loaddquhi"}
 """Builtins that load some lanes, by element, before the width in bits; their arguments: address, vector, mask."""
 
 
@@ -33,7 +33,8 @@ def gather_definition(function: str, kind: Type) -> list[str]:
         plain = _lane_by_lane(kind, "base[at[lane]]")
     else:
         plain = [f"  return ({kind.name}){{{', '.join(f'base[at[{lane}]]' for lane in range(kind.lanes))}}};"]
-    builtin = _GATHERS.get((kind.name, places.name))
+    taken = I32.vector(places.lanes) if places.element == U16 else places
+    builtin = _GATHERS.get((kind.name, taken.name))
     fast = [f"  return {_gather(builtin, kind, places, some)};"] if builtin else []
     test = f"ST_GATHERS({kind.bytes}) && " if fast and not some else ""
     return _function(f"{kind.name} {lane_function(function, kind)}({base}{count})", builtin, fast, plain, test)
@@ -41,9 +42,13 @@ def gather_definition(function: str, kind: Type) -> list[str]:
 
 def first_definition(kind: Type) -> list[str]:
     """Return the function that loads the first lanes of a vector, and 0 into the others."""
-    builtin = f"{_FIRST[kind.element.name]}{8 * kind.bytes}_mask" if kind.element.name in _FIRST and kind.bytes <= 64 else None
-    zeros = f"({_as_builtin(kind)}){{0}}"
-    fast = [f"  return ({kind.name})__builtin_ia32_{builtin}((const void *)from, {zeros}, ST_FIRST(count));"]
+    width = max(kind.bytes, 16)  # of the narrowest vector that is loaded so: of a smaller one it is the lower part
+    builtin = f"{_FIRST[kind.element.name]}{8 * width}_mask" if kind.element.name in _FIRST and width <= 64 else None
+    loaded = f"__builtin_ia32_{builtin}((const void *)from, ({_as_builtin(kind, width)}){{0}}, ST_FIRST(count))"
+    if width == kind.bytes:
+        fast = [f"  return ({kind.name}){loaded};"]
+    else:
+        fast = [f"  {_as_builtin(kind, width)} wider = {loaded};", f"  {kind.name} v;", "  memcpy(&v, &wider, sizeof v);", "  return v;"]
     heading = f"{kind.name} {lane_function('first', kind)}(const {c_type(kind.element)} *from, int64_t count)"
     return _function(heading, builtin, fast, _lane_by_lane(kind, "from[lane]"))
 
@@ -71,14 +76,19 @@ def _function(heading: str, builtin: str | None, fast: list[str], plain: list[st
 
 
 def _gather(builtin: str, kind: Type, places: Type, some: bool) -> str:
-    at = "at" if places.element.bytes == 4 else f"({_as_builtin(places)})at"
+    at = f"({_as_builtin(places)})at" if places.element == I64 else "at"
+    at = f"__builtin_convertvector(at, {I32.vector(places.lanes).name})" if places.element == U16 else at
     mask = "ST_FIRST(count)" if some else "-1"
     return f"__builtin_ia32_{builtin}(({kind.name}){{0}}, base, {at}, {mask}, {kind.element.bytes})"
 
 
-def _as_builtin(kind: Type) -> str:
-    """Return a vector type as builtins take it: their 64-bit integers are long long, which int64_t may not be."""
-    return kind.name if kind.element.name != "i64" else f"long long __attribute__((vector_size({kind.bytes})))"
+_BUILTIN_ELEMENTS = {"i64": "long long", "u16": "short"}
+
+
+def _as_builtin(kind: Type, width: int | None = None) -> str:
+    """Return a vector type as builtins take it: their 64-bit integers are long long, which int64_t may not be, and all have a sign."""
+    element = _BUILTIN_ELEMENTS.get(kind.element.name, c_type(kind.element))
+    return f"{element} __attribute__((vector_size({width or kind.bytes})))"
 
 
 def _lane_by_lane(kind: Type, element: str) -> list[str]:

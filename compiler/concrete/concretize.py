@@ -197,7 +197,7 @@ def _unreadable(access: Access, form: Format, term: Term, assembled: frozenset[s
         factor.subscripts[mode].index
         for factor in found
         for mode, kind in zip(formats[factor.tensor].order, formats[factor.tensor].levels, strict=True)
-        if kind in (LevelKind.COMPRESSED, LevelKind.SINGLETON)
+        if kind.steps_in_order
     }
     return not (hashed & assembled) <= ordered
 

@@ -114,11 +114,19 @@ class Vectorizer:
         return Declare(local, self._spread(made, kind))
 
     def _declare_places(self, variable: Var, value: Expr) -> Stmt:
-        """Declare integers that memory gives, such as coordinates, in as many bits as they are stored with."""
-        widened = isinstance(value, Cast) and variable.type == I64 and isinstance(value.operand, Load)
-        made = self.value(value.operand if widened and isinstance(value, Cast) else value)
+        """Declare integers that memory gives, such as coordinates, in as many bits as they are stored with.
+
+        What they are all counted from stays apart: it moves where a gather begins.
+        """
+        if isinstance(value, Cast) and variable.type == I64 and (isinstance(value.operand, Load) or value.operand.type == I32):
+            value = value.operand
+        origin, stored = None, value
+        if isinstance(value, Binary) and value.op == "+" and self._uniform(value.left) and isinstance(value.right, Cast):
+            origin, stored = value.left, value.right.operand
+        made = self.value(stored)
         local = Var(self.plan.fresh(variable.name) if self.number else variable.name, made.type)
-        self.renamed[variable.name] = local
+        kind = value.type.vector(self.lanes)
+        self.renamed[variable.name] = local if origin is None else Binary("+", self._same(origin), Cast(local, kind), kind)
         return Declare(local, made)
 
     def _set(self, variable: Var, value: Expr, op: str) -> Stmt:

@@ -45,7 +45,7 @@ class Type:
         return self.lanes * (1 if self.element.name == "bool" else int(self.element.name[1:]) // 8)
 
 
-I32, I64, F32, F64, BOOL, MAP = (Type(name) for name in ("i32", "i64", "f32", "f64", "bool", "map"))
+U16, I32, I64, F32, F64, BOOL, MAP = (Type(name) for name in ("u16", "i32", "i64", "f32", "f64", "bool", "map"))
 
 
 @cache
@@ -355,7 +355,7 @@ class Publish(Stmt):
 class ArrayParameter:
     """An array that the caller hands in (or, ``assembled``, receives).
 
-    ``source`` says which: (tensor, "values") or (tensor, "pos" | "crd", level). ``operand`` tells apart several
+    ``source`` says which: (tensor, "values") or (tensor, "pos" | "crd" | "base", level). ``operand`` tells apart several
     converted copies of one tensor: it is the key under which the caller keeps the operand.
     """
 

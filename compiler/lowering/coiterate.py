@@ -24,7 +24,7 @@ from .levels import Level
 from .merges import merged
 from .origins import coordinates_of, originating
 from .prefetching import prefetches, scattered_segments
-from .resolve import Body, domain, has_parts, named, settle, stepping_level
+from .resolve import Body, anchored, domain, has_parts, named, next_level, settle, stepping_level
 from .rooms import room
 from .scope import Scope, Window
 from .unions import undecided, united
@@ -137,9 +137,12 @@ def position_loop(
     """Return the loop over positions [low, high) of the next level of one operand."""
     storage = context.storage(access)
     above = scope.place(access)
-    level = storage.levels[above.depth]
     wish = f"p_{storage.name}{above.depth + 1}"
     with context.names.block():
+        before: list[Step] = []
+        found = next_level(context, scope, access)
+        assert found is not None
+        level = anchored(context, found, before)
         position = Var(context.names.local(wish), I64)
         coordinate = Var(context.names.local(index), I64)
         steps: list[Step] = [Declare(coordinate, level.coordinate(position))]
@@ -153,8 +156,8 @@ def position_loop(
             steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)
             if level.kind is LevelKind.HASHED:
                 inner = [If(compare(">=", coordinate, ZERO), Steps(tuple(inner)))]
-            return [*made, For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
-        high = named(context, f"end_{storage.name}{above.depth + 1}", high, before := [])
+            return [*before, *made, For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
+        high = named(context, f"end_{storage.name}{above.depth + 1}", high, before)
         end = Var(context.names.local(f"q_{storage.name}{above.depth + 1}"), I64)
         inner = settle(context, inside.found(access, above.deeper(position, end)), statement, body)
         skip = skip_equal(level, end, high, coordinate)
@@ -173,6 +176,8 @@ def _prefetched_rows(
         held = access.tensor in context.workspaces
         length = level.length if held else context.size_parameter((key, "length", depth), f"{key}{depth + 1}_length")
         coordinate = level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE)))
+        if level.kind is LevelKind.NARROW:  # counted from what the present parent's are, which is near those of the next
+            return minimum(coordinate, subtract(level.extent, ONE))
         return maximum(coordinate, ZERO) if level.kind is LevelKind.HASHED else coordinate  # slots without one hold -1
 
     told = prefetches(context, scope, index, statement, tag, ahead, (access, position, 1))

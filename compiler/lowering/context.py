@@ -11,7 +11,7 @@ from ..concrete.nodes import Program, Stmt, Workspace, assignments
 from ..concrete.provenance import Provenance
 from ..concrete.relations import Coord, Split
 from ..format import Format, LevelKind
-from ..loops.nodes import I32, I64, Allocate, ArrayParameter, Expr, Free, SizeParameter, Type, Var
+from ..loops.nodes import I32, I64, U16, Allocate, ArrayParameter, Expr, Free, SizeParameter, Type, Var
 from ..loops.nodes import Stmt as Step
 from ..notation.nodes import Access
 from .arithmetic import ceiling_quotient, integer, multiply
@@ -184,8 +184,10 @@ class Context:
         index = access.subscripts[form.order[level]].index
         width = I32 if kind.widths[level] == 32 else I64
         pos = self.array(key, "pos", level, width) if what.has_segments else ""
-        crd = self.array(key, "crd", level, width) if what.stores_coordinates else ""
-        return Level(what, index, self.size(index), form.unique(level), pos, crd, width, width)
+        stored = U16 if what is LevelKind.NARROW else width
+        crd = self.array(key, "crd", level, stored) if what.stores_coordinates else ""
+        base = self.array(key, "base", level, width) if what is LevelKind.NARROW else ""
+        return Level(what, index, self.size(index), form.unique(level), pos, crd, width, stored, base=base, base_type=width)
 
     # Hoisting
 

@@ -12,7 +12,7 @@ from ..notation.nodes import Access
 from .arithmetic import ONE, TRUE, compare, every, is_constant
 from .context import Context
 from .levels import Level
-from .resolve import bounds, named, stepping_level
+from .resolve import anchored, bounds, named, stepping_level
 from .scope import Place, Scope, Window
 
 
@@ -60,6 +60,7 @@ def cursors_of(
     for access in operands:
         level = stepping_level(context, scope, access, index)
         assert level is not None
+        level = anchored(context, level, steps)
         storage, depth = context.storage(access), scope.place(access).depth + 1
         low, high = window_bounds(context, scope, access, level, window, steps)
         high = named(context, f"end_{storage.name}{depth}", high, steps)

@@ -121,22 +121,23 @@ def _at_position(context: Context, scope: Scope, relation: Pos, position: Value,
     for place in range(len(levels) - 1, -1, -1):
         level, depth = levels[place], above.depth + place
         positions.insert(0, position)
-        scope = scope.know(level.index, named(context, level.index, coordinate_at(level, position, parent, first=place == 0), steps))
-        if place:
-            position = named(context, f"p_{storage.name}{depth}", _parent(context, access, level, depth, position), steps)
+        up = named(context, f"p_{storage.name}{depth}", parent_at(context, access, depth, position), steps) if place else parent
+        scope = scope.know(level.index, named(context, level.index, coordinate_at(level, position, up, first=place == 0), steps))
+        position = up
     found = scope.stepping_shared() if access == context.shares else scope.guarded()
     return replace(found.found(access, Place((*above.positions, *positions))), revisited=True)
 
 
 def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) -> Value:
-    """Return the coordinate at a position of a level; a dense level counts from its parent's, of the first level that of a place."""
+    """Return the coordinate at a position of a level below a parent; of a dense level that is not the ``first`` it is a remainder."""
     if level.kind is not LevelKind.DENSE:
-        return level.coordinate(position)
+        return level.under(parent).coordinate(position)
     return subtract(position, multiply(parent, level.extent)) if first else remainder(position, level.extent)
 
 
-def _parent(context: Context, access: Access, level: Level, depth: int, position: Value) -> Value:
+def parent_at(context: Context, access: Access, depth: int, position: Value) -> Value:
     """Return the position of the level above that a position of a level belongs to."""
+    level = context.storage(access).levels[depth]
     match level.kind:
         case LevelKind.SINGLETON:
             return position
@@ -148,5 +149,5 @@ def _parent(context: Context, access: Access, level: Level, depth: int, position
 
 def parent_of(level: Level, count: Value, position: Value) -> Value:
     """Return the parent whose segment holds a position: the last p with pos[p] <= position, of ``count`` parents."""
-    found = Level(level.kind, level.index, level.extent, crd=level.pos, crd_type=level.pos_type)
+    found = Level(LevelKind.COMPRESSED, level.index, level.extent, crd=level.pos, crd_type=level.pos_type)
     return subtract(found.search(integer(1), add(count, integer(1)), position, "upper_bound"), integer(1))

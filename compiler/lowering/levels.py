@@ -7,11 +7,11 @@ et al., "Format abstraction for sparse tensor algebra compilers", section 3).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, MAP, ArrayRef, Binary, Call, Const, Expr, Load, Select, Type
-from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder, subtract
+from ..loops.nodes import BOOL, I64, MAP, ArrayRef, Binary, Call, Cast, Const, Expr, Load, Select, Type
+from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder, subtract, widened
 from .scope import Place
 
 
@@ -20,12 +20,14 @@ class Level:
     """One level of a stored tensor.
 
     Attributes:
-        kind: dense, compressed, singleton or hashed.
+        kind: dense, compressed, narrow, singleton or hashed.
         index: the index whose coordinates it stores.
         extent: number of coordinates of that index.
         unique: whether a coordinate stands once below a parent.
         pos, crd: names of the index arrays, "" where there is none; pos_type, crd_type their element types.
         length: number of positions of the whole level, for levels with coordinates.
+        base: of a narrow level, the array of the coordinates that those of each parent are counted from; origin: its element for
+            the parent that ``under`` was told, of the type ``base_type``.
     """
 
     kind: LevelKind
@@ -37,6 +39,20 @@ class Level:
     pos_type: Type = I64
     crd_type: Type = I64
     length: Expr = ZERO
+    base: str = ""
+    base_type: Type = I64
+    origin: Expr | None = None
+
+    def under(self, parent: Expr, present: Expr | None = None) -> Level:
+        """Return the level as it is seen below a position of the level above, which may not be ``present``."""
+        if self.kind is not LevelKind.NARROW:
+            return self
+        first = Load(self.base, parent, self.base_type)
+        return replace(self, origin=first if present is None else Select(present, first, Const(0, self.base_type), self.base_type))
+
+    def below(self, above: Place) -> Level:
+        """Return the level as it is seen below a place."""
+        return self.under(above.positions[-1] if above.positions else ZERO)
 
     @property
     def steps(self) -> bool:
@@ -52,13 +68,19 @@ class Level:
 
     def coordinate(self, position: Expr) -> Expr:
         """Return the coordinate at a position."""
-        return load_index(self.crd, position, self.crd_type)
+        if self.kind is not LevelKind.NARROW:
+            return load_index(self.crd, position, self.crd_type)
+        assert self.origin is not None, f"level of {self.index} stands below no parent"
+        distance = Cast(Load(self.crd, position, self.crd_type), self.base_type)
+        return widened(Binary("+", self.origin, distance, self.base_type))
 
     def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound", *more: Expr) -> Expr:
         """Return the first position in [low, high) whose coordinate is at least the given one, or ``high``.
 
         ``more`` are further arguments of the function: the first step of ``gallop``.
         """
+        if self.origin is not None:
+            coordinate = subtract(coordinate, widened(self.origin))
         return Call(function, (ArrayRef(self.crd, self.crd_type), low, high, coordinate, *more), I64)
 
     def hit(self, position: Expr, low: Expr, high: Expr, coordinate: Expr) -> Expr:
@@ -153,8 +175,3 @@ class Stored:
 
 def element(array: str, position: Expr, kind: Type) -> Expr:
     return Load(array, position, kind)
-
-
-def same_coordinate(level: Level, left: Expr, right: Expr) -> Expr:
-    """Return whether two positions of a level hold one coordinate."""
-    return Binary("==", level.coordinate(left), level.coordinate(right), BOOL)

@@ -19,7 +19,7 @@ from ..notation.nodes import Access
 from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
-from .known import coordinate_at, lower_known, parent_of
+from .known import coordinate_at, lower_known, parent_at, parent_of
 from .levels import Level, Stored
 from .prefetching import prefetches
 from .recovery import position_at, root_of
@@ -143,7 +143,7 @@ def _clipped(
     if len(levels) == 1:
         return _driven(context, scope, chain[0], forall.body, forall.tag, access, (low, high), aliases)
     *upper, last = levels
-    if any(level.kind is not LevelKind.COMPRESSED or not level.unique for level in (last, *upper[1:])) or not upper[0].unique:
+    if any(not level.kind.has_fibres or not level.unique for level in (last, *upper[1:])) or not upper[0].unique:
         return _each_position(context, scope, forall, aliases, low, high)
     bounds = [(low, high)]
     for place in range(len(levels) - 1, 0, -1):
@@ -176,11 +176,13 @@ def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list
         inside = with_aliases(context, scope.inside(forall.index), aliases[:-1], variable)
         inner = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
         access, chain = position_chain(context, positions_of(context, aliases[-1]))
-        level = context.storage(access).levels[scope.place(access).depth + len(chain) - 1]
+        depth = scope.place(access).depth + len(chain) - 1
+        level = context.storage(access).levels[depth]
 
         def ahead(distance: int) -> Value:
             later = minimum(add(variable, integer(distance)), subtract(high, ONE))
-            return coordinate_at(level, later, ZERO, first=False)
+            parent = parent_at(context, access, depth, later) if level.kind is LevelKind.NARROW else ZERO
+            return coordinate_at(level, later, parent, first=False)
 
         early = prefetches(context, scope, chain[-1], forall.body, forall.tag, ahead, (access, variable, len(chain)))
     return [For(variable, low, high, Steps((*early, *inner)), loop_mode(forall.tag))] if inner else []
@@ -206,7 +208,7 @@ def _row(
 
 def _parent_past(level: Level, count: Value, position: Value) -> Value:
     """Return the first parent whose segment begins at or behind a position."""
-    found = Level(level.kind, level.index, level.extent, crd=level.pos, crd_type=level.pos_type)
+    found = Level(LevelKind.COMPRESSED, level.index, level.extent, crd=level.pos, crd_type=level.pos_type)
     return found.search(ZERO, count, position, "lower_bound")
 
 

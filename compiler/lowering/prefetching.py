@@ -71,14 +71,14 @@ def _entries(context: Context, scope: Scope, access: Access, position: Value, co
     if past == len(storage.levels):
         return [*steps, Prefetch(storage.values, position, 1)]
     below = storage.levels[past]
-    return [*steps, Prefetch(below.pos, position, 1)] if below.kind is LevelKind.COMPRESSED else steps
+    return [*steps, Prefetch(below.pos, position, 1)] if below.kind.has_fibres else steps
 
 
 def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int) -> list[Step]:
     """Ask for where the segment below a dense level begins, and, once that is there, for its first coordinates and values."""
     storage, place = context.storage(access), scope.place(access)
     levels = storage.levels[place.depth : place.depth + 2]
-    if [level.kind for level in levels] != [LevelKind.DENSE, LevelKind.COMPRESSED] or levels[0].index != index:
+    if len(levels) < 2 or levels[0].kind is not LevelKind.DENSE or not levels[1].kind.has_fibres or levels[0].index != index:
         return []
     dense, below = levels
     parent = multiply(place.positions[-1], dense.extent) if place.positions else ZERO

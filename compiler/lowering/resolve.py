@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
 from ..format import LevelKind
@@ -26,9 +26,10 @@ Body = Callable[[Scope], list[Step]]
 
 def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
     """Return the first level of an access that is not resolved yet; None where all are."""
-    levels = context.storage(access).levels
-    depth = scope.place(access).depth
-    return levels[depth] if depth < len(levels) else None
+    levels, place = context.storage(access).levels, scope.place(access)
+    if place.depth == len(levels):
+        return None
+    return levels[place.depth].under(place.positions[-1] if place.positions else ZERO, scope.doubtful.get(access))
 
 
 def stepping_level(context: Context, scope: Scope, access: Access, index: str) -> Level | None:
@@ -183,6 +184,7 @@ def _located(
     depth = above.depth + 1
     low, high = bounds(scope, access, level)
     steps: list[Step] = []
+    level = anchored(context, level, steps)
     low, high = named(context, f"begin_{storage.name}{depth}", low, steps), named(context, f"end_{storage.name}{depth}", high, steps)
     position = named(context, f"p_{storage.name}{depth}", level.locate(low, high, value), steps)
     found = level.hit(position, low, high, value)
@@ -203,6 +205,15 @@ def _located(
     if not then and not otherwise:
         return []
     return [*steps, If(found, Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]
+
+
+def anchored(context: Context, level: Level, steps: list[Step]) -> Level:
+    """Declare what the coordinates of a narrow level are counted from, which a loop reads once."""
+    if level.origin is None or isinstance(level.origin, Var):
+        return level
+    origin = Var(context.names.local(f"base_{level.index}"), level.base_type)
+    steps.append(Declare(origin, level.origin))
+    return replace(level, origin=origin)
 
 
 def named(context: Context, wish: str, value: Value, steps: list[Step]) -> Value:

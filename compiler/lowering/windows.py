@@ -53,7 +53,8 @@ def all_positions(context: Context, scope: Scope, relation: Pos) -> Window:
     if levels[0].steps:
         low, high = levels[0].bounds(place)
         if tile is not None:
-            low, high = levels[0].search(low, high, tile.low), levels[0].search(low, high, tile.high)
+            first = levels[0].below(place)
+            low, high = first.search(low, high, tile.low), first.search(low, high, tile.high)
     else:
         first = multiply(place.positions[-1], levels[0].extent) if place.positions else ZERO
         low, high = (ZERO, levels[0].extent) if tile is None else (tile.low, tile.high)
@@ -101,7 +102,7 @@ def coordinate_range(context: Context, scope: Scope, relation: Coord) -> Window:
     access, chain = position_chain(context, source)
     whole = all_positions(context, scope, source)
     own = window(context, scope, root_of(context, scope, relation.position))
-    level = context.storage(access).levels[scope.place(access).depth]
+    level = context.storage(access).levels[scope.place(access).depth].below(scope.place(access))
     tile = tile_of(context, scope, source) or Window(ZERO, context.size(chain[0]))
     if level.kind is LevelKind.DENSE:
         first = multiply(scope.place(access).positions[-1], level.extent) if scope.place(access).positions else ZERO

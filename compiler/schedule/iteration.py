@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 from ..concrete.nodes import Assign, Stmt, Where, assignments, targets
-from ..format import LevelKind
 from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, accesses
 from .context import Context
 
@@ -57,7 +56,7 @@ def _steps(access: Access, indices: tuple[str, ...], context: Context) -> bool:
     protocols = context.protocols_of(access)
     for level, (kind, names) in enumerate(context.levels(access)):
         located = level < len(protocols) and protocols[level] == "locate"
-        if kind in (LevelKind.COMPRESSED, LevelKind.SINGLETON) and not located and set(names) & set(indices):
+        if kind.steps_in_order and not located and set(names) & set(indices):
             return True
     return False
 

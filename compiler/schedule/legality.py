@@ -64,8 +64,8 @@ class Judgement:
         protocols = self.context.protocols_of(access)
         for level, (kind, names) in enumerate(self.context.levels(access)):
             place = max((known.get(name, -1) for name in names), default=-1)
-            located = kind is LevelKind.COMPRESSED and level < len(protocols) and protocols[level] == "locate"
-            if kind in (LevelKind.COMPRESSED, LevelKind.SINGLETON) and place < deepest and not located:
+            located = kind.has_fibres and level < len(protocols) and protocols[level] == "locate"
+            if kind.steps_in_order and place < deepest and not located:
                 found.append((access, " + ".join(names), parent))
             if place > deepest:
                 deepest, parent = place, " + ".join(names)
@@ -172,9 +172,9 @@ def _asked_ahead(access: Access, context: Context) -> set[str]:
     levels = context.levels(access)
     if all(kind is LevelKind.DENSE for kind, _ in levels):
         return set(access.indices)
-    stored = {name for kind, names in levels if kind in (LevelKind.COMPRESSED, LevelKind.SINGLETON) for name in names}
+    stored = {name for kind, names in levels if kind.steps_in_order for name in names}
     pairs = pairwise(levels)
-    segments = (names for (kind, names), (below, _) in pairs if (kind, below) == (LevelKind.DENSE, LevelKind.COMPRESSED))
+    segments = (names for (kind, names), (below, _) in pairs if kind is LevelKind.DENSE and below.has_fibres)
     return stored.union(*segments)
 
 

@@ -16,7 +16,6 @@ from ..notation.nodes import Access, accesses, index_subscript
 from ..notation.nodes import transform as transform_expr
 from ..notation.printer import show
 
-_STEPPABLE = (LevelKind.COMPRESSED, LevelKind.SINGLETON)
 _LOCATABLE = (LevelKind.DENSE, LevelKind.HASHED)
 
 
@@ -89,7 +88,7 @@ def concordant_format(access: Access, form: Format, loops: Sequence[str]) -> For
 def _able(kind: LevelKind, protocol: str, outermost: bool) -> bool:
     if protocol == "locate":
         return kind in _LOCATABLE
-    return kind in _STEPPABLE or (kind is LevelKind.DENSE and outermost)
+    return kind.steps_in_order or (kind is LevelKind.DENSE and outermost)
 
 
 def _level(level: int, protocol: str) -> LevelKind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, d
     if not np.may_share_memory(packed.values, values):
         return packed
     # coordinates and values are loose parts, which the caller may use again: only whole arrays are shared
-    levels = tuple(LevelArrays(arrays.pos, None if arrays.crd is None else arrays.crd.copy()) for arrays in packed.levels)
+    levels = tuple(replace(arrays, crd=None if arrays.crd is None else arrays.crd.copy()) for arrays in packed.levels)
     return Tensor(packed.shape, packed.format, levels, packed.values.copy(), fill)
 
 

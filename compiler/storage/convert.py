@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import FormatError
 from ..format import Format, LevelKind
 from .kernels import active
+from .narrow import narrow, widen
 from .pack import pack
 from .tensor import LevelArrays, Tensor
 from .unpack import unpack
@@ -28,6 +29,8 @@ def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor
         raise FormatError(f"format '{format}' has {len(format)} levels, but the tensor has {tensor.order} modes")
     if format == tensor.format:
         return tensor
+    if LevelKind.NARROW in (*format.levels, *tensor.format.levels):
+        return narrow(convert(widen(tensor), format.widened, drop_padding), format)
     if format.levels == tensor.format.levels == _ROWS and len(tensor.values):
         return _transposed(tensor, format)
     if _turned(tensor, format):

@@ -14,6 +14,7 @@ from . import hashing
 from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
 from .entries import Entries, SortedEntries, sort_entries
 from .kernels import active
+from .narrow import narrow
 from .tensor import LevelArrays, Tensor
 
 
@@ -47,9 +48,11 @@ def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
 
     Raises:
         FormatError: a singleton level would need several coordinates below one parent, or one of a mode that has none;
-            or dense levels have 2**62 positions.
+            or dense levels have 2**62 positions; or a fibre of a narrow level reaches too far.
         DataError: dense levels make the tensor larger than memory.
     """
+    if LevelKind.NARROW in format.levels:
+        return narrow(pack(entries, format.widened, fill_value), format)
     found = sort_entries(entries, format.order)
     frontier = _Frontier(1)
     levels: list[LevelArrays] = []

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LevelArrays:
-    """What one level stores. Both arrays are flat and contiguous, int32 or int64, each of its own width.
+    """What one level stores. All arrays are flat and contiguous, int32 or int64, each of its own width, but for narrow ``crd``.
 
     - dense: neither.
     - compressed: ``pos`` (parents + 1) and ``crd`` (one coordinate a position).
+    - narrow: ``pos`` and ``crd`` as well, ``crd`` uint16, counted from ``base`` (one coordinate a parent, 0 for those without).
     - singleton: ``crd`` (one coordinate a parent).
     - hashed: ``pos`` (parents + 1) delimits each parent's open-addressing table in ``crd``: none or a power of two of
       slots, at least two, never all taken, -1 in free ones; ``csrc/st_hash.h`` says how a coordinate is found.
@@ -32,10 +33,16 @@ class LevelArrays:
 
     pos: NDArray[Any] | None = None
     crd: NDArray[Any] | None = None
+    base: NDArray[Any] | None = None
+
+    @property
+    def parts(self) -> dict[str, NDArray[Any]]:
+        """The arrays that there are, by name."""
+        return {name: array for name, array in (("pos", self.pos), ("crd", self.crd), ("base", self.base)) if array is not None}
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (self.pos, self.crd) if array is not None)
+        return sum(array.nbytes for array in self.parts.values())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

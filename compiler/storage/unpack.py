@@ -14,6 +14,7 @@ from .aligned import aligned_full, dense_size, index_dtype
 from .dtypes import equals_fill
 from .entries import Entries, sort_entries
 from .kernels import active
+from .narrow import widen
 from .tensor import Tensor, level_extent
 
 
@@ -100,7 +101,7 @@ class _Walk:
 
 def _walk(tensor: Tensor) -> _Walk:
     """Return the coordinates and positions of every stored entry."""
-    walk = _Walk()
+    tensor, walk = widen(tensor), _Walk()
     for level, (kind, arrays) in enumerate(zip(tensor.format.levels, tensor.levels, strict=True)):
         if kind is LevelKind.DENSE:
             walk = _below_dense(walk, level_extent(tensor, level))
@@ -149,7 +150,7 @@ def _padding(tensor: Tensor, entries: Entries) -> NDArray[np.bool_] | None:
     run = len(kinds)
     while kinds[run - 1] is LevelKind.SINGLETON:
         run -= 1
-    if run == len(kinds) or kinds[run - 1] is LevelKind.COMPRESSED:
+    if run == len(kinds) or kinds[run - 1].has_fibres:
         return None
     missing = equals_fill(entries.values, tensor.fill_value)
     for level in range(run, len(kinds)):

@@ -1,4 +1,4 @@
-"""Formats of operands and results: every composition of the four level kinds that means something, and what each one stores."""
+"""Formats of operands and results: every composition of the level kinds that means something, and what each one stores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 
 from sparsetune.compiler.format import Format, LevelKind
 
-DENSE, COMPRESSED, SINGLETON, HASHED = LevelKind.DENSE, LevelKind.COMPRESSED, LevelKind.SINGLETON, LevelKind.HASHED
+DENSE, COMPRESSED, NARROW, SINGLETON, HASHED = LevelKind
 
 Coordinates = tuple[int, ...]
 
@@ -24,9 +24,12 @@ def random_format(rng: Random, order: int) -> Format:
         return Format((COMPRESSED, *(SINGLETON,) * (order - 1)), modes)
     if draw < 0.6:
         return Format(tuple(rng.choice((DENSE, COMPRESSED)) for _ in range(order)), modes)
-    kinds = [rng.choice((DENSE, COMPRESSED, COMPRESSED, HASHED, SINGLETON)) for _ in range(order)]
-    if kinds and kinds[0] is SINGLETON:
-        kinds[0] = COMPRESSED
+    if draw < 0.68:
+        return Format(tuple(rng.choice((DENSE, NARROW)) for _ in range(order)), modes)
+    kinds = [rng.choice((DENSE, COMPRESSED, COMPRESSED, NARROW, HASHED, SINGLETON)) for _ in range(order)]
+    for level, kind in enumerate(kinds):
+        if kind is SINGLETON and (level == 0 or kinds[level - 1] is NARROW):
+            kinds[level] = COMPRESSED
     return Format(tuple(kinds), modes)
 
 

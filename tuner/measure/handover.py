@@ -67,7 +67,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor]) -> None:
             entry: dict[str, Any] = {"name": name, "shape": tensor.shape, "format": str(tensor.format), "fill": _plain(tensor.fill_value)}
             entry["values"] = _write(folder / f"{number}-values.npy", tensor.values)
             entry["levels"] = [
-                [None if array is None else _write(folder / f"{number}-{level}-{kind}.npy", array) for kind, array in _arrays(arrays)]
+                {part: _write(folder / f"{number}-{level}-{part}.npy", array) for part, array in arrays.parts.items()}
                 for level, arrays in enumerate(tensor.levels)
             ]
             manifest.append(entry)
@@ -86,23 +86,18 @@ def total_bytes(tensors: Mapping[str, Tensor]) -> int:
     return sum(tensor.nbytes for tensor in tensors.values())
 
 
-def _arrays(level: LevelArrays) -> tuple[tuple[str, NDArray[Any] | None], ...]:
-    return (("pos", level.pos), ("crd", level.crd))
-
-
 def _write(path: Path, array: NDArray[Any]) -> str:
     np.save(path, array)
     return path.name
 
 
 def _read(folder: Path, entry: Mapping[str, Any]) -> Tensor:
-    def array(name: str | None) -> NDArray[Any] | None:
-        return None if name is None else aligned_copy(np.load(folder / name, mmap_mode="r"))
+    def array(name: str) -> NDArray[Any]:
+        return aligned_copy(np.load(folder / name, mmap_mode="r"))
 
     shape = tuple(entry["shape"])
-    levels = tuple(LevelArrays(array(pos), array(crd)) for pos, crd in entry["levels"])
-    values = aligned_copy(np.load(folder / entry["values"], mmap_mode="r"))
-    return Tensor(shape, parse_format(entry["format"] or "dense", len(shape)), levels, values, entry["fill"])
+    levels = tuple(LevelArrays(**{part: array(name) for part, name in parts.items()}) for parts in entry["levels"])
+    return Tensor(shape, parse_format(entry["format"] or "dense", len(shape)), levels, array(entry["values"]), entry["fill"])
 
 
 def _plain(value: Any) -> Any:

@@ -143,8 +143,8 @@ def _aligned(result: Result, reference: Result) -> tuple[NDArray[Any] | None, ND
 
 
 def _same_level(left: LevelArrays, right: LevelArrays) -> bool:
-    pairs = ((left.pos, right.pos), (left.crd, right.crd))
-    return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+    pairs = ((array, right.parts[part]) for part, array in left.parts.items())
+    return left.parts.keys() == right.parts.keys() and all(a is b or np.array_equal(a, b) for a, b in pairs)
 
 
 def _values(result: Result) -> NDArray[Any]:

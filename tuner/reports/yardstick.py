@@ -94,7 +94,7 @@ def _with_threads(run: Callable[[], None], threads: int) -> Callable[[], None]:
 
 def _call(library: ctypes.CDLL, case: KernelCase, source: Tensor, operands: Mapping[str, Any]) -> tuple[NDArray[Any], Callable[[], None]]:
     """Return the result's array, and what fills it."""
-    indices = [_padded(array) for level in source.levels for array in (level.pos, level.crd) if array is not None]
+    indices = [_padded(array) for level in source.levels for array in level.parts.values()]
     names = [access for access in operands if access != case.sparse]
     dense = [aligned_copy(operands[name].to_numpy()) for name in names]
     columns = next(iter(case.dims.values()), 1)

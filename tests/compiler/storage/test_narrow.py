@@ -1,0 +1,114 @@
+"""Narrow levels: what they hold, what they refuse, and that kernels read them as they read compressed ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sparsetune as st
+from sparsetune.compiler.storage.narrow import REACH
+
+SCHEDULES = (
+    "",
+    "parallelize(j, cpu_vector, parallel_reduction)",
+    "parallelize(i, cpu_thread, no_races, static); parallelize(j, cpu_vector, parallel_reduction); prefetch(j, A, 64)",
+    "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 8); parallelize(p0, cpu_thread, atomics, static)",
+    "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 5); reorder(p1, p0)",
+    "pos(j, p, A); split(p, p0, p1, 3); unroll(p1, 3)",
+    "split(j, j0, j1, 1000); reorder(j0, i, j1)",
+    "protocol(A, step, locate)",
+    "reorder(j, i); protocol(A, step, locate)",
+    "prefetch(j, x, 4)",
+)
+
+
+def banded(rows: int, columns: int, reach: int, seed: int = 0) -> scipy.sparse.csr_array:
+    """Return a matrix whose rows, some of them empty, lie far apart and reach over so many columns."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 40, rows) * (rng.random(rows) < 0.8)
+    starts = rng.integers(0, columns - reach + 1, rows)
+    found = [start + rng.choice(reach, length, replace=False) for start, length in zip(starts, lengths, strict=True)]
+    entry_rows = np.repeat(np.arange(rows), lengths)
+    entry_columns = np.concatenate(found)
+    places = entry_rows.astype(np.int32), entry_columns.astype(np.int32)
+    return scipy.sparse.coo_array((rng.standard_normal(len(entry_rows)), places), shape=(rows, columns)).tocsr()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_kernels_read_rows_that_begin_far_from_zero(schedule: str) -> None:
+    matrix = banded(60, 300_000, REACH)
+    stored = st.tensor(matrix, "dense, narrow")
+    x = np.random.default_rng(1).standard_normal(matrix.shape[1])
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "dense, narrow"}, schedule=schedule)
+    assert np.allclose(kernel(A=stored, x=x), matrix @ x, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 16, 33])
+def test_rows_of_dense_operands(columns: int) -> None:
+    matrix = banded(50, 200_000, 5000)
+    dense = np.random.default_rng(2).standard_normal((matrix.shape[1], columns))
+    kernel = st.compile("Y(i,k) = A(i,j) * X(j,k)", {"A": "dn"}, extents={"k": columns}, schedule="prefetch(j, X, 8)")
+    assert np.allclose(kernel(A=st.tensor(matrix, "dn"), X=dense), matrix @ dense)
+
+
+def test_products_with_other_sparse_operands() -> None:
+    left, right = banded(40, 100_000, 3000, 3), banded(40, 100_000, 3000, 3)
+    right.data[::3] = 2.0
+    narrow = {"A": st.tensor(left, "dense, narrow"), "B": st.tensor(right, "narrow, narrow")}
+    for form in ("csr", "dense, narrow", "dcsr", "narrow, narrow"):
+        for sign, expected in (("+", left + right), ("*", left * right)):
+            made = st.evaluate(f"C(i,j) = A(i,j) {sign} B(i,j)", narrow, output_format=form)
+            assert str(made.format) == str(st.Format("dense, compressed") if form == "csr" else made.format)
+            assert abs(made.to_scipy() - expected).max() == 0
+    product = st.evaluate("C(i,k) = A(i,j) * B(k,j)", narrow, output_format="csr")
+    assert np.allclose(product.to_numpy(), (left @ right.T).toarray())
+
+
+def test_a_result_shares_the_pattern_of_a_narrow_operand() -> None:
+    matrix = banded(30, 90_000, 2000)
+    stored = st.tensor(matrix, "dense, narrow")
+    made = st.evaluate("C(i,j) = A(i,j) * d(i)", {"A": stored, "d": np.arange(30.0)}, output_format="dense, narrow")
+    assert made.levels[1].crd is stored.levels[1].crd
+    assert abs(made.to_scipy() - scipy.sparse.diags_array(np.arange(30.0)) @ matrix).max() == 0
+
+
+def test_a_fibre_that_reaches_too_far_is_refused_in_one_line() -> None:
+    entries = (np.array([[0, 0], [5, 5 + REACH - 1]]), np.ones(2))
+    assert st.tensor(entries, "dense, narrow", shape=(2, 100_000)).to_coordinates()[0][1].tolist() == [5, 5 + REACH - 1]
+    with pytest.raises(st.FormatError, match="level 2 is narrow, and one of its fibres reaches over 65537 coordinates, more than 65536"):
+        st.tensor((np.array([[0, 0], [5, 5 + REACH]]), np.ones(2)), "dense, narrow", shape=(2, 100_000))
+    with pytest.raises(st.FormatError, match="singleton level cannot stand below a narrow one"):
+        st.Format("narrow, singleton")
+
+
+def test_wide_extents_have_bases_of_64_bits() -> None:
+    far = 2**40
+    entries = (np.array([[0, 0, 1], [far, far + 9, 3]]), np.array([1.0, 2.0, 4.0]))
+    stored = st.tensor(entries, "dense, narrow", shape=(2, far + 10))
+    assert stored.levels[1].base is not None
+    assert stored.levels[1].base.dtype == np.int64
+    other = st.tensor(entries, "dcsr", shape=(2, far + 10))
+    made = st.evaluate("C(i,j) = A(i,j) * B(i,j)", {"A": stored, "B": other}, output_format="dcsr")
+    assert made.to_coordinates()[1].tolist() == [1.0, 4.0, 16.0]
+    assert st.evaluate("y(i) = A(i,j)", {"A": stored}).tolist() == [3.0, 4.0]
+
+
+def test_it_takes_fewer_bytes_and_converts_back() -> None:
+    matrix = banded(500, 50_000, 900)
+    rows, narrow = st.tensor(matrix, "csr"), st.tensor(matrix, "dense, narrow")
+    assert narrow.nbytes == rows.nbytes - 2 * matrix.nnz + 4 * 500
+    back = narrow.convert("csr")
+    assert all(np.array_equal(back.levels[1].parts[part], array) for part, array in rows.levels[1].parts.items())
+    assert abs(narrow.to_scipy() - matrix).max() == 0
+    assert narrow.T.convert("csr").to_numpy()[100].tolist() == matrix.toarray()[:, 100].tolist()
+    assert str((narrow + narrow).format) == "dense, compressed"
+    assert str(narrow[3:90:2].format) == "dense, narrow"
+
+
+def test_a_schedule_may_convert_to_it() -> None:
+    matrix = banded(40, 70_000, 700)
+    x = np.random.default_rng(4).standard_normal(matrix.shape[1])
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule='convert(A, "dense, narrow")')
+    assert "uint16_t" in kernel.source
+    assert str(st.Schedule(str(kernel.schedule))) == str(kernel.schedule)
+    assert np.allclose(kernel(A=matrix, x=x), matrix @ x)
