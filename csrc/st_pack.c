@@ -123,6 +123,24 @@ void st_expand(int64_t parents, const void *pos, int32_t pos_wide, const void *c
   }
 }
 
+int64_t st_distances(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, void *base, int32_t base_wide,
+                     uint16_t *out, int32_t threads) {
+  int64_t widest = 0;
+#pragma omp parallel for num_threads(threads) schedule(guided, 1024) reduction(max : widest)
+  for (int64_t p = 0; p < parents; p++) {
+    const int64_t begin = st_get(pos, pos_wide, p), end = st_get(pos, pos_wide, p + 1);
+    const int64_t first = begin < end ? st_get(crd, crd_wide, begin) : 0;
+    st_put(base, base_wide, p, first);
+    if (crd_wide)
+      for (int64_t k = begin; k < end; k++) out[k] = (uint16_t)(((const int64_t *)crd)[k] - first);
+    else
+      for (int64_t k = begin; k < end; k++) out[k] = (uint16_t)(((const int32_t *)crd)[k] - first);
+    const int64_t reach = begin < end ? st_get(crd, crd_wide, end - 1) - first + 1 : 0;
+    widest = reach > widest ? reach : widest;
+  }
+  return widest;
+}
+
 void st_below_dense(int64_t count, const void *position, int32_t position_wide, int64_t extent, const void *column, int32_t column_wide,
                     int64_t *out, int32_t threads) {
 #pragma omp parallel for num_threads(threads) schedule(static)

@@ -18,6 +18,10 @@ void st_segments(int64_t count, const void *parent, int32_t parent_wide, int64_t
 /* out[k] = column[p] (p itself where column is NULL) for every k in pos[p] .. pos[p + 1]. */
 void st_expand(int64_t parents, const void *pos, int32_t pos_wide, const void *column, int32_t column_wide, void *out, int32_t out_wide,
                int32_t threads);
+/* Narrow coordinates: what those of each parent are counted from (0 for one without), distances from it; returns how many coordinates
+   the widest fibre reaches over, first and last counted. */
+int64_t st_distances(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, void *base, int32_t base_wide,
+                     uint16_t *out, int32_t threads);
 
 /* out[e] = (position[e] or 0) * extent + column[e]. */
 void st_below_dense(int64_t count, const void *position, int32_t position_wide, int64_t extent, const void *column, int32_t column_wide,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import FormatError
 from ..format import Format, LevelKind
-from .aligned import aligned_copy, index_dtype
+from .aligned import index_dtype
 from .kernels import active
 from .tensor import LevelArrays, Tensor, level_extent
 
@@ -59,17 +59,11 @@ def _narrowed(tensor: Tensor, level: int, format: Format) -> LevelArrays:
     arrays = tensor.levels[level]
     assert arrays.pos is not None
     assert arrays.crd is not None
-    pos, crd = arrays.pos, arrays.crd
-    filled = np.flatnonzero(pos[1:] > pos[:-1])
-    base = np.zeros(len(pos) - 1, crd.dtype)
-    base[filled] = crd[pos[filled]]
-    reach = crd[pos[filled + 1] - 1] - base[filled]
-    widest = int(reach.max(initial=0)) + 1
-    if widest > REACH:
+    pos = arrays.pos.astype(index_dtype(len(arrays.crd)), copy=False)
+    distances, base, reach = active().distances(pos, arrays.crd, index_dtype(level_extent(tensor, level)))
+    if reach > REACH:
         raise FormatError(
             f"format '{format}' cannot hold these entries: level {level + 1} is narrow, and one of its fibres reaches over "
-            f"{widest} coordinates, more than {REACH}; use compressed"
+            f"{reach} coordinates, more than {REACH}; use compressed"
         )
-    distances = crd - active().expand(pos, base, crd.dtype)
-    positions = pos.astype(index_dtype(len(crd)), copy=False)
-    return LevelArrays(positions, aligned_copy(distances, np.uint16), aligned_copy(base, index_dtype(level_extent(tensor, level))))
+    return LevelArrays(pos, distances, base)

@@ -115,6 +115,11 @@ class NativeKernels(NumpyKernels):
         self._lib.st_expand(parents, *self._index(pos), *given, *self._index(out), threads_for(count))
         return out
 
+    def distances(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[np.uint16], NDArray[Any], int]:
+        found, base = aligned_empty(len(crd), np.uint16), aligned_empty(len(pos) - 1, kind)
+        arrays = *self._index(pos), *self._index(crd), *self._index(base), self._ffi.cast("uint16_t *", self._at(found))
+        return found, base, int(self._lib.st_distances(len(base), *arrays, threads_for(len(crd))))
+
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
         out = aligned_empty(len(column), np.int64)
         self._lib.st_below_dense(

@@ -61,6 +61,13 @@ class NumpyKernels:
         parents = np.arange(len(pos) - 1, dtype=dtype) if column is None else column.astype(dtype, copy=False)
         return np.repeat(parents, np.diff(pos))
 
+    def distances(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[np.uint16], NDArray[Any], int]:
+        filled = np.flatnonzero(pos[1:] > pos[:-1])
+        base = aligned_full(len(pos) - 1, 0, kind)
+        base[filled] = crd[pos[filled]]
+        reach = int((crd[pos[filled + 1] - 1] - base[filled]).max(initial=-1)) + 1
+        return aligned_copy((crd - self.expand(pos, base, kind)).astype(np.uint16)), base, reach
+
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
         return position.astype(np.int64) * extent + column
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.errors import FormatError
 from ...compiler.pipeline import compile_kernel
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.tensor import Tensor
@@ -24,6 +25,7 @@ THREADS = (1, 2)
 TRIAD = "a(i) = b(i) + 3.0 * c(i)"
 _TRIAD_SCHEDULE = "split(i, i0, i1, 65536); parallelize(i0, cpu_thread, no_races, static)"
 _TRIAD_ELEMENTS = 10_000_000
+NARROW, NARROW_ROWS = "stored narrow", "dense, narrow"
 
 
 def kernel_race(case: KernelCase, name: str, source: Tensor, schedules: Schedules, peers: tuple[Peer, ...], pace: Pace) -> list[Row]:
@@ -34,6 +36,11 @@ def kernel_race(case: KernelCase, name: str, source: Tensor, schedules: Schedule
     for threads in THREADS:
         problem = problem_of(case, operands, name, threads)
         runs |= {(variant, threads): run for variant, run in _ours(case, name, problem, schedules, texts)}
+        narrow = _stored_narrow(case, operands)
+        if narrow is not None:
+            texts[NARROW, threads] = texts.get(("tuned", threads), "")
+            narrow_problem = problem_of(case, narrow, name, threads)
+            runs[NARROW, threads] = compile_problem(narrow_problem, Schedule(texts[NARROW, threads])).bind(narrow, threads)
         runs |= {(peer.name, threads): run for peer, run in _prepared(peers, problem)}
     return rows_of_race("kernels", case.name, name, runs, texts, pace)
 
@@ -49,6 +56,16 @@ def _ours(
         texts["tuned", problem.threads] = chosen.schedule
         kept = default if not chosen.schedule else None  # nothing was found that is faster
         yield "tuned", kept or compile_problem(problem, Schedule(chosen.schedule)).bind(problem.operands, problem.threads)
+
+
+def _stored_narrow(case: KernelCase, operands: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+    """Return operands with narrow rows of a matrix, where these are short enough and coordinates a good part of what is read."""
+    if case.dims or case.result is not None:
+        return None
+    try:
+        return {**operands, case.sparse: operands[case.sparse].convert(NARROW_ROWS)}
+    except FormatError:
+        return None
 
 
 def _prepared(peers: tuple[Peer, ...], problem: Problem) -> Iterator[tuple[Peer, Run]]:
