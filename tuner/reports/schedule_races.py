@@ -49,8 +49,13 @@ SKEW_SCHEDULES: Mapping[str, Mapping[str, str]] = {
 """By kernel and name; more than one name: the parallel loops have different race strategies."""
 
 SKEWS = (0, 1, 2, 4, 8)
-SKEWED = {"SpMV": "random:skewed:500000x500000:nnz=1e7:skew={}", "SpMM 32": "random:skewed:200000x200000:nnz=2e6:skew={}"}
-"""Long enough, ten milliseconds and more, that it does not count how threads begin."""
+LONG_ROWS = "skew {}, long rows"
+SKEWED: Mapping[str, Mapping[str, str]] = {
+    "SpMV": {LONG_ROWS: "random:skewed:20000x20000:nnz=1e7:skew={}", "skew {}": "random:skewed:500000x500000:nnz=1e7:skew={}"},
+    "SpMM 32": {LONG_ROWS: "random:skewed:20000x4000:nnz=4e6:skew={}", "skew {}": "random:skewed:200000x200000:nnz=2e6:skew={}"},
+}
+"""By kernel and name. Long rows: hundreds of nonzeros, the dense operand in the second-level cache, so that each nonzero costs the same;
+else tens, the operand larger than the caches. Ten milliseconds and more with one thread: it does not count how threads begin."""
 
 VECTOR_DENSITY = 0.1
 SPMSPV_SCHEDULES: Mapping[tuple[str, int], tuple[str, str]] = {
@@ -80,15 +85,16 @@ def predicted_factor(unequal: float, speedup: float = 2.0) -> float:
     return (2 - unequal) + speedup * (unequal - 1)
 
 
-def skew_race(kernel: str, skew: float, pace: Pace) -> list[Row]:
+def skew_race(kernel: str, rows: str, skew: float, pace: Pace) -> list[Row]:
     """Race the splits of a kernel with 1 and 2 threads on rows whose lengths fall by exp(-skew) from first to last.
 
-    What either half of the rows takes by itself with one thread is timed along: the imbalance of the work.
+    ``rows`` is one of the names in ``SKEWED``. What either half of the rows takes by itself with one thread is timed along: the imbalance
+    of the work.
     """
     from ...datasets.inputs import load
 
-    case, name, schedules = KERNELS[kernel], f"skew {skew}", SKEW_SCHEDULES[kernel]
-    source = tensor(load(SKEWED[kernel].format(skew)), "dense, compressed", dtype=np.float64)
+    case, name, schedules = KERNELS[kernel], rows.format(skew), SKEW_SCHEDULES[kernel]
+    source = tensor(load(SKEWED[kernel][rows].format(skew)), "dense, compressed", dtype=np.float64)
     texts = {(variant, threads): text for threads in (1, 2) for variant, text in schedules.items()}
     runs = nest_runs(case, name, source, texts)
     middle = source.shape[0] // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from .records import Races, Row, read_chosen
 from .rule_cases import RULE_CASES
 from .rule_loss import rule_losses
 from .rule_records import read_losses, write_losses
-from .schedule_races import SKEW_SCHEDULES, SKEWS, SPMSPV_INPUTS, skew_race, spmspv_race
+from .schedule_races import SKEW_SCHEDULES, SKEWED, SKEWS, SPMSPV_INPUTS, skew_race, spmspv_race
 from .scheduling_page import Figures, imbalance_chart, page, read_outside
 from .workloads import KERNELS, load_input
 from .yardstick import FUNCTIONS, hand_library, hand_race
@@ -87,9 +88,9 @@ def _rules(plan: Plan) -> None:
 
 def _skew(plan: Plan) -> None:
     for kernel in SKEW_SCHEDULES:
-        for skew in SKEWS:
-            if plan.wants(kernel) and _missing(plan, "skew", kernel, f"skew {skew}"):
-                _keep(plan, skew_race(kernel, skew, plan.pace))
+        for rows, skew in itertools.product(SKEWED[kernel], SKEWS):
+            if plan.wants(kernel) and _missing(plan, "skew", kernel, rows.format(skew)):
+                _keep(plan, skew_race(kernel, rows, skew, plan.pace))
 
 
 def _spmspv(plan: Plan) -> None:

@@ -108,9 +108,9 @@ def test_predicted_factor(skew: float) -> None:
 
 def test_schedules_that_are_raced(monkeypatch: pytest.MonkeyPatch) -> None:
     small = "random:skewed:200x200:nnz=2e3:skew={}"
-    monkeypatch.setattr(schedule_races, "SKEWED", {"SpMV": small, "SpMM 32": small})
+    monkeypatch.setattr(schedule_races, "SKEWED", {"SpMV": {"skew {}": small}, "SpMM 32": {"skew {}": small}})
     for kernel, schedules in SKEW_SCHEDULES.items():
-        found = [(row.threads, row.variant) for row in skew_race(kernel, 4, QUICK)]
+        found = [(row.threads, row.variant) for row in skew_race(kernel, "skew {}", 4, QUICK)]
         halves = [(1, name.replace(ROWS, half)) for half in (HEAVIER, LIGHTER) for name in schedules if ROWS in name]
         assert found == [(n, name) for n in (1, 2) for name in schedules] + halves
     monkeypatch.setattr(schedule_races, "SPMSPV_INPUTS", {"small": "random:uniform:300x200:nnz=2e3"})
@@ -132,6 +132,7 @@ def test_page() -> None:
         row("skew", "SpMM 32", "skew 4", ROWS, 3.0, 3.0), row("skew", "SpMM 32", "skew 4", SHARES, 2.0, 2.0),
         row("skew", "SpMM 32", "skew 4", HEAVIER, 2.8, 2.8, threads=1), row("skew", "SpMM 32", "skew 4", LIGHTER, 0.7, 0.7, threads=1),
         row("skew", "SpMM 32", "skew 4", SHARES, 3.6, 3.6, threads=1),
+        row("skew", "SpMV", "skew 8, long rows", ROWS, 3.6, 3.6), row("skew", "SpMV", "skew 8, long rows", SHARES, 2.0, 2.0),
     ])  # fmt: skip
     losses = [
         RuleLoss("SpMV", "uniform", "no_coord", "inefficient", "off", 12, 8, 0, Comparison(1.2, 1.1, 1.3), 1.2, "reorder(j, i)", ""),
@@ -143,6 +144,8 @@ def test_page() -> None:
     assert "| `no_coord` | inefficient, off | 20% [10%] | 0% [0%] |" in text
     assert "| SpMV | skew 4 | 3000 (3000) | 2000 (2000) | 1.50 [1.50, 1.50] | 1.50 | 1.76 |  |  |  |" in text
     assert "| SpMM 32 | skew 4 | 3000 (3000) | 2000 (2000) | 1.50 [1.50, 1.50] | 1.50 | 1.76 | 1.60 | 1.80 | 1.48 |" in text
+    assert "| SpMV | skew 8, long rows | 3600 (3600) | 2000 (2000) | 1.80 [1.80, 1.80] | 1.80 | 1.96 |  |  |  |" in text
+    assert "the position split reaches 92% to 92% of that" in text
     assert "| SpMV | uni200k | 1 | TACO | 3 | 2 | 1.50 |" in text
     assert imbalance_chart(races).startswith("<svg")
     assert not imbalance_chart(Races())
