@@ -21,7 +21,7 @@ from ..storage.aligned import ALIGNMENT, aligned_empty
 from ..storage.tensor import Tensor
 from .executable import Executable, build, interface, kernel_source
 from .operands import Expected, Operand, find_extents, prepare, refuse_names
-from .results import assembled_result, dense_result, fill_of, owned_array, requested_form, shared_levels
+from .results import assembled_result, dense_result, empty_result, fill_of, owned_array, requested_form, shared_levels
 
 MOST_THREADS = 1024
 """OpenMP's runtime ends the process when it cannot start as many threads as it is told."""
@@ -168,6 +168,9 @@ class BoundKernel:
         self._initial = kernel.fill if self._spec.initial == "zero" else None
         self._is_scalar = self._flat is not None and not self._spec.indices and out is None
         self._converts = self._spec.format != self._spec.requested
+        summed = (extents[index] for index in kernel.spec.indices if index not in self._spec.indices)
+        if self._spec.shares is not None and 0 in summed:  # a sum of nothing stores nothing, whatever the pattern
+            self._result = empty_result(self._spec, extents, kernel.fill)
 
     def __call__(self) -> Any:
         if self._initial is not None and self._flat is not None:

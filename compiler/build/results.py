@@ -15,6 +15,8 @@ from ..lowering.kernel_spec import ResultSpec
 from ..storage import aligned
 from ..storage.aligned import aligned_empty
 from ..storage.convert import convert
+from ..storage.entries import Entries
+from ..storage.pack import pack
 from ..storage.tensor import LevelArrays, Tensor
 from .executable import interface
 from .operands import Operand
@@ -96,6 +98,13 @@ def requested_form(spec: ResultSpec, made: Tensor) -> Any:
     """Return a made result in the format that was asked for; an ndarray where that is dense."""
     converted = convert(made, spec.requested, drop_padding=False)  # computed zeros may stand in dense levels: all are entries
     return converted.to_numpy() if all(kind is LevelKind.DENSE for kind in spec.requested.levels) else converted
+
+
+def empty_result(spec: ResultSpec, extents: Mapping[str, int], fill_value: Any) -> Tensor:
+    """Return a sparse result that stores nothing."""
+    shape = tuple(extents[index] for index in spec.indices)
+    columns = tuple(np.empty(0, np.int32) for _ in shape)
+    return pack(Entries(shape, columns, np.empty(0, spec.dtype)), spec.format, fill_value)
 
 
 def shared_levels(spec: ResultSpec, pattern: Operand, shape: tuple[int, ...]) -> tuple[tuple[LevelArrays, ...], int]:

@@ -99,7 +99,7 @@ def _off(found: np.ndarray[Any, Any], wanted: Expected) -> str | None:
 def _arrays(operand: Any) -> list[np.ndarray[Any, Any]]:
     if not isinstance(operand, Tensor):
         return [operand.copy()]
-    parts = [operand.values, *(array for level in operand.levels for array in (level.pos, level.crd) if array is not None)]
+    parts = [operand.values, *(array for level in operand.levels for array in level.parts.values())]
     return [part.copy() for part in parts]
 
 

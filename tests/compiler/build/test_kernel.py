@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sparsetune as st
 from kernel_specs import CSC, CSR, SDDMM, SPMV, ZERO, X, copying, counting_threads, dot, result, spec
 from sparsetune.compiler.build import Kernel
 from sparsetune.compiler.build.kernel import thread_count
@@ -318,3 +319,13 @@ def test_forked_processes_can_run_kernels() -> None:
     command = [sys.executable, "-W", "ignore", "-c", code, str(Path(__file__).parents[2])]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert shown.stdout.strip() == "status 0", shown.stderr
+
+
+@pytest.mark.parametrize("form", ["csr", "dense, narrow", "dcsr"])
+def test_a_sum_of_nothing_stores_nothing(form: str) -> None:
+    pattern = tensor(np.eye(3), form)
+    for extent, stored in ((0, 0), (2, 3)):
+        factor = np.ones((3, extent))
+        made = st.evaluate("S(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": pattern, "U": factor, "V": factor}, output_format=form)
+        assert made.nnz == stored
+        assert made.format == pattern.format

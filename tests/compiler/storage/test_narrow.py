@@ -64,6 +64,15 @@ def test_products_with_other_sparse_operands() -> None:
     assert np.allclose(product.to_numpy(), (left @ right.T).toarray())
 
 
+@pytest.mark.parametrize("schedule", ["assemble(A, insert)", "pos(i, p, B); parallelize(p, cpu_thread, ignore_races, dynamic, 4)"])
+@pytest.mark.parametrize("form", ["dense, dense, compressed", "compressed, narrow, narrow"])
+def test_two_passes_over_a_narrow_first_level(schedule: str, form: str) -> None:
+    dense = np.arange(15.0).reshape(5, 3) * np.array([[1], [0], [1], [1], [0]])
+    kernel = st.compile("A(i,k,j) = B(i,k)", {"B": "narrow, dense", "A": form}, schedule=schedule)
+    made = kernel.bind_operands({"B": st.tensor(dense, "narrow, dense")}, extents={"j": 4})()
+    assert np.array_equal(made.to_numpy(), np.broadcast_to(dense[:, :, None], (5, 3, 4)))
+
+
 def test_a_result_shares_the_pattern_of_a_narrow_operand() -> None:
     matrix = banded(30, 90_000, 2000)
     stored = st.tensor(matrix, "dense, narrow")
