@@ -64,7 +64,7 @@ def test_products_with_other_sparse_operands() -> None:
     assert np.allclose(product.to_numpy(), (left @ right.T).toarray())
 
 
-@pytest.mark.parametrize("schedule", ["assemble(A, insert)", "pos(i, p, B); parallelize(p, cpu_thread, ignore_races, dynamic, 4)"])
+@pytest.mark.parametrize("schedule", ["assemble(A, insert)", "pos(i, p, B); parallelize(p, cpu_thread, no_races); assemble(A, insert)"])
 @pytest.mark.parametrize("form", ["dense, dense, compressed", "compressed, narrow, narrow"])
 def test_two_passes_over_a_narrow_first_level(schedule: str, form: str) -> None:
     dense = np.arange(15.0).reshape(5, 3) * np.array([[1], [0], [1], [1], [0]])
