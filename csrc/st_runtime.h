@@ -29,6 +29,11 @@
 #else
 #define ST_AVX512(builtin) 0
 #endif
+#ifdef __AVX512BW__ /* those of 16-bit integers */
+#define ST_AVX512BW(builtin) ST_AVX512(builtin)
+#else
+#define ST_AVX512BW(builtin) 0
+#endif
 #if defined(__znver1__) || defined(__znver2__) || defined(__znver3__) || defined(__znver4__)
 #define ST_GATHERS(bytes) ((bytes) >= 64)
 #else

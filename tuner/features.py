@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler.storage.tensor import Tensor
+from ..compiler.storage.tensor import LevelArrays, Tensor
 from .records import Input
 
 SAMPLE = 4096
@@ -109,9 +109,8 @@ def _sparse(tensor: Tensor) -> OperandFeatures:
         if level.pos is not None:
             values += _segments(number, level.pos)
         if level.crd is not None:
-            sample = _sample(level.crd)
-            sampled.append(sample)
-            values.append((f"gap{number}", _gap(level.crd, tensor.shape[tensor.format.order[number]])))
+            sampled.append(_coordinates(level, np.arange(0, len(level.crd), max(1, len(level.crd) // SAMPLE))))
+            values.append((f"gap{number}", _gap(level, tensor.shape[tensor.format.order[number]])))
     if (band := _band(tensor)) is not None:
         values.append(("band", band))
     return OperandFeatures(tuple(values), _digest(tensor, sampled))
@@ -128,11 +127,21 @@ def _segments(level: int, pos: NDArray[Any]) -> list[tuple[str, float]]:
     return [(f"fibre{level}", log2(mean)), (f"skew{level}", log2(float(lengths.max()) / mean))]
 
 
-def _gap(crd: NDArray[Any], extent: int) -> float:
-    if len(crd) < 2 or extent < 2:
+def _coordinates(level: LevelArrays, places: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the coordinates at some positions of a level."""
+    assert level.crd is not None
+    found = level.crd[places].astype(np.int64)
+    if level.base is None or level.pos is None:
+        return found
+    return found + level.base[np.searchsorted(level.pos, places, side="right") - 1]
+
+
+def _gap(level: LevelArrays, extent: int) -> float:
+    count = 0 if level.crd is None else len(level.crd)
+    if count < 2 or extent < 2:
         return 0.0
-    places = np.linspace(0, len(crd) - 2, min(SAMPLE, len(crd) - 1)).astype(np.int64)
-    steps = np.abs(crd[places + 1].astype(np.int64) - crd[places].astype(np.int64))
+    places = np.linspace(0, count - 2, min(SAMPLE, count - 1)).astype(np.int64)
+    steps = np.abs(_coordinates(level, places + 1) - _coordinates(level, places))
     return math.log2((float(steps.mean()) + 1) / extent)
 
 
@@ -140,19 +149,14 @@ def _band(tensor: Tensor) -> float | None:
     """Return log2 of the mean |i/I - j/J| of sampled entries of a matrix whose second level is the first that is compressed."""
     if tensor.order != 2 or tensor.levels[0].crd is not None or tensor.levels[1].pos is None or tensor.levels[1].crd is None:
         return None
-    pos, crd = tensor.levels[1].pos, tensor.levels[1].crd
-    if not len(crd):
+    pos, stored = tensor.levels[1].pos, len(tensor.levels[1].crd)
+    if not stored:
         return 0.0
     outer, inner = (max(1, tensor.shape[mode]) for mode in tensor.format.order)
-    places = np.linspace(0, len(crd) - 1, min(SAMPLE, len(crd))).astype(np.int64)
+    places = np.linspace(0, stored - 1, min(SAMPLE, stored)).astype(np.int64)
     parents = np.searchsorted(pos, places, side="right") - 1
-    inside = crd[places] if tensor.levels[1].base is None else tensor.levels[1].base[parents] + crd[places]
-    away = np.abs(parents / outer - inside / inner)
+    away = np.abs(parents / outer - _coordinates(tensor.levels[1], places) / inner)
     return math.log2(float(away.mean()) + 1.0 / max(outer, inner))
-
-
-def _sample(array: NDArray[Any]) -> NDArray[Any]:
-    return array[:: max(1, len(array) // SAMPLE)]
 
 
 def _digest(tensor: Tensor, sampled: Iterable[NDArray[Any]]) -> str:

@@ -50,7 +50,7 @@ def first_definition(kind: Type) -> list[str]:
     else:
         fast = [f"  {_as_builtin(kind, width)} wider = {loaded};", f"  {kind.name} v;", "  memcpy(&v, &wider, sizeof v);", "  return v;"]
     heading = f"{kind.name} {lane_function('first', kind)}(const {c_type(kind.element)} *from, int64_t count)"
-    return _function(heading, builtin, fast, _lane_by_lane(kind, "from[lane]"))
+    return _function(heading, builtin, fast, _lane_by_lane(kind, "from[lane]"), known="ST_AVX512BW" if kind.element == U16 else "ST_AVX512")
 
 
 def keep_definition(kind: Type) -> list[str]:
@@ -69,9 +69,11 @@ def lane_mask(kind: Type) -> Type:
     return Type(f"i{8 * kind.element.bytes}").vector(kind.lanes)
 
 
-def _function(heading: str, builtin: str | None, fast: list[str], plain: list[str], test: str = "") -> list[str]:
-    """Return a function with a fast body for where a builtin exists."""
-    body = [f"#if {test}ST_AVX512(__builtin_ia32_{builtin})", *fast, "#else", *plain, "#endif"] if builtin else plain
+def _function(
+    heading: str, builtin: str | None, fast: list[str], plain: list[str], test: str = "", known: str = "ST_AVX512"
+) -> list[str]:
+    """Return a function with a fast body for where a builtin exists, as the macro ``known`` says."""
+    body = [f"#if {test}{known}(__builtin_ia32_{builtin})", *fast, "#else", *plain, "#endif"] if builtin else plain
     return [f"static inline {heading} {{", *body, "}"]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from .nodes import (
     I32,
     I64,
+    U16,
     Binary,
     Block,
     Call,
@@ -118,15 +119,13 @@ class Vectorizer:
 
         What they are all counted from stays apart: it moves where a gather begins.
         """
-        if isinstance(value, Cast) and variable.type == I64 and (isinstance(value.operand, Load) or value.operand.type == I32):
-            value = value.operand
-        origin, stored = None, value
-        if isinstance(value, Binary) and value.op == "+" and self._uniform(value.left) and isinstance(value.right, Cast):
-            origin, stored = value.left, value.right.operand
-        made = self.value(stored)
+        origin = value.left if isinstance(value, Binary) and value.op == "+" and self._uniform(value.left) else None
+        stored = value.right if isinstance(value, Binary) and origin is not None else value
+        widened = isinstance(stored, Cast) and variable.type == I64 and isinstance(stored.operand, Load)
+        made = self.value(stored.operand if widened and isinstance(stored, Cast) else stored)
         local = Var(self.plan.fresh(variable.name) if self.number else variable.name, made.type)
-        kind = value.type.vector(self.lanes)
-        self.renamed[variable.name] = local if origin is None else Binary("+", self._same(origin), Cast(local, kind), kind)
+        kind = variable.type.vector(self.lanes)
+        self.renamed[variable.name] = local if origin is None else Binary("+", self._same(origin), self._element(local, kind), kind)
         return Declare(local, made)
 
     def _set(self, variable: Var, value: Expr, op: str) -> Stmt:
@@ -213,7 +212,8 @@ class Vectorizer:
         places = self.value(index)
         if places.type.element != I32:
             places = self._element(places, I64)
-        self.gathered = max(self.gathered, places.type.element.bytes)
+        near = isinstance(places, Binary) and isinstance(places.right, Cast) and places.right.operand.type.element == U16
+        self.gathered = max(self.gathered, I32.bytes if near else places.type.element.bytes)
         return Load(array, places, kind.vector(self.lanes), self.present)
 
     def _is_scattered(self, index: Expr) -> bool:

@@ -102,9 +102,5 @@ def some(conditions: Sequence[Expr]) -> Expr:
 
 def load_index(array: str, index: Expr, kind: Type) -> Expr:
     """Return a position or coordinate read from an index array, widened to 64 bits."""
-    return widened(Load(array, index, kind))
-
-
-def widened(value: Expr) -> Expr:
-    """Return an integer in 64 bits."""
-    return value if value.type == I64 else Cast(value, I64)
+    value = Load(array, index, kind)
+    return value if kind == I64 else Cast(value, I64)

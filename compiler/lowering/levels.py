@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, MAP, ArrayRef, Binary, Call, Cast, Const, Expr, Load, Select, Type
-from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder, subtract, widened
+from ..loops.nodes import BOOL, I64, MAP, ArrayRef, Call, Const, Expr, Load, Select, Type
+from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder, subtract
 from .scope import Place
 
 
@@ -27,7 +27,7 @@ class Level:
         pos, crd: names of the index arrays, "" where there is none; pos_type, crd_type their element types.
         length: number of positions of the whole level, for levels with coordinates.
         base: of a narrow level, the array of the coordinates that those of each parent are counted from; origin: its element for
-            the parent that ``under`` was told, of the type ``base_type``.
+            the parent that ``under`` was told, in 64 bits as everything that is computed of it.
     """
 
     kind: LevelKind
@@ -47,8 +47,8 @@ class Level:
         """Return the level as it is seen below a position of the level above, which may not be ``present``."""
         if self.kind is not LevelKind.NARROW:
             return self
-        first = Load(self.base, parent, self.base_type)
-        return replace(self, origin=first if present is None else Select(present, first, Const(0, self.base_type), self.base_type))
+        first = load_index(self.base, parent, self.base_type)
+        return replace(self, origin=first if present is None else Select(present, first, ZERO, I64))
 
     def below(self, above: Place) -> Level:
         """Return the level as it is seen below a place."""
@@ -68,11 +68,11 @@ class Level:
 
     def coordinate(self, position: Expr) -> Expr:
         """Return the coordinate at a position."""
+        stored = load_index(self.crd, position, self.crd_type)
         if self.kind is not LevelKind.NARROW:
-            return load_index(self.crd, position, self.crd_type)
+            return stored
         assert self.origin is not None, f"level of {self.index} stands below no parent"
-        distance = Cast(Load(self.crd, position, self.crd_type), self.base_type)
-        return widened(Binary("+", self.origin, distance, self.base_type))
+        return add(self.origin, stored)
 
     def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound", *more: Expr) -> Expr:
         """Return the first position in [low, high) whose coordinate is at least the given one, or ``high``.
@@ -80,7 +80,7 @@ class Level:
         ``more`` are further arguments of the function: the first step of ``gallop``.
         """
         if self.origin is not None:
-            coordinate = subtract(coordinate, widened(self.origin))
+            coordinate = subtract(coordinate, self.origin)
         return Call(function, (ArrayRef(self.crd, self.crd_type), low, high, coordinate, *more), I64)
 
     def hit(self, position: Expr, low: Expr, high: Expr, coordinate: Expr) -> Expr:

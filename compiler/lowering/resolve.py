@@ -208,10 +208,13 @@ def _located(
 
 
 def anchored(context: Context, level: Level, steps: list[Step]) -> Level:
-    """Declare what the coordinates of a narrow level are counted from, which a loop reads once."""
+    """Declare what the coordinates of a narrow level are counted from, which a loop reads once.
+
+    The variable stands beside the loop, where others of any name may follow: its name is its own.
+    """
     if level.origin is None or isinstance(level.origin, Var):
         return level
-    origin = Var(context.names.local(f"base_{level.index}"), level.base_type)
+    origin = Var(context.names.permanent(f"base_{level.index}"), I64)
     steps.append(Declare(origin, level.origin))
     return replace(level, origin=origin)
 

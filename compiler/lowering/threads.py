@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ..concrete.nodes import Forall, targets
 from ..errors import ScheduleError
 from ..loops.nodes import Block as Steps
-from ..loops.nodes import Declare, For, Parallel
+from ..loops.nodes import For, Parallel
 from ..loops.nodes import Stmt as Step
 from .arithmetic import add, integer, subtract
 from .context import Context
@@ -35,13 +35,13 @@ def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     for phase in ("count", "fill"):
         assembly.phase = phase
         if forall.tag.unit != "cpu_thread":
-            passed = assembly.pass_at_once(loop_of(context, scope, forall))
-        else:
-            *before, loop = threaded(context, scope, forall, loop_of)
-            assert isinstance(loop, For)
-            length = add(subtract(loop.high, loop.low), integer(1))
-            passed = [*before, *(assembly.counted(loop, length) if phase == "count" else assembly.filled(loop))]
-        steps += [step for step in passed if not isinstance(step, Declare) or step not in steps]  # what both passes read once is there
+            steps += assembly.pass_at_once(loop_of(context, scope, forall))
+            continue
+        *before, loop = threaded(context, scope, forall, loop_of)
+        assert isinstance(loop, For)
+        length = add(subtract(loop.high, loop.low), integer(1))
+        steps += before
+        steps += assembly.counted(loop, length) if phase == "count" else assembly.filled(loop)
     return steps
 
 

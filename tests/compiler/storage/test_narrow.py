@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.storage.narrow import REACH
+from sparsetune.tuner.features import operand_features
 
 SCHEDULES = (
     "",
@@ -32,6 +36,12 @@ def banded(rows: int, columns: int, reach: int, seed: int = 0) -> scipy.sparse.c
     entry_columns = np.concatenate(found)
     places = entry_rows.astype(np.int32), entry_columns.astype(np.int32)
     return scipy.sparse.coo_array((rng.standard_normal(len(entry_rows)), places), shape=(rows, columns)).tocsr()
+
+
+def processor_flags() -> set[str]:
+    """Return the instruction sets of this processor, where Linux tells them."""
+    info = Path("/proc/cpuinfo")
+    return set(info.read_text().split()) if info.exists() else set()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -71,6 +81,50 @@ def test_two_passes_over_a_narrow_first_level(schedule: str, form: str) -> None:
     kernel = st.compile("A(i,k,j) = B(i,k)", {"B": "narrow, dense", "A": form}, schedule=schedule)
     made = kernel.bind_operands({"B": st.tensor(dense, "narrow, dense")}, extents={"j": 4})()
     assert np.array_equal(made.to_numpy(), np.broadcast_to(dense[:, :, None], (5, 3, 4)))
+
+
+@pytest.mark.parametrize("form", ["dcd", "dcc", "csf"])
+def test_several_passes_that_read_narrow_first_levels(form: str) -> None:
+    schedule = "precompute(B(j,k), [k, j], [v5, j], v6); workspace(v6, hashed); assemble(A, insert)"
+    left, right = np.arange(1.0, 21.0).reshape(4, 5), np.arange(1.0, 6.0).reshape(5, 1)
+    kernel = st.compile("A(j,i,k) = B(j,k) + C(k,i)", {"B": "nn; 1, 0", "C": "nn", "A": form}, schedule=schedule)
+    made = kernel(B=st.tensor(left, "nn; 1, 0"), C=st.tensor(right, "nn"))
+    assert np.array_equal(made.to_numpy(), left[:, None, :] + right.T[None])
+
+
+def test_coordinates_ahead_do_not_overflow() -> None:
+    far = 2**31 - 1
+    places = np.array([[0] * 8 + [1] * 2, [*range(far - 8, far), 0, REACH - 1]])
+    stored = st.tensor((places, np.ones(10)), "dense, narrow", shape=(2, far))
+    kernel = st.compile("C(i) = A(i,j) * b(j)", {"A": "dense, narrow", "b": "compressed", "C": "dense"}, schedule="prefetch(j, A, 8)")
+    assert "int64_t base_j = A2_base[i];" in kernel.source  # what is read ahead belongs to rows that begin elsewhere
+    other = st.tensor((np.array([[0, far - 2]]), np.array([3.0, 5.0])), "compressed", shape=(far,))
+    assert kernel(A=stored, b=other).tolist() == [5.0, 3.0]
+
+
+def test_the_tuner_tells_rows_in_other_places_apart() -> None:
+    rows, distances = np.repeat(np.arange(40), 10), np.tile(np.arange(10) * 3, 40)
+    starts = (np.zeros(40, int), np.random.default_rng(0).integers(0, 4900, 40))
+    found = []
+    for start in starts:
+        entries = (np.stack([rows, distances + start[rows]]), np.ones(400))
+        found.append([operand_features(st.tensor(entries, form, shape=(40, 5000))) for form in ("csr", "dense, narrow")])
+    assert found[0][1] != found[1][1]
+    assert all(csr == narrow for csr, narrow in found)
+
+
+@pytest.mark.parametrize("flags", ["-O2", "-O3 -mavx2 -mfma", "-O3 -mavx512f -mavx512vl", "-O3 -mavx512f -mavx512vl -mavx512bw"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compilers_and_instruction_sets(compiler: str, flags: str, dtype: type) -> None:
+    wanted = {flag.removeprefix("-m") for flag in flags.split() if flag.startswith("-m")}
+    if compiler not in {found.name for found in available_compilers()} or not wanted <= processor_flags():
+        pytest.skip(f"{compiler} {flags} is not for this machine")
+    matrix = banded(50, 90_000, 4000).astype(dtype)
+    x = np.random.default_rng(1).standard_normal(matrix.shape[1]).astype(dtype)
+    schedule = f'parallelize(j, cpu_vector, parallel_reduction); build({compiler}, "{flags}")'
+    made = st.compile("y(i) = A(i,j) * x(j)", {"A": "dn"}, schedule=schedule)(A=st.tensor(matrix, "dn"), x=x)
+    assert np.allclose(made, matrix @ x, rtol=1e-4 if dtype is np.float32 else 1e-12, atol=1e-4 if dtype is np.float32 else 1e-12)
 
 
 def test_a_result_shares_the_pattern_of_a_narrow_operand() -> None:
