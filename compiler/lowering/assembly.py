@@ -166,15 +166,16 @@ class Assembly:
         return [Grow(below.pos, I64, _variable(below.pos_capacity), end), Fill(below.pos, start, end, Const(0, I64))]
 
     def _open_last(self, level: int, coordinate: Value) -> tuple[list[Step], list[Step]]:
-        """The last stored level, with dense levels below: reserve their block of values, keep it if it is used."""
+        """The last stored level, with dense levels below: reserve their block of values, keep it if it is used.
+
+        While inserting, all blocks are blank already: one that is not used is the next one's, which another thread may be filling.
+        """
         entry, size = self.levels[level], self.block(level)
         start = multiply(_cursor(entry), size)
         end = add(start, size)
         before: list[Step] = [SetVar(self.used, Const(False, BOOL))]
         if self.phase == "append":
-            before.append(Grow(self.values, self.value_type, self.capacity, end))
-        if not self.counting:
-            before.append(Fill(self.values, start, end, self.zero))
+            before += [Grow(self.values, self.value_type, self.capacity, end), Fill(self.values, start, end, self.zero)]
         return before, [If(self.used, Steps(tuple(self._append(entry, coordinate))))]
 
     def _stored(self, array: str, kind: Type, capacity: Var | None, position: Value, value: Value) -> list[Step]:
@@ -300,7 +301,11 @@ class Assembly:
 
     def _allocated(self) -> list[Step]:
         self.inserted = True
-        steps: list[Step] = [Allocate(self.values, self.value_type, multiply(self.total(self.last), self.block(self.last)))]
+        length = multiply(self.total(self.last), self.block(self.last))
+        blank, zeros = self.last + 1 < len(self.levels), self.zero.value == 0
+        steps: list[Step] = [Allocate(self.values, self.value_type, length, zero=blank and zeros)]
+        if blank and not zeros:
+            steps.append(Fill(self.values, ZERO, length, self.zero))
         for level, entry in enumerate(self.levels):
             if entry.kind is LevelKind.COMPRESSED:
                 steps.append(Allocate(entry.crd, entry.width, self.total(level)))
