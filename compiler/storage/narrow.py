@@ -24,7 +24,8 @@ def widen(tensor: Tensor) -> Tensor:
     """Return the tensor with compressed levels in place of narrow ones; itself where there is none."""
     if LevelKind.NARROW not in tensor.format.levels:
         return tensor
-    levels = tuple(_widened(tensor, level) if kind is LevelKind.NARROW else tensor.levels[level] for level, kind in _kinds(tensor.format))
+    kinds = enumerate(tensor.format.levels)
+    levels = tuple(_widened(tensor, level) if kind is LevelKind.NARROW else tensor.levels[level] for level, kind in kinds)
     return replace(tensor, format=tensor.format.widened, levels=levels)
 
 
@@ -34,14 +35,9 @@ def narrow(tensor: Tensor, format: Format) -> Tensor:
     Raises:
         FormatError: a fibre reaches further than narrow levels do.
     """
-    levels = tuple(
-        _narrowed(tensor, level, format) if kind is LevelKind.NARROW else tensor.levels[level] for level, kind in _kinds(format)
-    )
+    kinds = enumerate(format.levels)
+    levels = tuple(_narrowed(tensor, level, format) if kind is LevelKind.NARROW else tensor.levels[level] for level, kind in kinds)
     return replace(tensor, format=format, levels=levels)
-
-
-def _kinds(format: Format) -> list[tuple[int, LevelKind]]:
-    return list(enumerate(format.levels))
 
 
 def _widened(tensor: Tensor, level: int) -> LevelArrays:
