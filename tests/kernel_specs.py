@@ -7,14 +7,13 @@ from typing import Any
 
 import loop_kernels
 from sparsetune.compiler.format import Format, dense_format
-from sparsetune.compiler.loops.nodes import (
+from sparsetune.compiler.ir.nodes import (
     F64,
     I32,
     I64,
     Allocate,
     ArrayParameter,
     Binary,
-    Block,
     Call,
     Cast,
     Const,
@@ -26,6 +25,7 @@ from sparsetune.compiler.loops.nodes import (
     Publish,
     SetVar,
     SizeParameter,
+    Steps,
     Store,
     Var,
 )
@@ -69,7 +69,7 @@ def copying() -> KernelSpec:
         Store("pos", ONE, n),
         Allocate("crd", I32, n),
         Allocate("vals", F64, n),
-        For(i, ZERO, n, Block((Store("crd", i, i), values))),
+        For(i, ZERO, n, Steps((Store("crd", i, i), values))),
         Publish("pos_out", "pos", Const(2, I64)),
         Publish("crd_out", "crd", n),
         Publish("vals_out", "vals", n),
@@ -80,7 +80,7 @@ def copying() -> KernelSpec:
         ArrayParameter("vals_out", F64, ("c", "values"), True, True),
         ArrayParameter("x", F64, ("x", "values")),
     )
-    function = Function("st_kernel", arrays, (SizeParameter("n", ("index", "j")),), Block(statements))
+    function = Function("st_kernel", arrays, (SizeParameter("n", ("index", "j")),), Steps(statements))
     return spec(function, (X,), result("c", Format("compressed"), "j"), "c(j) = x(j)")
 
 
@@ -90,7 +90,7 @@ def dot() -> KernelSpec:
     body = SetVar(total, Binary("*", Load("x", i, F64), Load("x", i, F64), F64), "+")
     statements = (Declare(total, Const(0.0, F64)), For(i, ZERO, Var("n", I64), body), Store("s", ZERO, total))
     arrays = (ArrayParameter("s", F64, ("s", "values"), True), ArrayParameter("x", F64, ("x", "values")))
-    function = Function("st_kernel", arrays, (SizeParameter("n", ("index", "j")),), Block(statements))
+    function = Function("st_kernel", arrays, (SizeParameter("n", ("index", "j")),), Steps(statements))
     return spec(function, (X,), result("s", Format(), ""), "s = x(j) * x(j)")
 
 
@@ -99,5 +99,5 @@ def counting_threads() -> KernelSpec:
     i = Var("i", I64)
     body = Store("s", ZERO, Cast(Call("thread_count", (), I64), F64), "max", atomic=True)
     loop = For(i, ZERO, Const(100, I64), body, Parallel())
-    function = replace(dot().function, body=Block((Store("s", ZERO, Const(0.0, F64)), loop)))
+    function = replace(dot().function, body=Steps((Store("s", ZERO, Const(0.0, F64)), loop)))
     return replace(dot(), function=function)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sparsetune.compiler.build.executable import DECLARATIONS, interface
 from sparsetune.compiler.build.results import owned_array
 from sparsetune.compiler.codegen.c import print_c
-from sparsetune.compiler.loops.interpret import Outcome, interpret
-from sparsetune.compiler.loops.memory import numpy_type
-from sparsetune.compiler.loops.nodes import ArrayParameter, Block, Function, SizeParameter, Stmt, Type
+from sparsetune.compiler.ir.interpret import Outcome, interpret
+from sparsetune.compiler.ir.memory import numpy_type
+from sparsetune.compiler.ir.nodes import ArrayParameter, Function, SizeParameter, Step, Steps, Type
 from sparsetune.compiler.native.library import load_source, openmp_works
 from sparsetune.compiler.native.toolchain import find_compiler
 
@@ -30,10 +30,10 @@ def _complete(name: str) -> bool:
 COMPILERS = [name for name in ("gcc", "clang") if _complete(name)]
 
 
-def function(statements: Sequence[Stmt], arrays: dict[str, tuple[str, bool]], sizes: Sequence[str] = ()) -> Function:
+def function(statements: Sequence[Step], arrays: dict[str, tuple[str, bool]], sizes: Sequence[str] = ()) -> Function:
     """Return a kernel over arrays given as name: (element type, writable)."""
     parameters = tuple(ArrayParameter(name, Type(kind), (name, "values"), writable) for name, (kind, writable) in arrays.items())
-    return Function("st_kernel", parameters, tuple(SizeParameter(name, ("index", name)) for name in sizes), Block(tuple(statements)))
+    return Function("st_kernel", parameters, tuple(SizeParameter(name, ("index", name)) for name in sizes), Steps(tuple(statements)))
 
 
 def run_compiled(

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, SparsetuneError
-from ..loops.nodes import ArrayParameter
-from ..loops.streams import PAST_CACHES
+from ..ir.nodes import PAST_CACHES, ArrayParameter
 from ..lowering.kernel_spec import KernelSpec
 from ..native.machine import available_cores, this_machine
 from ..schedule.schedule import Schedule

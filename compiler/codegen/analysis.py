@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ..loops.nodes import Allocate, Block, Call, Declare, For, Grow, Node, Parallel, SetVar, Stmt
-from ..loops.rewrite import walk
+from ..ir.nodes import Allocate, Call, Declare, For, Grow, Node, Parallel, SetVar, Step, Steps
+from ..ir.rewrite import walk
 
 
-def may_fail(statement: Stmt) -> bool:
+def may_fail(statement: Step) -> bool:
     """Return whether a statement may find no memory."""
     return any(_fails(node) for node in walk(statement))
 
 
-def check_map_insertions(body: Stmt) -> None:
+def check_map_insertions(body: Step) -> None:
     """Refuse insertions into maps from where a lack of memory could not be noticed.
 
     Raises:
@@ -32,7 +32,7 @@ def _fails(node: Node) -> bool:
     return isinstance(node, Grow)
 
 
-def heap_allocations(statements: tuple[Stmt, ...], inside_parallel: bool = False) -> dict[str, Allocate]:
+def heap_allocations(statements: tuple[Step, ...], inside_parallel: bool = False) -> dict[str, Allocate]:
     """Return the heap arrays that belong to a region, by name: those not in a parallel region of their own."""
     found: dict[str, Allocate] = {}
 
@@ -53,14 +53,14 @@ def heap_allocations(statements: tuple[Stmt, ...], inside_parallel: bool = False
     return found
 
 
-def own_declarations(block: Block) -> set[str]:
+def own_declarations(block: Steps) -> set[str]:
     names: set[str] = set()
     for statement in block.statements:
         if isinstance(statement, Declare):
             names.add(statement.variable.name)
         elif isinstance(statement, Allocate) and statement.storage == "registers":
             names.add(statement.array)
-        elif isinstance(statement, Block):
+        elif isinstance(statement, Steps):
             names |= own_declarations(statement)
     return names
 

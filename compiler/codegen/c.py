@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..loops.dead import remove_dead
-from ..loops.nodes import Allocate, ArrayRef, Block, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Store, Var
-from ..loops.placement import place_large_arrays
-from ..loops.rewrite import walk
-from ..loops.simplify import simplify
-from ..loops.streams import pass_caches
-from ..loops.vectorize import vectorize
+from ..ir.nodes import Allocate, ArrayRef, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Steps, Store, Var
+from ..ir.rewrite import walk
+from ..passes.dead import remove_dead
+from ..passes.placement import place_large_arrays
+from ..passes.simplify import simplify
+from ..passes.streams import pass_caches
+from ..passes.vectorize import vectorize
 from .analysis import check_map_insertions, heap_allocations, may_fail
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
@@ -103,15 +103,15 @@ class _KernelPrinter:
 
     def _region_parameters(self, loop: For) -> list[str]:
         """Declare a parallel region's parameters inside it: captured from outside they would lose their ``restrict``."""
-        return self._arrays(_used_names(Block((*loop.private, replace(loop, tag=None), *loop.finish))))
+        return self._arrays(_used_names(Steps((*loop.private, replace(loop, tag=None), *loop.finish))))
 
 
-def _without_last_frees(body: Block) -> Block:
+def _without_last_frees(body: Steps) -> Steps:
     """Leave out what is freed at the very end: what a kernel still holds when it returns is freed in one place."""
     statements = list(body.statements)
     while statements and isinstance(statements[-1], Free):
         statements.pop()
-    return Block(tuple(statements))
+    return Steps(tuple(statements))
 
 
 def _is_parallel(node: Node) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..loops.intrinsics import INTRINSICS
-from ..loops.nodes import F32, I32, I64, MAP, U16, ArrayRef, Binary, Call, Cast, Const, Expr, Load, Select, Type, Unary, Var
+from ..ir.intrinsics import INTRINSICS
+from ..ir.nodes import F32, I32, I64, MAP, U16, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
 from .names import NameTable
 
 PRIMARY, UNARY, TERNARY, LOWEST = 16, 14, 3, 0
@@ -49,18 +49,18 @@ class ExpressionPrinter:
         self.vectors: set[Type] = set()
         self.lane_functions: set[tuple[str, Type]] = set()
 
-    def text(self, expr: Expr, above: int = LOWEST) -> str:
+    def text(self, expr: Value, above: int = LOWEST) -> str:
         """Return an expression as an operand of something that binds with precedence ``above``."""
         shown, precedence = self._print(expr)
         return f"({shown})" if precedence < above else shown
 
-    def converted(self, expr: Expr, kind: Type) -> str:
+    def converted(self, expr: Value, kind: Type) -> str:
         """Return an expression as the value of a variable or element of a type."""
         if kind.lanes > 1 and expr.type.lanes == 1:
             return self.text(Cast(expr, kind))
         return self.text(_without_widening(expr) if kind == I64 else expr)
 
-    def index(self, expr: Expr) -> str:
+    def index(self, expr: Value) -> str:
         """Return the index of an array element, computed in 64 bits wherever it is computed at all."""
         return self.text(_without_widening(_widened(expr)))
 
@@ -70,18 +70,18 @@ class ExpressionPrinter:
             self.vectors.add(kind)
         return c_type(kind)
 
-    def element(self, array: str, index: Expr, kind: Type) -> str:
+    def element(self, array: str, index: Value, kind: Type) -> str:
         """Return an element of an array, or a vector of elements, as something that can be read or assigned."""
         if kind.lanes == 1:
             return f"{self.names[array]}[{self.index(index)}]"
         self.vectors.add(kind)
         return f"*({vector_access(kind)} *)&{self.names[array]}[{self.index(index)}]"
 
-    def stream(self, array: str, index: Expr, value: Expr) -> str:
+    def stream(self, array: str, index: Value, value: Value) -> str:
         """Return the call that writes a vector past the caches."""
         return self._lane_call("stream", (f"&{self.names[array]}[{self.index(index)}]", self.text(value)), value.type)
 
-    def _print(self, expr: Expr) -> tuple[str, int]:
+    def _print(self, expr: Value) -> tuple[str, int]:
         match expr:
             case Var(name):
                 return self.names[name], PRIMARY
@@ -89,7 +89,7 @@ class ExpressionPrinter:
                 return _constant(expr)
             case Load() if expr.index.type.lanes > 1:
                 return self._gather(expr), PRIMARY
-            case Load(array, index, kind, Expr() as first):
+            case Load(array, index, kind, Value() as first):
                 place = self.element(array, index, kind.element)
                 return self._lane_call("first", (f"&{place}", self.text(first)), kind), PRIMARY
             case Load(array, index, kind):
@@ -113,7 +113,7 @@ class ExpressionPrinter:
                 return self._binary(expr)
         raise TypeError(f"not an expression of the loop IR: {expr!r}")
 
-    def _cast(self, operand: Expr, kind: Type) -> tuple[str, int]:
+    def _cast(self, operand: Value, kind: Type) -> tuple[str, int]:
         if kind.lanes == 1:
             return f"({c_type(kind)}){self.text(operand, UNARY)}", UNARY
         name = self.type_name(kind)
@@ -124,7 +124,7 @@ class ExpressionPrinter:
         operand = operand if kind.is_float else _as_element(operand, kind)
         return f"{self.text(operand, 12)} - ({name}){{0}}", 12  # x - 0 is x for every x, -0.0 and NaN included
 
-    def _call(self, function: str, arguments: tuple[Expr, ...], kind: Type) -> str:
+    def _call(self, function: str, arguments: tuple[Value, ...], kind: Type) -> str:
         if function == "keep_lanes":
             return self._lane_call("keep", [self.text(argument) for argument in arguments], kind)
         if function in ("sum_lanes", "product_lanes", "min_lanes", "max_lanes"):
@@ -134,7 +134,7 @@ class ExpressionPrinter:
         suffix = f"_{arguments[0].type.name}" if intrinsic.typed else ""
         return f"{intrinsic.c_name}{suffix}({', '.join(self.text(argument) for argument in arguments)})"
 
-    def _elementwise(self, function: str, arguments: tuple[Expr, ...]) -> str:
+    def _elementwise(self, function: str, arguments: tuple[Value, ...]) -> str:
         kind = next((argument.type for argument in arguments if argument.type.lanes > 1), arguments[0].type)
         wanted = f"lanes_{function}" if len(arguments) == 1 else function
         return self._lane_call(wanted, [self.converted(argument, kind) for argument in arguments], kind)
@@ -175,7 +175,7 @@ class ExpressionPrinter:
             shown = (self.text(left, precedence), self.text(right, precedence + 1))
         return f"{shown[0]} {_SYMBOLS.get(op, op)} {shown[1]}", precedence
 
-    def _logical(self, operand: Expr, op: str, precedence: int) -> str:
+    def _logical(self, operand: Value, op: str, precedence: int) -> str:
         mixed = isinstance(operand, Binary) and operand.op in _SYMBOLS and operand.op != op
         return f"({self.text(operand)})" if mixed else self.text(operand, precedence)
 
@@ -207,7 +207,7 @@ def _constant(constant: Const) -> tuple[str, int]:
     return (f"-{shown}", UNARY) if negative else (shown, PRIMARY)
 
 
-def _printed_type(expr: Expr) -> Type:
+def _printed_type(expr: Value) -> Type:
     """Return the type that the C text of an expression has: small constants are int, narrow integers become int."""
     kind = expr.type
     if kind.is_float:
@@ -217,7 +217,7 @@ def _printed_type(expr: Expr) -> Type:
     return I64 if kind.name in ("i64", "u64", "u32") else I32
 
 
-def _converted_operands(left: Expr, right: Expr, kind: Type) -> tuple[Expr, Expr]:
+def _converted_operands(left: Value, right: Value, kind: Type) -> tuple[Value, Value]:
     """Cast operands so that C computes in ``kind``: wider ones down, and one up if neither has the type."""
     target = kind if kind.is_float else (I64 if kind.name == "i64" else I32)
     operands = [Cast(operand, kind) if _wider(_printed_type(operand), target) else operand for operand in (left, right)]
@@ -227,7 +227,7 @@ def _converted_operands(left: Expr, right: Expr, kind: Type) -> tuple[Expr, Expr
     return operands[0], operands[1]
 
 
-def _as_element(operand: Expr, kind: Type) -> Expr:
+def _as_element(operand: Value, kind: Type) -> Value:
     """Cast a scalar that is spread over lanes: C computes narrow integers as int, which no vector of them takes."""
     return operand if operand.type.lanes > 1 or isinstance(operand, Var | Load) else Cast(operand, kind.element)
 
@@ -238,12 +238,12 @@ def _wider(kind: Type, target: Type) -> bool:
     return kind.is_float == target.is_float and kind.bytes > target.bytes
 
 
-def _without_widening(expr: Expr) -> Expr:
+def _without_widening(expr: Value) -> Value:
     """Leave out a cast to 64 bits that C makes by itself when it assigns or indexes."""
     return expr.operand if isinstance(expr, Cast) and expr.type == I64 and expr.operand.type == I32 else expr
 
 
-def _widened(expr: Expr) -> Expr:
+def _widened(expr: Value) -> Value:
     """Compute the products, sums and differences of an index in 64 bits."""
     if isinstance(expr, Binary) and expr.op in ("+", "-", "*", "min", "max") and not expr.type.is_float:
         return replace(expr, left=_widened(expr.left), right=_widened(expr.right), type=I64)

@@ -6,7 +6,7 @@ them for good, takes longer to read than a kernel takes to compile. Where they a
 
 from __future__ import annotations
 
-from ..loops.nodes import I32, I64, U16, Type
+from ..ir.nodes import I32, I64, U16, Type
 from .expressions import c_type, lane_function
 
 _GATHERS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..loops.nodes import Type
+from ..ir.nodes import Type
 from .expressions import c_type, lane_function, vector_access
 from .gathers import first_definition, gather_definition, keep_definition, lane_mask
 

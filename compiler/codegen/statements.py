@@ -11,19 +11,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..loops.nodes import (
+from ..ir.nodes import (
     BOOL,
     I64,
     MAP,
     Allocate,
     ArrayRef,
     Binary,
-    Block,
     Call,
     Comment,
     Const,
     Declare,
-    Expr,
     Fill,
     For,
     Free,
@@ -35,10 +33,12 @@ from ..loops.nodes import (
     Publish,
     Run,
     SetVar,
-    Stmt,
+    Step,
+    Steps,
     Store,
     Type,
     Unroll,
+    Value,
     Var,
     Vector,
     While,
@@ -107,7 +107,7 @@ class StatementPrinter:
     def region(self) -> Region:
         return self._regions[-1]
 
-    def scope(self, statement: Stmt | None) -> None:
+    def scope(self, statement: Step | None) -> None:
         """Print a statement as the body of a pair of braces that the caller prints."""
         self.depth += 1
         self.region.declared.append(set())
@@ -116,9 +116,9 @@ class StatementPrinter:
         self.region.declared.pop()
         self.depth -= 1
 
-    def statement(self, statement: Stmt) -> None:
+    def statement(self, statement: Step) -> None:
         match statement:
-            case Block(statements):
+            case Steps(statements):
                 for inner in statements:
                     self._nested(inner)
             case Comment(text):
@@ -147,9 +147,9 @@ class StatementPrinter:
             case _:
                 raise TypeError(f"not a statement of the loop IR: {statement!r}")
 
-    def _nested(self, statement: Stmt) -> None:
+    def _nested(self, statement: Step) -> None:
         """Print a statement of a block; a block in a block gets braces only where its names are taken already."""
-        if isinstance(statement, Block) and not own_declarations(statement).isdisjoint(self.region.declared[-1]):
+        if isinstance(statement, Steps) and not own_declarations(statement).isdisjoint(self.region.declared[-1]):
             self.line("{")
             self.scope(statement)
             self.line("}")
@@ -158,14 +158,14 @@ class StatementPrinter:
 
     # Scalars and elements
 
-    def _declare(self, variable: Var, value: Expr) -> None:
+    def _declare(self, variable: Var, value: Value) -> None:
         self.region.declared[-1].add(variable.name)
         kind = self.expressions.type_name(variable.type)
         first = self.expressions.converted(value, variable.type).removeprefix(f"({kind})")
         self.line(f"{kind} {self.names[variable.name]} = {first};")
         self._check_maps(value)
 
-    def _assignment(self, target: str, current: Expr, value: Expr, op: str) -> str:
+    def _assignment(self, target: str, current: Value, value: Value, op: str) -> str:
         """Return ``target = target op value`` in the shortest form that C has for it."""
         kind = current.type
         if op == "":
@@ -190,7 +190,7 @@ class StatementPrinter:
             self.line(f"#pragma omp atomic {'update' if store.op else 'write'}")
             self.line(f"{target} {store.op}= {self.expressions.text(store.value)};")
 
-    def _prefetch(self, array: str, index: Expr, count: int) -> None:
+    def _prefetch(self, array: str, index: Value, count: int) -> None:
         self.line(f"st_prefetch({self.names[array]}, {self.expressions.index(index)}, {count}, {self._array_types[array].bytes});")
 
     # Control
@@ -264,7 +264,7 @@ class StatementPrinter:
         if fails:
             self.line(f"if (st_status) goto {self.region.fails_to};")
 
-    def _iteration(self, body: Stmt) -> None:
+    def _iteration(self, body: Step) -> None:
         """Print one iteration of a parallel loop; if it may fail, all later ones are skipped once one has failed."""
         if not may_fail(body):
             self.scope(body)
@@ -279,7 +279,7 @@ class StatementPrinter:
         self.leave()
         self.line(f"{end}:;")
 
-    def _finish(self, finish: tuple[Stmt, ...], fails: bool) -> None:
+    def _finish(self, finish: tuple[Step, ...], fails: bool) -> None:
         if not finish:
             return
         if not fails:
@@ -289,14 +289,14 @@ class StatementPrinter:
         may = any(may_fail(part) for part in finish)
         self.line("if (!st_failed(&st_status)) {")
         self.enter(Region(end, parallel=True))
-        self.scope(Block(finish))
+        self.scope(Steps(finish))
         self.leave()
         self.line("}")
         if may:
             self.line(f"{end}:;")
 
-    def _statements(self, statements: tuple[Stmt, ...]) -> None:
-        self.statement(Block(statements))
+    def _statements(self, statements: tuple[Step, ...]) -> None:
+        self.statement(Steps(statements))
 
     # Memory
 
@@ -319,13 +319,13 @@ class StatementPrinter:
     def _fail_unless(self, succeeded: str) -> None:
         self.line(f"if (!{succeeded}) {{ st_fail(&st_status); goto {self.region.fails_to}; }}")
 
-    def _check_maps(self, value: Expr) -> None:
+    def _check_maps(self, value: Value) -> None:
         if isinstance(value, Call) and value.function == "map_insert":
             keys = value.arguments[0]
             assert isinstance(keys, ArrayRef)
             self._fail_unless(f"st_map_sound(&{self.names[keys.array]})")
 
-    def _memory(self, statement: Stmt) -> None:
+    def _memory(self, statement: Step) -> None:
         match statement:
             case Allocate():
                 self._allocate(statement)
@@ -367,7 +367,7 @@ class StatementPrinter:
                 self.line(f"{name} = {function}({length}, sizeof *{name});")
             self._fail_unless(name)
 
-    def _grow(self, name: str, capacity: str, needed: Expr) -> None:
+    def _grow(self, name: str, capacity: str, needed: Value) -> None:
         self.line(f"if ({capacity} < {self.expressions.text(needed, 11)}) {{")
         self.depth += 1
         self.line(f"void *st_room = st_grow({name}, &{capacity}, {self.expressions.text(needed)}, sizeof *{name});")

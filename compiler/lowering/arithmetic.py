@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loops.nodes import BOOL, I64, Binary, Cast, Const, Expr, Load, Type
+from ..ir.nodes import BOOL, I64, Binary, Cast, Const, Load, Type, Value
 
 
 def integer(value: int) -> Const:
@@ -15,11 +15,11 @@ ZERO, ONE = integer(0), integer(1)
 FALSE, TRUE = Const(False, BOOL), Const(True, BOOL)
 
 
-def is_constant(expr: Expr, value: int) -> bool:
+def is_constant(expr: Value, value: int) -> bool:
     return isinstance(expr, Const) and expr.value == value
 
 
-def add(left: Expr, right: Expr) -> Expr:
+def add(left: Value, right: Value) -> Value:
     if isinstance(left, Const) and isinstance(right, Const):
         return integer(int(left.value + right.value))
     if is_constant(left, 0):
@@ -27,7 +27,7 @@ def add(left: Expr, right: Expr) -> Expr:
     return left if is_constant(right, 0) else Binary("+", left, right, I64)
 
 
-def subtract(left: Expr, right: Expr) -> Expr:
+def subtract(left: Value, right: Value) -> Value:
     if left == right:
         return ZERO
     if isinstance(left, Const) and isinstance(right, Const):
@@ -35,7 +35,7 @@ def subtract(left: Expr, right: Expr) -> Expr:
     return left if is_constant(right, 0) else Binary("-", left, right, I64)
 
 
-def multiply(left: Expr, right: Expr) -> Expr:
+def multiply(left: Value, right: Value) -> Value:
     if isinstance(left, Const) and isinstance(right, Const):
         return integer(int(left.value * right.value))
     if is_constant(left, 0) or is_constant(right, 0):
@@ -45,26 +45,26 @@ def multiply(left: Expr, right: Expr) -> Expr:
     return left if is_constant(right, 1) else Binary("*", left, right, I64)
 
 
-def quotient(left: Expr, right: Expr) -> Expr:
+def quotient(left: Value, right: Value) -> Value:
     """Return the truncated quotient of nonnegative integers."""
     if isinstance(left, Const) and isinstance(right, Const) and right.value:
         return integer(int(left.value) // int(right.value))
     return left if is_constant(right, 1) else Binary("/", left, right, I64)
 
 
-def remainder(left: Expr, right: Expr) -> Expr:
+def remainder(left: Value, right: Value) -> Value:
     if isinstance(left, Const) and isinstance(right, Const) and right.value:
         return integer(int(left.value) % int(right.value))
     return ZERO if is_constant(right, 1) else Binary("%", left, right, I64)
 
 
-def ceiling_quotient(left: Expr, right: Expr) -> Expr:
+def ceiling_quotient(left: Value, right: Value) -> Value:
     if is_constant(right, 1):
         return left
     return quotient(add(left, subtract(right, ONE)), right)
 
 
-def minimum(left: Expr, right: Expr) -> Expr:
+def minimum(left: Value, right: Value) -> Value:
     if left == right:
         return left
     if isinstance(left, Const) and isinstance(right, Const):
@@ -72,7 +72,7 @@ def minimum(left: Expr, right: Expr) -> Expr:
     return Binary("min", left, right, I64)
 
 
-def maximum(left: Expr, right: Expr) -> Expr:
+def maximum(left: Value, right: Value) -> Value:
     if left == right:
         return left
     if isinstance(left, Const) and isinstance(right, Const):
@@ -80,11 +80,11 @@ def maximum(left: Expr, right: Expr) -> Expr:
     return Binary("max", left, right, I64)
 
 
-def compare(op: str, left: Expr, right: Expr) -> Expr:
+def compare(op: str, left: Value, right: Value) -> Value:
     return Binary(op, left, right, BOOL)
 
 
-def every(conditions: list[Expr]) -> Expr:
+def every(conditions: list[Value]) -> Value:
     """Return the conjunction of one or more conditions."""
     whole = conditions[0]
     for condition in conditions[1:]:
@@ -92,7 +92,7 @@ def every(conditions: list[Expr]) -> Expr:
     return whole
 
 
-def some(conditions: Sequence[Expr]) -> Expr:
+def some(conditions: Sequence[Value]) -> Value:
     """Return the disjunction of one or more conditions."""
     whole = conditions[0]
     for condition in conditions[1:]:
@@ -100,7 +100,7 @@ def some(conditions: Sequence[Expr]) -> Expr:
     return whole
 
 
-def load_index(array: str, index: Expr, kind: Type) -> Expr:
+def load_index(array: str, index: Value, kind: Type) -> Value:
     """Return a position or coordinate read from an index array, widened to 64 bits."""
     value = Load(array, index, kind)
     return value if kind == I64 else Cast(value, I64)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
 from ..format import Format, LevelKind
-from ..loops.nodes import (
+from ..ir.nodes import (
     BOOL,
     I32,
     I64,
@@ -34,13 +34,13 @@ from ..loops.nodes import (
     Publish,
     Run,
     SetVar,
+    Step,
+    Steps,
     Store,
     Type,
+    Value,
     Var,
 )  # fmt: skip
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
 from .arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
 from .names import Names
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, Declare, For, If, SetVar, Unroll, Var, Vector, While
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import BOOL, I64, Declare, For, If, SetVar, Step, Steps, Unroll, Value, Var, Vector, While
 from ..notation.nodes import Access
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract

@@ -11,8 +11,7 @@ from ..concrete.nodes import Program, Stmt, Workspace, assignments
 from ..concrete.provenance import Provenance
 from ..concrete.relations import Coord, Split
 from ..format import Format, LevelKind
-from ..loops.nodes import I32, I64, U16, Allocate, ArrayParameter, Expr, Free, SizeParameter, Type, Var
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import I32, I64, U16, Allocate, ArrayParameter, Free, SizeParameter, Step, Type, Value, Var
 from ..notation.nodes import Access
 from .arithmetic import ceiling_quotient, integer, multiply
 from .assembly import Assembly
@@ -109,14 +108,14 @@ class Context:
             self.sizes[source] = SizeParameter(self.names.permanent(wish), source)
         return Var(self.sizes[source].name, I64)
 
-    def size(self, index: str) -> Expr:
+    def size(self, index: str) -> Value:
         """Return the extent of an original index."""
         if index in self.extents:
             return integer(self.extents[index])
         name = self.aliases.get(index, index)
         return self.size_parameter(("index", name), f"{name}_size")
 
-    def extent(self, index: str) -> Expr:
+    def extent(self, index: str) -> Value:
         """Return how many values an index, original or derived, can have."""
         known = self.graph.constant_extent(index, self.extents)
         if known is not None:
@@ -139,7 +138,7 @@ class Context:
             whole = multiply(whole, other)
         return whole
 
-    def level_length(self, access: Access, depth: int) -> Expr:
+    def level_length(self, access: Access, depth: int) -> Value:
         """Return how many positions the first ``depth`` levels of an operand have."""
         key, length = self.key(access), integer(1)
         for place, level in enumerate(self.storage(access).levels[:depth]):
@@ -191,7 +190,7 @@ class Context:
 
     # Hoisting
 
-    def hoist(self, array: str, kind: Type, length: Expr, *, zero: bool) -> None:
+    def hoist(self, array: str, kind: Type, length: Value, *, zero: bool) -> None:
         """Allocate an array once: at the start of the kernel, or of the thread inside a parallel loop."""
         self.hoisted[-1].before.append(Allocate(array, kind, length, "heap", zero))
         self.hoisted[-1].after.append(Free(array))

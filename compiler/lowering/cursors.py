@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..loops.nodes import I64, Cast, Declare, If, SetVar, Var, While
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import I64, Cast, Declare, If, SetVar, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
 from .arithmetic import ONE, TRUE, compare, every, is_constant
 from .context import Context

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..concrete.nodes import Forall, targets
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
 from ..errors import ScheduleError
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import Step
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from .coiterate import iterate

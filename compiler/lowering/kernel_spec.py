@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..format import Format
-from ..loops.nodes import Function
+from ..ir.nodes import Function
 
 
 @dataclass(frozen=True)

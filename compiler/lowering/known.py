@@ -12,10 +12,7 @@ from dataclasses import replace
 from ..concrete.nodes import Stmt
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
 from ..format import LevelKind
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import If
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import If, Step, Steps, Value
 from ..notation.nodes import Access
 from .arithmetic import ZERO, add, compare, every, integer, is_constant, minimum, multiply, quotient, remainder, subtract
 from .context import Context

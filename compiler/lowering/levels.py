@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, MAP, ArrayRef, Call, Const, Expr, Load, Select, Type
+from ..ir.nodes import BOOL, I64, MAP, ArrayRef, Call, Const, Load, Select, Type, Value
 from .arithmetic import ONE, ZERO, add, compare, every, load_index, multiply, quotient, remainder, subtract
 from .scope import Place
 
@@ -32,18 +32,18 @@ class Level:
 
     kind: LevelKind
     index: str
-    extent: Expr
+    extent: Value
     unique: bool = True
     pos: str = ""
     crd: str = ""
     pos_type: Type = I64
     crd_type: Type = I64
-    length: Expr = ZERO
+    length: Value = ZERO
     base: str = ""
     base_type: Type = I64
-    origin: Expr | None = None
+    origin: Value | None = None
 
-    def under(self, parent: Expr, present: Expr | None = None) -> Level:
+    def under(self, parent: Value, present: Value | None = None) -> Level:
         """Return the level as it is seen below a position of the level above, which may not be ``present``."""
         if self.kind is not LevelKind.NARROW:
             return self
@@ -59,14 +59,14 @@ class Level:
         """Whether the level stores coordinates that can be stepped through."""
         return self.kind.stores_coordinates
 
-    def bounds(self, above: Place) -> tuple[Expr, Expr]:
+    def bounds(self, above: Place) -> tuple[Value, Value]:
         """Return the positions below a parent, half open."""
         parent = above.positions[-1] if above.positions else ZERO
         if self.kind is LevelKind.SINGLETON:
             return parent, above.end if above.end is not None else add(parent, ONE)
         return load_index(self.pos, parent, self.pos_type), load_index(self.pos, add(parent, ONE), self.pos_type)
 
-    def coordinate(self, position: Expr) -> Expr:
+    def coordinate(self, position: Value) -> Value:
         """Return the coordinate at a position."""
         stored = load_index(self.crd, position, self.crd_type)
         if self.kind is not LevelKind.NARROW:
@@ -74,7 +74,7 @@ class Level:
         assert self.origin is not None, f"level of {self.index} stands below no parent"
         return add(self.origin, stored)
 
-    def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound", *more: Expr) -> Expr:
+    def search(self, low: Value, high: Value, coordinate: Value, function: str = "lower_bound", *more: Value) -> Value:
         """Return the first position in [low, high) whose coordinate is at least the given one, or ``high``.
 
         ``more`` are further arguments of the function: the first step of ``gallop``.
@@ -83,13 +83,13 @@ class Level:
             coordinate = subtract(coordinate, self.origin)
         return Call(function, (ArrayRef(self.crd, self.crd_type), low, high, coordinate, *more), I64)
 
-    def hit(self, position: Expr, low: Expr, high: Expr, coordinate: Expr) -> Expr:
+    def hit(self, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
         """Return whether the position that ``search`` gave holds the coordinate."""
         if self.kind is LevelKind.HASHED:
             return compare(">=", position, ZERO)
         return every([compare("<", position, high), compare("==", self.coordinate(position), coordinate)])
 
-    def locate(self, low: Expr, high: Expr, coordinate: Expr) -> Expr:
+    def locate(self, low: Value, high: Value, coordinate: Value) -> Value:
         """Return the position of a coordinate; ``hit`` tells whether it is there."""
         if self.kind is LevelKind.HASHED:
             return Call("hash_find", (ArrayRef(self.crd, self.crd_type), low, high, coordinate), I64)
@@ -103,22 +103,22 @@ class KeyLevel(Level):
     All modes share the positions of the list, the last one has one position an entry, those above it are not unique.
     """
 
-    stride: Expr = ONE
+    stride: Value = ONE
     first: bool = True
     leading: bool = True
 
-    def bounds(self, above: Place) -> tuple[Expr, Expr]:
+    def bounds(self, above: Place) -> tuple[Value, Value]:
         if self.first:
             return ZERO, self.length
         assert above.end is not None
         return above.positions[-1], above.end
 
-    def coordinate(self, position: Expr) -> Expr:
+    def coordinate(self, position: Value) -> Value:
         key = load_index(self.crd, position, self.crd_type)
         reduced = quotient(key, self.stride)
         return reduced if self.leading else remainder(reduced, self.extent)
 
-    def search(self, low: Expr, high: Expr, coordinate: Expr, function: str = "lower_bound", *more: Expr) -> Expr:
+    def search(self, low: Value, high: Value, coordinate: Value, function: str = "lower_bound", *more: Value) -> Value:
         """Search for the least key with the coordinate, the greatest for "upper_bound"; ``low`` is a position of the list."""
         key = multiply(coordinate, self.stride)
         if not self.leading:
@@ -141,15 +141,15 @@ class EntryLevel(Level):
     marks: str = ""
     map: str = ""
 
-    def bounds(self, above: Place) -> tuple[Expr, Expr]:
+    def bounds(self, above: Place) -> tuple[Value, Value]:
         key = above.positions[-1] if above.positions else ZERO
         return key, key
 
-    def locate(self, low: Expr, high: Expr, coordinate: Expr) -> Expr:
+    def locate(self, low: Value, high: Value, coordinate: Value) -> Value:
         key = add(multiply(low, self.extent), coordinate)
         return Call("map_find", (ArrayRef(self.map, MAP), key), I64) if self.last and self.map else key
 
-    def hit(self, position: Expr, low: Expr, high: Expr, coordinate: Expr) -> Expr:
+    def hit(self, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
         if not self.last:
             return Const(True, BOOL)
         return compare(">=", position, ZERO) if self.map else Load(self.marks, position, BOOL)
@@ -164,7 +164,7 @@ class Stored:
     values: str
     type: Type
 
-    def dense_position(self, place: Place, coordinate: Callable[[str], Expr]) -> Expr:
+    def dense_position(self, place: Place, coordinate: Callable[[str], Value]) -> Value:
         """Return the position of a component whose levels below ``place`` are all dense; ``coordinate`` gives values of indices."""
         position = place.positions[-1] if place.positions else ZERO
         for level in self.levels[place.depth :]:
@@ -173,5 +173,5 @@ class Stored:
         return position
 
 
-def element(array: str, position: Expr, kind: Type) -> Expr:
+def element(array: str, position: Value, kind: Type) -> Value:
     return Load(array, position, kind)

@@ -11,8 +11,9 @@ from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
 from ..errors import ScheduleError
 from ..format import Format, LevelKind, parse_format
-from ..loops.nodes import (
+from ..ir.nodes import (
     I64,
+    PAST_CACHES,
     ArrayParameter,
     ArrayRef,
     Fill,
@@ -25,13 +26,12 @@ from ..loops.nodes import (
     Prefetch,
     Publish,
     SizeParameter,
+    Step,
+    Steps,
     Store,
+    Value,
     Var,
 )
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
-from ..loops.streams import PAST_CACHES, added_in_rows, written_in_rows
 from ..notation.nodes import Access, Assignment, accesses
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
@@ -41,6 +41,7 @@ from .context import Context, TensorType, loop_type
 from .index_aliases import index_aliases
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
 from .patterns import is_copy, shared_type_of
+from .rows import added_in_rows, written_in_rows
 from .scope import Scope
 from .statements import lower_statement
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import LoopTag, Stmt
-from ..loops.nodes import I64, Call, Declare, If, Select, SetVar, Var, While
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import I64, Call, Declare, If, Select, SetVar, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
 from .arithmetic import ONE, TRUE, add, compare, every, maximum, minimum, subtract
 from .context import Context

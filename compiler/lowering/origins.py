@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..loops.nodes import Block, For, If, Stmt, While
+from ..ir.nodes import For, If, Step, Steps, While
 from ..notation.printer import show
 from .domain import Point
 
 
-def originating(steps: Iterable[Stmt], origin: str) -> list[Stmt]:
+def originating(steps: Iterable[Step], origin: str) -> list[Step]:
     """Return steps whose outermost loops say where they come from, those that say so already excepted."""
     return [_marked(step, origin) for step in steps]
 
 
-def _marked(step: Stmt, origin: str) -> Stmt:
+def _marked(step: Step, origin: str) -> Step:
     match step:
         case For(origin="") | While(origin=""):
             return replace(step, origin=origin)
-        case Block(statements):
-            return Block(tuple(originating(statements, origin)))
+        case Steps(statements):
+            return Steps(tuple(originating(statements, origin)))
         case If(condition, then, otherwise):
             return If(condition, _marked(then, origin), _marked(otherwise, origin) if otherwise is not None else None)
         case _:

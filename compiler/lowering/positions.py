@@ -11,10 +11,7 @@ from dataclasses import replace
 from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt, reads
 from ..concrete.relations import Coord, Pos
 from ..format import LevelKind
-from ..loops.nodes import I64, For, Var
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import I64, For, Step, Steps, Value, Var
 from ..notation.nodes import Access
 from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from .coiterate import iterate, loop_mode, position_loop

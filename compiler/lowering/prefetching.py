@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from ..concrete.nodes import LoopTag, Stmt, reads
 from ..format import LevelKind
-from ..loops.nodes import Const, Prefetch
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import Const, Prefetch, Step, Value
 from ..notation.nodes import Access
 from ..notation.printer import show
 from .arithmetic import ZERO, add, integer, load_index, multiply

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..loops.nodes import I64, Allocate, Call, Declare, Fill, For, Free, Load, Parallel, Store, Var
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import I64, Allocate, Call, Declare, Fill, For, Free, Load, Parallel, Step, Steps, Store, Value, Var
 from .arithmetic import ONE, ZERO, add, integer, multiply, quotient
 from .context import Context
 from .levels import Stored

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
 from ..format import LevelKind
-from ..loops.nodes import Expr as Value
+from ..ir.nodes import Value
 from ..notation.nodes import Access
 from .arithmetic import ZERO, add, multiply, quotient, subtract
 from .context import Context

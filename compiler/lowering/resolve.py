@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
 from ..format import LevelKind
-from ..loops.nodes import BOOL, I64, Const, Declare, If, Select, Var
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
 from .arithmetic import ZERO, add, multiply
 from .context import Context

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..concrete.nodes import Stmt
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import Step, Value
 from .arithmetic import ZERO, add, subtract
 from .context import Context
 

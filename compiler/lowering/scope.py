@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..loops.nodes import Expr
+from ..ir.nodes import Value
 from ..notation.nodes import Access
 
 
@@ -13,8 +13,8 @@ from ..notation.nodes import Access
 class Window:
     """The half-open range that an index still ranges over; ``width`` where it is a compile-time constant."""
 
-    low: Expr
-    high: Expr
+    low: Value
+    high: Value
     width: int | None = None
 
 
@@ -23,9 +23,9 @@ class Clip:
     """The part of a collapsed loop that its inner part has left in each row: ``[low, high)`` of rows of ``extent``."""
 
     outer: str
-    low: Expr
-    high: Expr
-    extent: Expr
+    low: Value
+    high: Value
+    extent: Value
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Place:
     coordinate.
     """
 
-    positions: tuple[Expr, ...] = ()
-    end: Expr | None = None
+    positions: tuple[Value, ...] = ()
+    end: Value | None = None
 
     @property
     def depth(self) -> int:
         return len(self.positions)
 
-    def deeper(self, position: Expr, end: Expr | None = None) -> Place:
+    def deeper(self, position: Value, end: Value | None = None) -> Place:
         return Place((*self.positions, position), end)
 
 
@@ -75,20 +75,20 @@ class Scope:
         revisited: whether a component of the result may be reached again later, by a tile that shares a fibre with this one.
     """
 
-    coordinates: Mapping[str, Expr] = field(default_factory=dict)
+    coordinates: Mapping[str, Value] = field(default_factory=dict)
     windows: Mapping[str, Window] = field(default_factory=dict)
     clips: Mapping[str, Clip] = field(default_factory=dict)
-    bases: Mapping[str, Expr] = field(default_factory=dict)
+    bases: Mapping[str, Value] = field(default_factory=dict)
     places: Mapping[Access, Place] = field(default_factory=dict)
     absent: frozenset[Access] = frozenset()
-    doubtful: Mapping[Access, Expr] = field(default_factory=dict)
+    doubtful: Mapping[Access, Value] = field(default_factory=dict)
     loops: tuple[str, ...] = ()
     guards: int = 0
     shared: int = 0
     parallel: tuple[ParallelLoop, ...] = ()
     revisited: bool = False
 
-    def know(self, index: str, value: Expr) -> Scope:
+    def know(self, index: str, value: Value) -> Scope:
         return replace(self, coordinates={**self.coordinates, index: value})
 
     def narrow(self, index: str, window: Window) -> Scope:
@@ -100,7 +100,7 @@ class Scope:
     def unclipped(self, index: str) -> Scope:
         return replace(self, clips={name: clip for name, clip in self.clips.items() if name != index})
 
-    def base(self, index: str, value: Expr) -> Scope:
+    def base(self, index: str, value: Value) -> Scope:
         return replace(self, bases={**self.bases, index: value})
 
     def at(self, access: Access, place: Place) -> Scope:
@@ -110,14 +110,14 @@ class Scope:
         """The access is stored here, at a place that is new where one is given."""
         return replace(self.at(access, place or self.place(access)), doubtful=self._doubts_without(frozenset({access})))
 
-    def doubt(self, access: Access, place: Place, present: Expr) -> Scope:
+    def doubt(self, access: Access, place: Place, present: Value) -> Scope:
         """The access is stored at a place if ``present`` holds, and nowhere here otherwise."""
         return replace(self.at(access, place), doubtful={**self.doubtful, access: present})
 
     def without(self, accesses: frozenset[Access]) -> Scope:
         return replace(self, absent=self.absent | accesses, doubtful=self._doubts_without(accesses))
 
-    def _doubts_without(self, accesses: frozenset[Access]) -> Mapping[Access, Expr]:
+    def _doubts_without(self, accesses: frozenset[Access]) -> Mapping[Access, Value]:
         if not accesses & self.doubtful.keys():
             return self.doubtful
         return {access: present for access, present in self.doubtful.items() if access not in accesses}

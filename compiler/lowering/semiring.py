@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..loops.nodes import BOOL, Const, Type
+from ..ir.nodes import BOOL, Const, Type
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,7 @@ from dataclasses import replace
 from ..concrete.apart import apart
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads
 from ..format import LevelKind
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Cast, If, Store
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import Cast, If, Step, Steps, Store, Value
 from ..notation.nodes import Access
 from .accumulate import promote
 from .context import Context, StoreFacts

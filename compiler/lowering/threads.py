@@ -8,9 +8,7 @@ from typing import TypeAlias
 
 from ..concrete.nodes import Forall, targets
 from ..errors import ScheduleError
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import For, Parallel
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import For, Parallel, Step, Steps
 from .arithmetic import add, integer, subtract
 from .context import Context
 from .privatize import with_copies

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from ..concrete.nodes import Forall, Stmt, walk
 from ..concrete.relations import Split
-from ..loops.nodes import I64, For, If, Var
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import I64, For, If, Step, Steps, Value, Var
 from .arithmetic import ONE, ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, subtract
 from .coiterate import loop_mode
 from .context import Context

@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt
-from ..loops.nodes import BOOL, I64, Declare, Select, Var, While
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import BOOL, I64, Declare, Select, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
 from .arithmetic import compare, every, minimum, some
 from .context import Context

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..loops.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary
-from ..loops.nodes import Expr as Value
+from ..ir.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary, Value
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
 from .arithmetic import every, some
 from .context import Context

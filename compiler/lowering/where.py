@@ -7,10 +7,7 @@ from dataclasses import replace
 from ..concrete.assembled import handing
 from ..concrete.nodes import Block, Stmt, Where, Workspace, filled_by_threads, is_looked_up, targets
 from ..errors import ScheduleError
-from ..loops.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Type, Var
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
+from ..ir.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Step, Steps, Type, Value, Var
 from .arithmetic import ZERO, integer, multiply
 from .context import Context, StoreFacts
 from .levels import Stored

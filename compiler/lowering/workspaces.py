@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..format import LevelKind
-from ..loops.nodes import (
+from ..ir.nodes import (
     BOOL,
     I64,
     MAP,
@@ -29,15 +29,15 @@ from ..loops.nodes import (
     Node,
     Run,
     SetVar,
+    Step,
+    Steps,
     Store,
     Type,
     Unary,
+    Value,
     Var,
 )  # fmt: skip
-from ..loops.nodes import Block as Steps
-from ..loops.nodes import Expr as Value
-from ..loops.nodes import Stmt as Step
-from ..loops.rewrite import transform
+from ..ir.rewrite import transform
 from .arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from .levels import EntryLevel, KeyLevel, Level, Stored
 from .names import Names

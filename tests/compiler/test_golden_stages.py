@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from sparsetune.compiler.codegen.c import emit_c
-from sparsetune.compiler.loops.printer import show_function
+from sparsetune.compiler.ir.printer import show_function
 from sparsetune.compiler.pipeline import compile_kernel
 
 GOLDEN = Path(__file__).parent / "golden"

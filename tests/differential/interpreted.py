@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sparsetune.compiler.build.kernel import BoundKernel
 from sparsetune.compiler.build.results import assembled_result, requested_form
-from sparsetune.compiler.loops.evaluate import Counts
-from sparsetune.compiler.loops.interpret import interpret
+from sparsetune.compiler.ir.evaluate import Counts
+from sparsetune.compiler.ir.interpret import interpret
 
 
 def interpreted(bound: BoundKernel, races: bool = False) -> tuple[Any, Counts]:

@@ -12,7 +12,7 @@ import numpy as np
 from ...compiler.build.kernel import BoundKernel
 from ...compiler.concrete.nodes import Assign, Program, nest
 from ...compiler.format import Format
-from ...compiler.loops.interpret import interpret
+from ...compiler.ir.interpret import interpret
 from ...compiler.notation.nodes import Access, Expr, accesses, transform
 from ...compiler.pipeline import CompiledExpression, compile_program
 from ...compiler.space.defaults import with_default_protocols

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...compiler.loops.interpret import interpret
-from ...compiler.loops.vectorize import vectorize
+from ...compiler.ir.interpret import interpret
+from ...compiler.passes.vectorize import vectorize
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.tensor import Tensor
 from ..kernels import compile_problem

@@ -20,13 +20,12 @@ from sparsetune.compiler.build import Kernel
 from sparsetune.compiler.build.kernel import thread_count
 from sparsetune.compiler.errors import BuildError, DataError, ExpressionError, ShapeError, SparsetuneError
 from sparsetune.compiler.format import Format, dense_format
-from sparsetune.compiler.loops.nodes import (
+from sparsetune.compiler.ir.nodes import (
     F64,
     I64,
     Allocate,
     ArrayParameter,
     Binary,
-    Block,
     Cast,
     Const,
     Declare,
@@ -36,6 +35,7 @@ from sparsetune.compiler.loops.nodes import (
     Load,
     SetVar,
     SizeParameter,
+    Steps,
     Store,
     Var,
 )
@@ -220,7 +220,7 @@ def test_column_major_results() -> None:
     body = For(j, ZERO, Var("columns", I64), Store("Y", place, value))
     arrays = (ArrayParameter("Y", F64, ("Y", "values"), True), ArrayParameter("x", F64, ("x", "values")))
     sizes = (SizeParameter("rows", ("index", "i")), SizeParameter("columns", ("index", "j")))
-    function = Function("st_kernel", arrays, sizes, Block((For(i, ZERO, Var("rows", I64), body),)))
+    function = Function("st_kernel", arrays, sizes, Steps((For(i, ZERO, Var("rows", I64), body),)))
     kernel = Kernel(spec(function, (X,), result("Y", Format("dense, dense", (1, 0)), "ij"), "Y(i,j) = x(j)"))
     given, expected = np.arange(3.0), np.add.outer(10 * np.arange(4.0), np.arange(3.0))
     made = kernel.bind_operands({"x": given}, extents={"i": 4})()
@@ -253,7 +253,7 @@ def test_operands_may_have_any_name(name: str, matrix: Any, vector: np.ndarray) 
 
 def test_memory_that_runs_out_is_an_error() -> None:
     statements = (Allocate("w", F64, Const(2**60, I64)), Store("s", ZERO, Load("w", ZERO, F64)), Free("w"))
-    function = replace(dot().function, body=Block(statements))
+    function = replace(dot().function, body=Steps(statements))
     with pytest.raises(SparsetuneError, match="not enough memory"):
         Kernel(replace(dot(), function=function))(x=np.ones(2))
 
@@ -279,7 +279,7 @@ def test_other_threads_of_python_run_meanwhile() -> None:
     """cffi lets go of the interpreter's lock during a call."""
     i, k, total = Var("i", I64), Var("k", I64), Var("total", F64)
     inner = For(k, ZERO, Const(200_000, I64), SetVar(total, Binary("/", total, Binary("+", total, Const(1.0, F64), F64), F64)))
-    slow = Block((Declare(total, Load("x", ZERO, F64)), For(i, ZERO, Const(300, I64), inner), Store("s", ZERO, total)))
+    slow = Steps((Declare(total, Load("x", ZERO, F64)), For(i, ZERO, Const(300, I64), inner), Store("s", ZERO, total)))
     bound = Kernel(replace(dot(), function=replace(dot().function, body=slow))).bind(x=np.ones(2))
     worker = threading.Thread(target=bound)
     worker.start()

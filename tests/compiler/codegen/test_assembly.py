@@ -12,10 +12,10 @@ import pytest
 from assembly_loops import innermost_loops
 from loop_runs import COMPILERS
 from sparsetune.compiler.codegen.c import emit_c
-from sparsetune.compiler.loops.nodes import Function
-from sparsetune.compiler.loops.vectorize import ACCUMULATORS, WRITTEN_OUT
+from sparsetune.compiler.ir.nodes import Function
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.native.toolchain import default_flags
+from sparsetune.compiler.passes.vectorize import ACCUMULATORS, WRITTEN_OUT
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="looks at x86-64 assembly")]
 

@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 from loop_runs import COMPILERS, function, run_both, run_compiled
-from sparsetune.compiler.loops.interpret import interpret
-from sparsetune.compiler.loops.memory import InterpreterError
-from sparsetune.compiler.loops.nodes import (
+from sparsetune.compiler.ir.interpret import interpret
+from sparsetune.compiler.ir.memory import InterpreterError
+from sparsetune.compiler.ir.nodes import (
     BOOL,
     F32,
     F64,
@@ -19,16 +19,16 @@ from sparsetune.compiler.loops.nodes import (
     Binary,
     Cast,
     Const,
-    Expr,
     Function,
     Load,
     Select,
-    Stmt,
+    Step,
     Store,
     Type,
     Unary,
+    Value,
 )
-from sparsetune.compiler.loops.simplify import simplify
+from sparsetune.compiler.passes.simplify import simplify
 
 COUNT = 40
 KINDS = {"f64": F64, "f32": F32, "i32": I32, "i64": I64}
@@ -46,7 +46,7 @@ class Generator:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
 
-    def leaf(self, kind: Type) -> Expr:
+    def leaf(self, kind: Type) -> Value:
         if self.random.random() < 0.6:
             return Load(f"in_{kind.name}", Const(self.random.randrange(10), I64), kind)
         if kind.is_float:
@@ -54,7 +54,7 @@ class Generator:
             return Const(float(np.float32(value)) if kind == F32 else value, kind)
         return Const(self.random.choice([0, 1, -1, 2, 5, -7, 2**31 - 1, -(2**31)] + [2**40, -(2**40)] * (kind == I64)), kind)
 
-    def value(self, kind: Type, depth: int) -> Expr:
+    def value(self, kind: Type, depth: int) -> Value:
         choice = self.random.random()
         if depth == 0 or choice < 0.1:
             return self.leaf(kind)
@@ -68,7 +68,7 @@ class Generator:
         others = [found for found in KINDS.values() if found != kind and (kind.is_float or not found.is_float)]
         return Cast(self.value(self.random.choice(others), depth - 1), kind)
 
-    def logic(self, depth: int) -> Expr:
+    def logic(self, depth: int) -> Value:
         choice = self.random.random()
         if depth <= 0 or choice < 0.4:
             kind = self.random.choice(list(KINDS.values()))
@@ -79,7 +79,7 @@ class Generator:
 
     def kernel(self) -> Function:
         """Return a kernel that stores a number of expressions of every type, none of which overflows."""
-        statements: list[Stmt] = []
+        statements: list[Step] = []
         for place in range(COUNT):
             statements += [Store(f"out_{name}", Const(place, I64), self.value(kind, 4)) for name, kind in KINDS.items()]
             statements.append(Store("out_bool", Const(place, I64), self.logic(4)))

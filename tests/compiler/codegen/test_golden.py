@@ -7,8 +7,8 @@ from pathlib import Path
 import loop_kernels
 import pytest
 from sparsetune.compiler.codegen.c import emit_c
-from sparsetune.compiler.loops.nodes import Function
-from sparsetune.compiler.loops.printer import show_function
+from sparsetune.compiler.ir.nodes import Function
+from sparsetune.compiler.ir.printer import show_function
 
 GOLDEN = Path(__file__).parent / "golden"
 KERNELS = {

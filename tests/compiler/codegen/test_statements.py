@@ -9,7 +9,7 @@ import pytest
 from loop_kernels import squares
 from loop_runs import COMPILERS, function, run_both, run_compiled
 from sparsetune.compiler.codegen.c import emit_c, print_c
-from sparsetune.compiler.loops.nodes import (
+from sparsetune.compiler.ir.nodes import (
     BOOL,
     F64,
     I32,
@@ -18,12 +18,10 @@ from sparsetune.compiler.loops.nodes import (
     Allocate,
     ArrayRef,
     Binary,
-    Block,
     Call,
     Comment,
     Const,
     Declare,
-    Expr,
     Fill,
     For,
     Free,
@@ -36,15 +34,17 @@ from sparsetune.compiler.loops.nodes import (
     Run,
     Select,
     SetVar,
-    Stmt,
+    Step,
+    Steps,
     Store,
     Type,
     Unroll,
+    Value,
     Var,
     Vector,
     While,
 )
-from sparsetune.compiler.loops.placement import place_large_arrays
+from sparsetune.compiler.passes.placement import place_large_arrays
 
 I, K, N = Var("i", I64), Var("k", I64), Var("n", I64)  # noqa: E741 the field's name for a row
 
@@ -53,11 +53,11 @@ def whole(value: int) -> Const:
     return Const(value, I64)
 
 
-def plus(left: Expr, right: Expr) -> Expr:
+def plus(left: Value, right: Value) -> Value:
     return Binary("+", left, right, I64)
 
 
-def less(left: Expr, right: Expr) -> Expr:
+def less(left: Value, right: Value) -> Value:
     return Binary("<", left, right, BOOL)
 
 
@@ -89,7 +89,7 @@ def test_searches(kind: str) -> None:
         for name in names
     ]
     count = SetVar(place, whole(1), "+")
-    loops = For(low, whole(0), whole(12), For(high, low, whole(12), For(key, whole(-7), whole(43), Block((*search, count)))))
+    loops = For(low, whole(0), whole(12), For(high, low, whole(12), For(key, whole(-7), whole(43), Steps((*search, count)))))
     kernel = function([Declare(place, whole(0)), loops], {"crd": (kind, False), **dict.fromkeys(names, ("i64", True))})
     size = 50 * 12 * 13
     arrays = [crd, *(np.zeros(size, np.int64) for _ in names)]
@@ -130,15 +130,15 @@ def map_kernel(expected: int) -> Function:
     keys = ArrayRef("m", MAP)
     first = If(
         less(Var("size", I64), Call("map_size", (keys,), I64)),
-        Block((Grow("counts", I64, capacity, plus(ordinal, whole(1))), Store("counts", ordinal, whole(0)))),
+        Steps((Grow("counts", I64, capacity, plus(ordinal, whole(1))), Store("counts", ordinal, whole(0)))),
     )
-    body = Block((
+    body = Steps((
         Declare(Var("size", I64), Call("map_size", (keys,), I64)),
         Declare(ordinal, Call("map_insert", (keys, Load("given", I, I64)), I64)),
         first,
         Store("counts", ordinal, whole(1), "+"),
     ))  # fmt: skip
-    report = For(K, whole(0), Call("map_size", (keys,), I64), Block((
+    report = For(K, whole(0), Call("map_size", (keys,), I64), Steps((
         Store("key", K, Call("map_key", (keys, K), I64), "+"),
         Store("count", K, Load("counts", Call("map_find", (keys, Call("map_key", (keys, K), I64)), I64), I64), "+"),
     )))  # fmt: skip
@@ -178,14 +178,14 @@ def test_control() -> None:
     """While, if, else if, else, blocks that hide names, unrolled loops, fills, comments, register arrays."""
     t, x = Var("t", I64), Var("x", I64)
     third = If(less(t, whole(6)), Store("a", t, whole(2)), Store("a", t, whole(3)))
-    statements: list[Stmt] = [
+    statements: list[Step] = [
         Comment("a comment with */ in it"),
         Declare(t, whole(0)),
-        While(less(t, whole(9)), Block((If(less(t, whole(3)), Store("a", t, whole(1)), third), SetVar(t, whole(1), "+")))),
+        While(less(t, whole(9)), Steps((If(less(t, whole(3)), Store("a", t, whole(1)), third), SetVar(t, whole(1), "+")))),
         Declare(x, whole(10)),
-        Block((Declare(x, whole(20)), Store("a", whole(9), x))),
+        Steps((Declare(x, whole(20)), Store("a", whole(9), x))),
         Store("a", whole(10), x),
-        Block((Declare(Var("y", I64), whole(4)),)),
+        Steps((Declare(Var("y", I64), whole(4)),)),
         Store("a", whole(11), Var("y", I64)),
         Allocate("r", I64, whole(4), "registers"),
         Fill("r", whole(0), whole(4), whole(-1)),
@@ -208,7 +208,7 @@ def test_parallel_histogram(compiler: str, chunking: str | None, threads: int) -
     """Private arrays, merged atomically when each thread is done; atomics of every operator."""
     bucket = Binary("%", Load("keys", I, I64), whole(7), I64)
     merge = For(K, whole(0), whole(7), Store("sum", K, Load("own", K, I64), "+", atomic=True))
-    body = Block((
+    body = Steps((
         Store("own", bucket, whole(1), "+"),
         Store("low", bucket, Load("values", I, F64), "min", atomic=True),
         Store("high", bucket, Load("values", I, F64), "max", atomic=True),
@@ -252,35 +252,35 @@ def used_memory() -> int:
 HUGE = whole(2**60)
 
 
-def serial_failure() -> list[Stmt]:
+def serial_failure() -> list[Step]:
     return [
         Allocate("first", F64, whole(100_000)),
-        For(K, whole(0), whole(3), Block((
+        For(K, whole(0), whole(3), Steps((
             Allocate("second", F64, whole(100_000)),
-            If(Binary("==", K, whole(2), BOOL), Block((Allocate("third", F64, HUGE), Free("third")))),
+            If(Binary("==", K, whole(2), BOOL), Steps((Allocate("third", F64, HUGE), Free("third")))),
             Free("second"),
         ))),
         Free("first"),
     ]  # fmt: skip
 
 
-def growing_failure() -> list[Stmt]:
+def growing_failure() -> list[Step]:
     capacity = Var("capacity", I64)
     return [Allocate("first", F64, whole(100_000)), Declare(capacity, whole(100_000)), Grow("first", F64, capacity, HUGE), Free("first")]
 
 
-def map_failure() -> list[Stmt]:
+def map_failure() -> list[Step]:
     return [Allocate("first", F64, whole(100_000)), Allocate("m", MAP, HUGE), Free("m"), Free("first")]
 
 
-def parallel_failure(where: str) -> list[Stmt]:
+def parallel_failure(where: str) -> list[Step]:
     """One thread, or one iteration, asks for too much."""
     fails = Binary("==", Call("thread_number", (), I64), whole(1), BOOL)
-    huge = If(fails if where != "body" else Binary("==", I, whole(37), BOOL), Block((Allocate("huge", F64, HUGE), Free("huge"))))
-    parts: dict[str, tuple[Stmt, ...]] = {"private": (), "body": (), "finish": ()}
+    huge = If(fails if where != "body" else Binary("==", I, whole(37), BOOL), Steps((Allocate("huge", F64, HUGE), Free("huge"))))
+    parts: dict[str, tuple[Step, ...]] = {"private": (), "body": (), "finish": ()}
     parts[where] = (huge,)
     private = (Allocate("own", F64, whole(50_000)), *parts["private"], Allocate("own2", F64, whole(50_000)))
-    body = Block((Allocate("each", F64, whole(10_000)), *parts["body"], Free("each")))
+    body = Steps((Allocate("each", F64, whole(10_000)), *parts["body"], Free("each")))
     loop = For(I, whole(0), whole(100), body, Parallel("dynamic", 1), private, (*parts["finish"], Free("own"), Free("own2")))
     return [Allocate("first", F64, whole(100_000)), loop, Allocate("late", F64, whole(5)), Free("late"), Free("first")]
 
@@ -291,7 +291,7 @@ def parallel_failure(where: str) -> list[Stmt]:
     [serial_failure(), growing_failure(), map_failure(), *(parallel_failure(where) for where in ("private", "body", "finish"))],
     ids=["serial", "grow", "map", "private", "body", "finish"],
 )
-def test_no_memory_ends_with_status_1_and_leaves_nothing(statements: list[Stmt], compiler: str) -> None:
+def test_no_memory_ends_with_status_1_and_leaves_nothing(statements: list[Step], compiler: str) -> None:
     kernel = function(statements, {"unused": ("f64", False)})
     arrays: list[Any] = [np.zeros(1)]
     for _ in range(3):
@@ -305,7 +305,7 @@ def test_no_memory_ends_with_status_1_and_leaves_nothing(statements: list[Stmt],
 
 
 def test_large_local_arrays_do_not_overflow_the_stack() -> None:
-    body = Block((
+    body = Steps((
         Allocate("w", F64, whole(4_000_000), "registers"),
         Store("w", whole(3_999_999), Const(2.0, F64)),
         Store("a", I, Load("w", whole(3_999_999), F64)),
@@ -328,7 +328,7 @@ def test_map_insert_must_be_checkable() -> None:
 def test_awkward_names() -> None:
     names = ["for", "for_", "main", "int32_t", "I", "unix", "linux", "NULL", "st_kernel", "_Bool", "omp_x", "f64x8", "free", "memset",
              "x_t", "asm", "bool", "errno", "SIZE_MAX", "st_arrays", "double", "alloca", "true", "assert"]  # fmt: skip
-    loops: Stmt = Store("restrict", whole(0), Const(1.0, F64), "+")
+    loops: Step = Store("restrict", whole(0), Const(1.0, F64), "+")
     for name in names[:6]:
         loops = For(Var(name, I64), whole(0), whole(2), loops)
     statements = [Declare(Var(name, F64), Load("restrict", whole(1), F64)) for name in names[6:]]

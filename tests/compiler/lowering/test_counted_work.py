@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from differential.interpreted import interpreted
-from sparsetune.compiler.loops.evaluate import Counts
+from sparsetune.compiler.ir.evaluate import Counts
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage import Tensor
 from sparsetune.compiler.storage.construct import tensor

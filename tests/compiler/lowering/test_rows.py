@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sparsetune.compiler.build.executable import build
 from sparsetune.compiler.build.kernel import Kernel
 from sparsetune.compiler.codegen.c import emit_c
-from sparsetune.compiler.loops.nodes import Fill, Load, Store
-from sparsetune.compiler.loops.rewrite import walk
+from sparsetune.compiler.ir.nodes import Fill, Load, Store
+from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.native.machine import Machine
 from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
 from sparsetune.compiler.storage.construct import tensor

@@ -1,0 +1,306 @@
+"""Expressions of the loop IR as Python closures over a frame of variables, with every operation counted."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from .intrinsics import INTRINSICS, KeyMap
+from .memory import InterpreterError, Memory, numpy_type
+from .nodes import F32, I64, MAP, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
+
+Frame = list[Any]
+Evaluate = Callable[[Frame], Any]
+Slots = Mapping[str, int]
+
+
+@dataclass
+class Counts:
+    """How often a run did what; an operation on a vector counts once a lane.
+
+    Attributes:
+        loads, stores: elements of arrays read and written (an updated element counts as both).
+        flops: floating-point additions, subtractions, multiplications, divisions, minima and maxima.
+        iterations: passes through the bodies of all loops; of a loop over vectors one for each vector.
+        comparisons: comparisons written in the code, and those that searches and maps make.
+        probes: the latter alone: coordinates and keys that searches and maps look at.
+        prefetches: cache-line requests, which change nothing.
+    """
+
+    loads: int = 0
+    stores: int = 0
+    flops: int = 0
+    iterations: int = 0
+    comparisons: int = 0
+    probes: int = 0
+    prefetches: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+
+_COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_LANES = {"sum_lanes": np.add, "product_lanes": np.multiply, "min_lanes": np.minimum, "max_lanes": np.maximum}
+
+
+class Evaluator:
+    """Turns expressions into closures; arrays are looked up by name when they run."""
+
+    def __init__(self, arrays: dict[str, Memory | KeyMap], counts: Counts) -> None:
+        self.arrays = arrays
+        self.counts = counts
+
+    def expression(self, expr: Value, slots: Slots, wide: bool = False) -> Evaluate:
+        """Return a closure for an expression.
+
+        Args:
+            slots: the place of each visible variable in the frame.
+            wide: inside an index, which is computed in 64 bits whatever its parts are.
+        """
+        match expr:
+            case Var(name):
+                place = _slot(slots, name)
+                return lambda frame: frame[place]
+            case Const(value, kind):
+                constant = scalar(value, kind)
+                return lambda _: constant
+            case Load(array, index, kind, None):
+                return self._load(array, self.expression(index, slots, True), kind)
+            case Load(array, index, kind, Value() as first):
+                return self._load_first(array, self.expression(index, slots, True), self.expression(first, slots), kind)
+            case Binary():
+                return self._binary(expr, slots, wide)
+            case Unary(op, operand, kind):
+                inner = self.expression(operand, slots, wide)
+                if op == "not":
+                    return lambda frame: not inner(frame)
+                if kind.is_float or wide:
+                    return lambda frame: -inner(frame)
+                return lambda frame: in_range(-inner(frame), kind)
+            case Select(condition, then, otherwise):
+                test, yes, no = (self.expression(part, slots, wide) for part in (condition, then, otherwise))
+                return lambda frame: yes(frame) if test(frame) else no(frame)
+            case Cast(operand, kind):
+                inner = self.expression(operand, slots)
+                convert = caster(operand.type, kind)
+                return lambda frame: convert(inner(frame))
+            case Call(function, arguments, _):
+                return self.call(function, arguments, slots)
+        raise InterpreterError(f"not an expression: {expr!r}")
+
+    def _load(self, array: str, index: Evaluate, kind: Type) -> Evaluate:
+        arrays, counts, lanes = self.arrays, self.counts, kind.lanes
+
+        def load(frame: Frame) -> Any:
+            counts.loads += lanes
+            memory = arrays[array]
+            assert isinstance(memory, Memory)
+            place = index(frame)
+            if lanes > 1:
+                return memory.load_lanes(place, lanes) if np.ndim(place) == 0 else memory.gather(place)
+            value = memory.load(place)
+            return value if kind == F32 else value.item()
+
+        return load
+
+    def _load_first(self, array: str, index: Evaluate, first: Evaluate, kind: Type) -> Evaluate:
+        """Return a closure that loads the first lanes of a vector; 0 stands in the others."""
+        arrays, counts = self.arrays, self.counts
+
+        def load(frame: Frame) -> Any:
+            memory, count, place = arrays[array], first(frame), index(frame)
+            assert isinstance(memory, Memory)
+            counts.loads += count
+            made = np.zeros(kind.lanes, numpy_type(kind))
+            made[:count] = memory.load_lanes(place, count) if np.ndim(place) == 0 else memory.gather(place[:count])
+            return made
+
+        return load
+
+    def _binary(self, expr: Binary, slots: Slots, wide: bool) -> Evaluate:
+        op, kind, counts = expr.op, expr.type, self.counts
+        left, right = self.expression(expr.left, slots, wide), self.expression(expr.right, slots, wide)
+        if op == "and":
+            return lambda frame: left(frame) and right(frame)
+        if op == "or":
+            return lambda frame: left(frame) or right(frame)
+        if op in _COMPARISONS:
+            compare = _COMPARISONS[op]
+
+            def compared(frame: Frame) -> bool:
+                counts.comparisons += 1
+                return bool(compare(left(frame), right(frame)))
+
+            return compared
+        combine = self.operation(op, kind, checked=not wide)
+        return lambda frame: combine(left(frame), right(frame))
+
+    def operation(self, op: str, kind: Type, checked: bool = True) -> Callable[[Any, Any], Any]:
+        """Return a function of two values that computes and counts one operator in a type."""
+        if op in ("and", "or"):
+            return (lambda a, b: bool(a and b)) if op == "and" else (lambda a, b: bool(a or b))
+        if not kind.is_float:
+            return self._integer_operation(op, kind, checked)
+        counts, lanes = self.counts, kind.lanes
+        compute = _float_operation(op, kind)
+
+        def counted(a: Any, b: Any) -> Any:
+            counts.flops += lanes
+            return compute(a, b)
+
+        return counted
+
+    def _integer_operation(self, op: str, kind: Type, checked: bool) -> Callable[[Any, Any], Any]:
+        compute = _INTEGER[op]
+        if kind.name == "bool":
+            return lambda a, b: bool(compute(a, b))
+        if not checked or kind.lanes > 1:
+            return compute
+        return lambda a, b: in_range(compute(a, b), kind)
+
+    def call(self, function: str, arguments: tuple[Value, ...], slots: Slots) -> Evaluate:
+        """Return a closure for an intrinsic."""
+        if function == "keep_lanes":
+            return self._keep(*(self.expression(argument, slots) for argument in arguments))
+        if function in _LANES:
+            inner = self.expression(arguments[0], slots)
+            combine, counts, lanes = _LANES[function], self.counts, arguments[0].type.lanes
+
+            def reduced(frame: Frame) -> Any:
+                counts.flops += lanes - 1
+                total = combine.reduce(inner(frame))
+                return total if total.dtype == np.float32 else total.item()
+
+            return reduced
+        intrinsic, arrays, counts = INTRINSICS[function], self.arrays, self.counts
+        values = [self._argument(argument, slots) for argument in arguments]
+        first = arguments[0].array if arguments and isinstance(arguments[0], ArrayRef) else None
+
+        def called(frame: Frame) -> Any:
+            given = [value(frame) for value in values]
+            try:
+                result = intrinsic.meaning(*given)
+            except IndexError as error:
+                raise InterpreterError(f"{function} on {first}: {error}") from None
+            probes = intrinsic.comparisons(given, result)
+            counts.comparisons += probes
+            counts.probes += probes
+            memory = arrays.get(first) if first else None
+            if intrinsic.updates and isinstance(memory, Memory):
+                memory.touch_all()
+            return result
+
+        return called
+
+    def _keep(self, value: Evaluate, first: Evaluate) -> Evaluate:
+        """Return a closure that replaces all lanes but the first by 0."""
+
+        def keep(frame: Frame) -> Any:
+            made = np.array(value(frame))
+            made[max(first(frame), 0) :] = 0
+            return made
+
+        return keep
+
+    def _argument(self, argument: Value, slots: Slots) -> Evaluate:
+        if not isinstance(argument, ArrayRef):
+            return self.expression(argument, slots)
+        arrays, name = self.arrays, argument.array
+        if argument.type == MAP:
+            return lambda _: arrays[name]
+
+        def data(_: Frame) -> Any:
+            memory = arrays[name]
+            assert isinstance(memory, Memory)
+            memory.check(0, 0, False)
+            return memory.data
+
+        return data
+
+
+def scalar(value: Any, kind: Type) -> Any:
+    """Return a value as a variable of a type holds it: Python's own numbers, but numpy's for 32-bit floats."""
+    if kind.lanes > 1:
+        return np.full(kind.lanes, value, numpy_type(kind)) if np.ndim(value) == 0 else np.asarray(value, numpy_type(kind))
+    if kind == F32:
+        with np.errstate(over="ignore"):
+            return np.float32(value)
+    if kind.is_float:
+        return float(value)
+    return bool(value) if kind.name == "bool" else in_range(int(value), kind)
+
+
+def caster(given: Type, wanted: Type) -> Callable[[Any], Any]:
+    """Return a function that converts values between two types as C does."""
+    if given.lanes > 1:
+        kind = numpy_type(wanted)
+        return lambda value: value.astype(kind)
+    return lambda value: scalar(value, wanted)
+
+
+def in_range(value: int, kind: Type) -> int:
+    """Return an integer as its type holds it: values wrap around, as they do in kernels over integers.
+
+    Raises:
+        InterpreterError: a 64-bit integer overflows; all positions, coordinates and counts are of that type.
+    """
+    bits = int(kind.element.name[1:])
+    low, high = (0, 2**bits) if kind.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    if low <= value < high:
+        return value
+    if kind == I64:
+        raise InterpreterError(f"{value} overflows {kind.name}")
+    return (value - low) % 2**bits + low
+
+
+def _slot(slots: Slots, name: str) -> int:
+    if name not in slots:
+        raise InterpreterError(f"variable {name} is used where it is not declared")
+    return slots[name]
+
+
+def _float_operation(op: str, kind: Type) -> Callable[[Any, Any], Any]:
+    if kind.lanes > 1 or kind == F32:
+        functions = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "min": np.minimum, "max": np.maximum}
+        compute, result = functions[op], numpy_type(kind)
+
+        def rounded(a: Any, b: Any) -> Any:
+            with np.errstate(all="ignore"):
+                return compute(a, b).astype(result)
+
+        return rounded
+    return _DOUBLE[op]
+
+
+def _divide(a: float, b: float) -> float:
+    if b != 0:
+        return a / b
+    with np.errstate(all="ignore"):
+        return float(np.float64(a) / np.float64(b))
+
+
+def _quotient(a: int, b: int) -> int:
+    if b == 0:
+        raise InterpreterError(f"{a} is divided by zero")
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    return a if a < b or a != a else b
+
+
+def _maximum(a: Any, b: Any) -> Any:
+    return a if a > b or a != a else b
+
+
+_DOUBLE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "min": _minimum, "max": _maximum,
+}  # fmt: skip
+_INTEGER: dict[str, Callable[[Any, Any], Any]] = {
+    **_DOUBLE, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b), "min": _minimum, "max": _maximum,
+}  # fmt: skip

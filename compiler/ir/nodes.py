@@ -1,0 +1,391 @@
+"""The loop IR: what a kernel does, statement by statement, before it is printed as C or CUDA.
+
+Typed scalars and flat arrays, loops with a tag, searches and sorts as calls of named intrinsics. Names are the final names
+of the generated code. Everything is immutable; ``children`` and ``rebuild`` let passes treat nodes generically.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cache, cached_property
+from typing import Literal as OneOf
+
+
+@dataclass(frozen=True)
+class Type:
+    """A scalar type, by the letter of its kind and its width in bits: i8 ... i64, u8 ... u64, f32, f64, bool.
+
+    ``map`` is the opaque type of a hash map from 64-bit keys to ordinals (see ``ir.intrinsics``). A vector of scalars
+    has its lanes behind an x, ``f64x8``; only the pass ``passes.vectorize`` makes them.
+    """
+
+    name: str
+
+    @property
+    def is_float(self) -> bool:
+        return self.name.startswith("f")
+
+    @property
+    def lanes(self) -> int:
+        """How many scalars a value holds: 1, or the lanes of a vector."""
+        return int(self.name.partition("x")[2] or 1)
+
+    @property
+    def element(self) -> Type:
+        """The scalar type of one lane."""
+        return Type(self.name.partition("x")[0])
+
+    def vector(self, lanes: int) -> Type:
+        """The vector of ``lanes`` scalars of this type; the scalar type itself for one lane."""
+        return Type(f"{self.element.name}x{lanes}") if lanes > 1 else self.element
+
+    @property
+    def bytes(self) -> int:
+        """The size of a value in memory."""
+        return self.lanes * (1 if self.element.name == "bool" else int(self.element.name[1:]) // 8)
+
+
+U16, I32, I64, F32, F64, BOOL, MAP = (Type(name) for name in ("u16", "i32", "i64", "f32", "f64", "bool", "map"))
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(entry.name for entry in fields(kind))
+
+
+class Node:
+    """Base of expressions and statements; children are the fields that are nodes or tuples of nodes."""
+
+    @cached_property
+    def children(self) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for name in _field_names(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(item for item in value if isinstance(item, Node))
+        return tuple(found)
+
+    def rebuild(self, children: tuple[Node, ...]) -> Node:
+        """Return the same node over other children, given in the order of ``children``."""
+        rest = iter(children)
+        values: list[object] = []
+        for name in _field_names(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Node):
+                value = next(rest)
+            elif isinstance(value, tuple) and value:
+                value = tuple(next(rest) if isinstance(item, Node) else item for item in value)
+            values.append(value)
+        assert next(rest, None) is None
+        return type(self)(*values)
+
+
+# Expressions
+
+
+class Value(Node):
+    type: Type
+
+
+@dataclass(frozen=True)
+class Var(Value):
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Const(Value):
+    """A constant of the node's type; floats may be inf, -inf or nan."""
+
+    value: int | float | bool
+    type: Type
+
+
+@dataclass(frozen=True)
+class Binary(Value):
+    """``left op right``: + - * / % min max and or == != < <= > >=; integer / truncates; comparisons are bool."""
+
+    op: str
+    left: Value
+    right: Value
+    type: Type
+
+
+@dataclass(frozen=True)
+class Unary(Value):
+    """``-operand`` or ``not operand``."""
+
+    op: str
+    operand: Value
+    type: Type
+
+
+@dataclass(frozen=True)
+class Load(Value):
+    """``array[index]``; an index that is a vector gathers elements from wherever its lanes say.
+
+    ``first`` says how many lanes of a vector are read; the others are 0 then, and what would stand there is not touched.
+    """
+
+    array: str
+    index: Value
+    type: Type
+    first: Value | None = None
+
+
+@dataclass(frozen=True)
+class Select(Value):
+    condition: Value
+    then: Value
+    otherwise: Value
+    type: Type
+
+
+@dataclass(frozen=True)
+class Cast(Value):
+    operand: Value
+    type: Type
+
+
+@dataclass(frozen=True)
+class ArrayRef(Value):
+    """A whole array (or map) as an argument of an intrinsic."""
+
+    array: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call(Value):
+    """A pure or updating intrinsic that returns a value: searches, map look-ups, the thread's number."""
+
+    function: str
+    arguments: tuple[Value, ...]
+    type: Type
+
+
+# Statements
+
+
+class Step(Node):
+    pass
+
+
+@dataclass(frozen=True)
+class Steps(Step):
+    statements: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Comment(Step):
+    text: str
+
+
+@dataclass(frozen=True)
+class Declare(Step):
+    """A local scalar with its first value."""
+
+    variable: Var
+    value: Value
+
+
+@dataclass(frozen=True)
+class SetVar(Step):
+    """``variable = value``, or ``variable op= value`` where ``op`` is + * min max or and ..."""
+
+    variable: Var
+    value: Value
+    op: str = ""
+
+
+@dataclass(frozen=True)
+class Store(Step):
+    """``array[index] = value``, or ``array[index] op= value``; atomic where threads may meet.
+
+    ``streams`` writes a whole vector past the caches, at a multiple of its size; only the pass ``passes.streams`` sets it.
+    """
+
+    array: str
+    index: Value
+    value: Value
+    op: str = ""
+    atomic: bool = False
+    streams: bool = False
+
+
+@dataclass(frozen=True)
+class If(Step):
+    condition: Value
+    then: Step
+    otherwise: Step | None = None
+
+
+@dataclass(frozen=True)
+class While(Step):
+    """``origin`` says in the words of the expression what the loop visits; it is printed beside it and means nothing."""
+
+    condition: Value
+    body: Step
+    origin: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Iterations are dealt out to the threads of the kernel's ``threads`` argument (OpenMP worksharing)."""
+
+    chunking: str | None = None  # static, dynamic, guided
+    chunk: int | None = None
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Iterations go to vector lanes. Scalars declared outside and updated by an associative op inside are reductions.
+
+    ``vectors`` is how many vectors a step takes, each with accumulators of its own; None: as many as suit. Where there are less
+    than ``least`` iterations, they run one by one.
+    """
+
+    vectors: int | None = None
+    least: int = 0
+
+
+@dataclass(frozen=True)
+class Unroll:
+    factor: int
+
+
+@dataclass(frozen=True)
+class For(Step):
+    """``for variable in low .. high``, half open; the step is 1 except in what ``passes.vectorize`` makes.
+
+    ``private`` runs once in every thread before its share of a parallel loop (declarations and allocations of what is
+    private to the thread), ``finish`` after it (merging, freeing). Both are empty for other tags. ``origin`` is as in While.
+    """
+
+    variable: Var
+    low: Value
+    high: Value
+    body: Step
+    tag: Parallel | Vector | Unroll | None = None
+    private: tuple[Step, ...] = ()
+    finish: tuple[Step, ...] = ()
+    step: int = 1
+    origin: str = field(default="", compare=False)
+
+
+Storage = OneOf["heap", "registers"]
+
+
+@dataclass(frozen=True)
+class Allocate(Step):
+    """An array of ``length`` elements.
+
+    heap: 64-byte aligned memory, released by ``Free``; when there is none the kernel releases what it holds and returns
+    status 1. registers: ``length`` is a constant; a small local array whose elements live in (vector) registers where
+    all its uses allow.
+    """
+
+    array: str
+    type: Type
+    length: Value
+    storage: Storage = "heap"
+    zero: bool = False
+
+
+@dataclass(frozen=True)
+class Free(Step):
+    array: str
+
+
+@dataclass(frozen=True)
+class Grow(Step):
+    """Make room for at least ``needed`` elements in a heap array, geometrically; ``capacity`` is its i64 variable."""
+
+    array: str
+    type: Type
+    capacity: Var
+    needed: Value
+
+
+@dataclass(frozen=True)
+class Fill(Step):
+    """``array[low .. high] = value``."""
+
+    array: str
+    low: Value
+    high: Value
+    value: Value
+
+
+@dataclass(frozen=True)
+class Run(Step):
+    """An intrinsic called for its effect: sort, scan, map reset."""
+
+    function: str
+    arguments: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Prefetch(Step):
+    """Ask for the cache lines of ``array[index .. index + count]``, which may lie past the end.
+
+    Loads inside ``index`` are made, so they must be in range.
+    """
+
+    array: str
+    index: Value
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Publish(Step):
+    """Hand an assembled heap array of ``length`` elements to the caller through an output parameter."""
+
+    parameter: str
+    array: str
+    length: Value
+
+
+# Kernels
+
+
+PAST_CACHES = "past_caches"
+"""What the source of the parameter says of a result: (tensor, "past_caches", 0) is 1 where its rows are to be written past the caches."""
+
+
+@dataclass(frozen=True)
+class ArrayParameter:
+    """An array that the caller hands in (or, ``assembled``, receives).
+
+    ``source`` says which: (tensor, "values") or (tensor, "pos" | "crd" | "base", level). ``operand`` tells apart several
+    converted copies of one tensor: it is the key under which the caller keeps the operand.
+    """
+
+    name: str
+    type: Type
+    source: tuple[str, str] | tuple[str, str, int]
+    writable: bool = False
+    assembled: bool = False
+
+
+@dataclass(frozen=True)
+class SizeParameter:
+    """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level;
+    ("threads", "count") how many threads run; (tensor, "past_caches", 0) whether a result is to be written past the
+    caches.
+    """
+
+    name: str
+    source: tuple[str, str] | tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel: ``int32_t name(void **arrays, int64_t *sizes, int64_t threads)`` in C, parameters in slot order."""
+
+    name: str
+    arrays: tuple[ArrayParameter, ...]
+    sizes: tuple[SizeParameter, ...]
+    body: Steps

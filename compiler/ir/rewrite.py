@@ -1,0 +1,122 @@
+"""Walking over and rewriting loop IR, for passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from operator import is_not
+from typing import TypeVar
+
+from .intrinsics import INTRINSICS
+from .nodes import Allocate, Binary, Call, Declare, For, Function, Node, SetVar, Step, Steps, Value, Var
+
+N = TypeVar("N", bound=Node)
+_BINDING = (Declare, SetVar, For)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and everything below it, parents first, in written order."""
+    pending = [node]
+    while pending:
+        found = pending.pop()
+        yield found
+        if children := found.children:
+            pending.extend(children[::-1])
+
+
+def transform(node: N, change: Callable[[Node], Node]) -> N:
+    """Return a node with ``change`` applied to it and everything below it, children first.
+
+    Variables that statements declare, assign or count with are not visited on their own.
+    """
+    children = node.children
+    if children:
+        bound = isinstance(node, _BINDING)
+        changed = [child if bound and place == 0 else transform(child, change) for place, child in enumerate(children)]
+        if any(map(is_not, changed, children)):
+            return change(node.rebuild(tuple(changed)))  # type: ignore[return-value]  # passes keep expressions and statements apart
+    return change(node)  # type: ignore[return-value]
+
+
+def substitute(node: N, values: Mapping[str, Value]) -> N:
+    """Return a node with variables replaced by expressions; declarations of the same name inside hide them."""
+    if not values:
+        return node
+    match node:
+        case Var(name):
+            return values.get(name, node)  # type: ignore[return-value]
+        case For(variable):
+            inner = {name: value for name, value in values.items() if name != variable.name}
+            return replace(  # type: ignore[return-value]
+                node,
+                low=substitute(node.low, values),
+                high=substitute(node.high, values),
+                body=substitute(node.body, inner),
+                private=tuple(substitute(part, values) for part in node.private),
+                finish=tuple(substitute(part, values) for part in node.finish),
+            )
+        case Steps(statements):
+            return Steps(_substitute_in_order(statements, dict(values)))  # type: ignore[return-value]
+        case Declare(variable, value):
+            return Declare(variable, substitute(value, values))  # type: ignore[return-value]
+        case SetVar(variable, value, op):
+            return SetVar(variable, substitute(value, values), op)  # type: ignore[return-value]
+    children = node.children
+    return node.rebuild(tuple(substitute(child, values) for child in children)) if children else node  # type: ignore[return-value]
+
+
+def _substitute_in_order(statements: tuple[Step, ...], values: dict[str, Value]) -> tuple[Step, ...]:
+    changed = []
+    for statement in statements:
+        changed.append(substitute(statement, values))
+        for declaration in _flat(statement):
+            values.pop(declaration.variable.name, None)
+    return tuple(changed)
+
+
+def _flat(statement: Step) -> Iterator[Declare]:
+    """Yield the declarations that a statement of a block makes visible after it."""
+    if isinstance(statement, Declare):
+        yield statement
+    elif isinstance(statement, Steps):
+        for inner in statement.statements:
+            yield from _flat(inner)
+
+
+def mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
+    """Return whether any of some variables occurs in a node."""
+    return any(isinstance(inner, Var) and inner.name in names for inner in walk(node))
+
+
+def is_pure(expr: Value) -> bool:
+    """Return whether an expression changes nothing, so that it may be dropped or moved."""
+    return not any(isinstance(node, Call) and node.function in INTRINSICS and INTRINSICS[node.function].updates for node in walk(expr))
+
+
+def block(statements: tuple[Step, ...] | list[Step]) -> Steps:
+    """Return a block without empty blocks in it."""
+    return Steps(tuple(statement for statement in statements if not is_empty(statement)))
+
+
+def leaves(statement: Step) -> list[Step]:
+    """Return the statements of a block and of the blocks in it; of any other statement itself."""
+    return [leaf for inner in statement.statements for leaf in leaves(inner)] if isinstance(statement, Steps) else [statement]
+
+
+def is_empty(statement: Step) -> bool:
+    """Return whether a statement does nothing at all."""
+    return isinstance(statement, Steps) and all(is_empty(inner) for inner in statement.statements)
+
+
+def pairwise(values: list[Value], op: str) -> Value:
+    """Return all values combined, neighbours first, so that few wait for one another."""
+    while len(values) > 1:
+        pairs = [values[place : place + 2] for place in range(0, len(values), 2)]
+        values = [Binary(op, pair[0], pair[1], pair[0].type) if len(pair) == 2 else pair[0] for pair in pairs]
+    return values[0]
+
+
+def array_types(function: Function) -> dict[str, str]:
+    """Return the name of the element type of every array of a function, by the array's name."""
+    types = {parameter.name: parameter.type.name for parameter in function.arrays}
+    return types | {node.array: node.type.name for node in walk(function.body) if isinstance(node, Allocate)}

@@ -1,1 +1,0 @@
-"""The loop IR: a small imperative language with typed scalars, arrays and tagged loops, its interpreter and its passes."""

@@ -1,0 +1,1 @@
+"""Passes from loop IR to loop IR."""

@@ -1,0 +1,134 @@
+"""Elements that a loop updates again and again, held in registers while it runs.
+
+``for p: for k in 0 .. 32: Y[i*32 + k] += ...`` reads and writes the same row for every p. Where the row does not move
+with p and nothing else touches ``Y``, it is read into a ``registers`` array before the loop and written back after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..ir.nodes import (
+    I64,
+    Allocate,
+    ArrayRef,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Grow,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    Publish,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Type,
+    Value,
+    Var,
+    Vector,
+)
+from ..ir.rewrite import block, mentions, walk
+
+_UPDATES = frozenset(("+", "-", "*", "min", "max"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """Consecutive elements that a loop updates: ``array[place]`` for ``variable`` in 0 .. ``extent``."""
+
+    array: str
+    place: Value
+    variable: Var
+    extent: int
+
+
+def keep_accumulators(body: Steps, types: dict[str, Type], fits: Callable[[For, int], bool], fresh: Callable[[str], str]) -> Steps:
+    """Return statements in which updated rows live in registers around the outermost loops that do not move them.
+
+    Args:
+        types: the element type of every array.
+        fits: whether a loop over a row has a vector form and its extent fits into registers.
+        fresh: gives a name that nothing else has.
+    """
+
+    registers = {node.array for node in walk(body) if isinstance(node, Allocate) and node.storage == "registers"}
+
+    def visit(statement: Step) -> Step:
+        if isinstance(statement, For) and not isinstance(statement.tag, Parallel | Vector):
+            rows = [row for row in _rows(statement) if row.array not in registers and fits(_loop_over(statement, row), row.extent)]
+            if rows:
+                return _keep(statement, rows, types, fresh)
+        children = tuple(visit(child) if isinstance(child, Step) else child for child in statement.children)
+        return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
+
+    made = visit(body)
+    return made if isinstance(made, Steps) else Steps((made,))
+
+
+def _rows(loop: For) -> list[Row]:
+    """Return the rows that a loop only ever updates, all by loops over the same extent, and does not move."""
+    if any(isinstance(node, For) and isinstance(node.tag, Parallel) for node in walk(loop.body)):
+        return []
+    bound = {node.name for node in _declared(loop)}
+    found: dict[str, Row] = {}
+    spoilt: set[str] = set()
+
+    def visit(node: Node, inner: For | None) -> None:
+        match node:
+            case Store(array, index, _, op, atomic):
+                row = None if inner is None or atomic or op not in _UPDATES else _row(array, index, inner, bound)
+                if row is None or found.setdefault(array, row) != row:
+                    spoilt.add(array)
+            case Load(array) | ArrayRef(array) | Fill(array) | Grow(array) | Prefetch(array) | Allocate(array) | Publish(_, array):
+                spoilt.add(array)
+            case For():
+                inner = node if isinstance(node.low, Const) and node.low.value == 0 and isinstance(node.high, Const) else None
+        for child in node.children:
+            visit(child, inner)
+
+    visit(loop.body, None)
+    return [row for array, row in found.items() if array not in spoilt]
+
+
+def _row(array: str, index: Value, inner: For, bound: set[str]) -> Row | None:
+    assert isinstance(inner.high, Const)
+    if mentions(index, bound - {inner.variable.name}) or not mentions(index, {inner.variable.name}):
+        return None
+    return Row(array, index, inner.variable, int(inner.high.value))
+
+
+def _declared(loop: For) -> list[Var]:
+    """Return everything that a loop and the statements in it declare or assign."""
+    return [loop.variable, *(node.variable for node in walk(loop.body) if isinstance(node, Declare | SetVar | For))]
+
+
+def _loop_over(loop: For, row: Row) -> For:
+    """Return the loop that updates a row."""
+    loops = [node for node in walk(loop.body) if isinstance(node, For) and node.variable == row.variable]
+    return next(inner for inner in loops if any(isinstance(node, Store) and node.array == row.array for node in walk(inner.body)))
+
+
+def _keep(loop: For, rows: list[Row], types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
+    names = {row.array: fresh(f"{row.array}_kept") for row in rows}
+    places = {row.array: row.variable for row in rows}
+
+    def redirect(node: Step) -> Step:
+        if isinstance(node, Store) and node.array in names:
+            return replace(node, array=names[node.array], index=places[node.array])
+        children = tuple(redirect(child) if isinstance(child, Step) else child for child in node.children)
+        return node.rebuild(children) if children else node  # type: ignore[return-value]
+
+    before: list[Step] = []
+    after: list[Step] = []
+    for row in rows:
+        kept, kind, extent = names[row.array], types[row.array], Const(row.extent, I64)
+        load = Store(kept, row.variable, Load(row.array, row.place, kind))
+        store = Store(row.array, row.place, Load(kept, row.variable, kind))
+        before += [Allocate(kept, kind, extent, "registers"), For(row.variable, Const(0, I64), extent, load)]
+        after.append(For(row.variable, Const(0, I64), extent, store))
+    return block([*before, redirect(loop), *after])

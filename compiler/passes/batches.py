@@ -1,0 +1,281 @@
+"""Sums of short rows: the terms of many rows first, then the sum of each.
+
+``for i: for p in pos[i] .. pos[i + 1]: t += A[p] * x[crd[p]]`` ends its inner loop where nobody can foresee, once a row, and what
+a processor had begun by then is lost: with ten elements a row that costs more than the additions. As rows follow one
+another, the terms of some rows are one loop over ``pos[first] .. pos[past]`` in full vectors, into an array that stays in the first
+cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are.
+
+Which rows come in batches is decided as they come: not those of blocks with long rows, for which whole vectors are cheaper, nor
+of blocks whose rows are all as long and not very short, as processors learn where such loops end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ..ir.nodes import (
+    BOOL,
+    I64,
+    Allocate,
+    ArrayRef,
+    Binary,
+    Call,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Grow,
+    If,
+    Load,
+    Node,
+    Parallel,
+    Run,
+    Select,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+    Vector,
+)
+from ..ir.rewrite import block, is_pure, mentions, pairwise, substitute, transform, walk
+from .simplify import simplify_expression
+from .sums import GatheredBytes, asking_ahead, only_adds
+
+ROWS = 64
+"""Rows of a block."""
+
+SHORT = 24
+"""Elements of a row, on average over a block, up to which its sums are made in batches."""
+
+AT_ONCE = 16
+"""Terms of a row that are added without asking how many there are; twice as many where rows are longer than that on average."""
+
+FEWEST = 8
+"""Rows below which a block is not worth it."""
+
+
+def batch_short_sums(body: Steps, gathered: GatheredBytes, lanes: int, fresh: Callable[[str], str]) -> Steps:
+    """Return statements in which loops over rows that sum gathered elements have a second form for short rows.
+
+    Args:
+        lanes: of the vectors that add.
+        fresh: gives a name that nothing else has.
+    """
+
+    def visit(statement: Step) -> tuple[Step, list[Allocate]]:
+        if isinstance(statement, For) and (rows := _rows_of(statement, gathered)) is not None:
+            made, rooms = _Batches(statement, rows, lanes, fresh).made()
+        else:
+            rooms, children = [], []
+            for child in statement.children:
+                changed, more = visit(child) if isinstance(child, Step) else (child, [])
+                children.append(changed)
+                rooms += more
+            made = statement.rebuild(tuple(children)) if children else statement
+        if rooms and isinstance(made, For) and isinstance(made.tag, Parallel):
+            return replace(made, private=(*rooms, *made.private)), []
+        return made, rooms  # type: ignore[return-value]  # statements rebuild to statements
+
+    made, rooms = visit(body)
+    return block([*rooms, made]) if rooms or not isinstance(made, Steps) else made
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A loop over the elements ``begin(row) .. begin(row + 1)`` of a row that adds ``step.value`` for each to a scalar."""
+
+    loop: For
+    step: SetVar
+    begin: Value
+
+
+def _rows_of(loop: For, gathered: GatheredBytes) -> list[_Sum] | None:
+    """Return the sums that a loop over rows makes, which may be made in batches; None if it is no such loop."""
+    if not (loop.tag is None or isinstance(loop.tag, Parallel)) or loop.step != 1 or _rows_a_block(loop.tag) is None:
+        return None
+    declared = {node.variable.name: node.value for node in walk(loop.body) if isinstance(node, Declare)}
+    written = {node.array for node in walk(loop.body) if isinstance(node, Store | Fill | Grow | Allocate)}
+    changing = [step for step in walk(loop.body) if isinstance(step, Run) or (isinstance(step, Call) and not is_pure(step))]
+    written |= {node.array for step in changing for node in walk(step) if isinstance(node, ArrayRef)}
+    assigned = {node.variable.name for node in walk(loop.body) if isinstance(node, SetVar)}
+    if any(_depends_on(bound, assigned, written) for bound in (loop.low, loop.high)):
+        return None
+    sums = []
+    for inner in _unconditional_loops(loop.body):
+        found = _sum_of(inner, loop.variable, declared, written, assigned)
+        if found is not None and gathered(_terms(found, "", inner.low)):
+            sums.append(found)
+    return sums or None
+
+
+def _unconditional_loops(statement: Step) -> Iterator[For]:
+    """Yield the loops that every row runs through; asking whether there is anything to run through is no condition."""
+    match statement:
+        case For():
+            yield statement
+        case Steps(statements):
+            for inner in statements:
+                yield from _unconditional_loops(inner)
+        case If(Binary("<", low, high), then, None):
+            yield from (loop for loop in _unconditional_loops(then) if (loop.low, loop.high) == (low, high))
+
+
+def _depends_on(expr: Node, variables: set[str], arrays: set[str]) -> bool:
+    return mentions(expr, variables) or any(isinstance(node, Load) and node.array in arrays for node in walk(expr))
+
+
+def _sum_of(inner: For, row: Var, declared: dict[str, Value], written: set[str], assigned: set[str]) -> _Sum | None:
+    if inner.tag is not None or inner.step != 1 or not only_adds(inner):
+        return None
+    own = {node.variable.name for node in walk(inner.body) if isinstance(node, Declare)}
+    steps = [node for node in walk(inner.body) if isinstance(node, SetVar)]
+    if len(steps) != 1 or steps[0].op != "+" or steps[0].variable.name in own:
+        return None
+    begin, end = (declared.get(bound.name, bound) if isinstance(bound, Var) else bound for bound in (inner.low, inner.high))
+    following = simplify_expression(substitute(begin, {row.name: Binary("+", row, Const(1, I64), I64)}))
+    if begin == following or following != simplify_expression(end):
+        return None
+    total, of_row = steps[0].variable.name, (declared.keys() | assigned) - own
+    moving = _depends_on(inner.body, (of_row | {row.name}) - {total}, written) or mentions(steps[0].value, {total})
+    return None if moving or _depends_on(begin, of_row, written) else _Sum(inner, steps[0], begin)
+
+
+def _terms(found: _Sum, room: str, first: Value, past: Value | None = None) -> For:
+    """Return the loop that puts the terms of consecutive rows into an array."""
+    loop = found.loop
+    place = Binary("-", loop.variable, first, I64)
+
+    def change(node: Node) -> Node:
+        return Store(room, place, found.step.value) if node == found.step else node
+
+    made = replace(loop, low=first, high=past or loop.high, body=transform(loop.body, change), tag=Vector(vectors=2))
+    return replace(made, body=asking_ahead(made))
+
+
+def _rows_a_block(tag: Parallel | Vector | object) -> int | None:
+    """Return how many rows are a block: not more than threads take at once; None if those are too few."""
+    chunk = tag.chunk if isinstance(tag, Parallel) else None
+    return None if chunk is not None and chunk < FEWEST else min(chunk or ROWS, ROWS)
+
+
+def _minus(left: Value, right: Value) -> Value:
+    return simplify_expression(Binary("-", left, right, I64))
+
+
+def _plus(left: Value, right: Value) -> Value:
+    return simplify_expression(Binary("+", left, right, I64))
+
+
+class _Batches:
+    """Makes the loop over blocks of rows."""
+
+    def __init__(self, loop: For, sums: list[_Sum], lanes: int, fresh: Callable[[str], str]) -> None:
+        self.loop, self.sums, self.lanes, self.fresh = loop, sums, lanes, fresh
+        row = loop.variable.name
+        self.first, self.past = (Var(fresh(f"{row}_{part}"), I64) for part in ("first", "past"))
+        self.rows = Var(fresh(f"{row}_rows"), I64)
+        self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums]
+        self.at_once = [Var(fresh(f"{found.loop.variable.name}_at_once"), I64) for found in sums]
+        self.firsts, self.pasts = ([Var(fresh(f"{found.loop.variable.name}_{part}"), I64) for found in sums] for part in ("first", "past"))
+
+    def made(self) -> tuple[Step, list[Allocate]]:
+        """Return the loop, and the arrays for terms that it needs from outside; what lies behind terms is read, so they begin as zeros."""
+        loop, number = self.loop, Var(self.fresh(f"{self.loop.variable.name}_block"), I64)
+        rows, size = _minus(loop.high, loop.low), _rows_a_block(loop.tag)
+        assert size is not None
+        steps, a_block, tag = self._dealt_out(rows, size)
+        blocks = Binary("/", _plus(rows, _minus(a_block, Const(1, I64))), a_block, I64)
+        body = Steps((
+            Declare(self.first, _plus(loop.low, Binary("*", number, a_block, I64))),
+            Declare(self.past, Binary("min", _plus(self.first, a_block), loop.high, I64)),
+            Declare(self.rows, _minus(self.past, self.first)),
+            *self._ends(),
+            If(self._one_by_one(), self._rows(loop.body), self._batch()),
+        ))  # fmt: skip
+        length = Const(size * SHORT + 2 * AT_ONCE, I64)
+        kinds = [found.step.variable.type for found in self.sums]
+        rooms = [Allocate(room, kind, length, "registers", zero=True) for room, kind in zip(self.rooms, kinds, strict=True)]
+        private = (*rooms, *loop.private) if tag else loop.private
+        over_blocks = For(number, Const(0, I64), blocks, body, tag, private, loop.finish, origin=f"blocks of {loop.variable.name}")
+        return block([*steps, over_blocks]), [] if tag else rooms
+
+    def _dealt_out(self, rows: Value, size: int) -> tuple[list[Step], Value, Parallel | None]:
+        """Return how many rows are a block, after what that takes, and how threads share blocks."""
+        tag = self.loop.tag
+        if not isinstance(tag, Parallel):
+            return [], Const(size, I64), None
+        if tag.chunk is not None:
+            return [], Const(size, I64), replace(tag, chunk=tag.chunk // size)
+        a_block = Var(self.fresh(f"{self.loop.variable.name}_a_block"), I64)  # smaller where rows are few: all threads are to have some
+        several = Binary("max", Binary("/", rows, Const(size, I64), I64), Const(1, I64), I64)
+        return [Declare(a_block, Binary("min", several, Const(size, I64), I64))], a_block, tag
+
+    def _ends(self) -> Iterator[Declare]:
+        """Yield where the elements of a block begin and end."""
+        for found, first, past in zip(self.sums, self.firsts, self.pasts, strict=True):
+            for end, row in ((first, self.first), (past, self.past)):
+                yield Declare(end, substitute(found.begin, {self.loop.variable.name: row}))
+
+    def _are_longer(self, number: int, length: int) -> Value:
+        """Return whether a block's rows have more elements than ``length`` on average."""
+        most = Binary("*", self.rows, Const(length, I64), I64)
+        return Binary("<", most, _minus(self.pasts[number], self.firsts[number]), BOOL)
+
+    def _one_by_one(self) -> Value:
+        """Return whether a block's rows are few, long, or all as long and more than are added at once."""
+        second = substitute(self.sums[0].begin, {self.loop.variable.name: _plus(self.first, Const(1, I64))})
+        alike = Binary("*", self.rows, _minus(second, self.firsts[0]), I64)
+        whole: Value = Binary("<", self.rows, Const(FEWEST, I64), BOOL)
+        regular = Binary("and", self._are_longer(0, AT_ONCE), Binary("==", _minus(self.pasts[0], self.firsts[0]), alike, BOOL), BOOL)
+        for condition in (regular, *(self._are_longer(number, SHORT) for number in range(len(self.sums)))):
+            whole = Binary("or", whole, condition, BOOL)
+        return whole
+
+    def _rows(self, body: Step) -> For:
+        return For(self.loop.variable, self.first, self.past, body, origin=self.loop.origin)
+
+    def _batch(self) -> Step:
+        sums = {id(found.loop): number for number, found in enumerate(self.sums)}
+
+        def change(statement: Step) -> Step:
+            if id(statement) in sums:
+                return self._sum(sums[id(statement)])
+            if not isinstance(statement, Steps | If):
+                return statement
+            return statement.rebuild(tuple(change(child) if isinstance(child, Step) else child for child in statement.children))  # type: ignore[return-value]
+
+        ends = zip(self.sums, self.rooms, self.firsts, self.pasts, strict=True)
+        twice = [self._are_longer(number, AT_ONCE) for number in range(len(self.sums))]
+        at_once = [
+            Declare(variable, Select(longer, Const(2 * AT_ONCE, I64), Const(AT_ONCE, I64), I64))
+            for variable, longer in zip(self.at_once, twice, strict=True)
+        ]
+        terms = [_terms(found, room, first, past) for found, room, first, past in ends]
+        return Steps((*at_once, *terms, self._rows(change(self.loop.body))))
+
+    def _sum(self, number: int) -> Step:
+        """Return the sum of a row's terms: of the first without asking how many there are, then of the others."""
+        found, room, at_once = self.sums[number], self.rooms[number], self.at_once[number]
+        total, name = found.step.variable, found.loop.variable.name
+        at, count = Var(self.fresh(f"{name}_at"), I64), Var(self.fresh(f"{name}_count"), I64)
+        whole = total.type.vector(min(self.lanes, AT_ONCE))
+        added, place = Var(self.fresh(f"{total.name}_lanes"), whole), Var(self.fresh(name), I64)
+
+        def together(begin: int) -> Value:
+            firsts = range(begin, begin + AT_ONCE, whole.lanes)
+            loads = [Load(room, _plus(at, Const(first, I64)), whole) for first in firsts]
+            kept = [Call("keep_lanes", (load, _minus(count, Const(first, I64))), whole) for load, first in zip(loads, firsts, strict=True)]
+            return pairwise(list[Value](kept), "+")
+
+        others = For(place, _plus(at, at_once), _plus(at, count), SetVar(total, Load(room, place, total.type), "+"), Vector(vectors=1))
+        return Steps((
+            Declare(at, _minus(found.loop.low, self.firsts[number])),
+            Declare(count, _minus(found.loop.high, found.loop.low)),
+            Declare(added, together(0)),
+            If(Binary("<", Const(AT_ONCE, I64), at_once, BOOL), SetVar(added, together(AT_ONCE), "+")),
+            SetVar(total, Call("sum_lanes", (added,), total.type), "+"),
+            If(Call("seldom", (Binary("<", at_once, count, BOOL),), BOOL), others),
+        ))  # fmt: skip

@@ -1,0 +1,80 @@
+"""Loops and register arrays brought into the form that vectors want: counted from zero, each array with a name of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..ir.nodes import I64, Allocate, Binary, Const, Declare, For, Step, Steps, Value, Var, Vector
+from ..ir.rewrite import block, is_pure, substitute, transform, walk
+
+
+def count_from_zero(body: Steps, wanted: Callable[[For], bool], fresh: Callable[[str], str]) -> Steps:
+    """Let loops over ``low .. low + constant`` run from 0, so that their extent is a constant like that of any row.
+
+    Args:
+        wanted: whether such a loop, counted from zero, is worth it.
+        fresh: gives a name that nothing else has.
+    """
+
+    def change(node: object) -> object:
+        if not isinstance(node, For) or not (node.tag is None or isinstance(node.tag, Vector)) or node.step != 1:
+            return node
+        extent = _extent(node.low, node.high)
+        if extent is None:
+            return node
+        begin = node.low if isinstance(node.low, Var) else Var(fresh(f"{node.variable.name}_begin"), node.variable.type)
+        counter = Var(fresh(node.variable.name), node.variable.type)
+        inside = substitute(node.body, {node.variable.name: Binary("+", begin, counter, I64)})
+        counted = replace(node, variable=counter, low=Const(0, I64), high=Const(extent, I64), body=inside)
+        if not wanted(counted):
+            return node
+        return counted if begin == node.low else Steps((Declare(begin, node.low), counted))
+
+    return transform(body, change)  # type: ignore[arg-type]  # statements become statements
+
+
+def _extent(low: Value, high: Value) -> int | None:
+    """Return the constant that ``high`` lies above a ``low`` that is none."""
+    match high:
+        case Binary("+", begin, Const(value)) if begin == low and not isinstance(low, Const) and is_pure(low):
+            return int(value)
+    return None
+
+
+def name_registers_apart(body: Steps, fresh: Callable[[str], str]) -> Steps:
+    """Give every register array a name of its own, where several branches or loops call theirs the same."""
+    seen: set[str] = set()
+
+    def visit(statement: Step) -> Step:
+        if isinstance(statement, Steps):
+            return _visit_block(statement)
+        children = tuple(visit(child) if isinstance(child, Step) else child for child in statement.children)
+        return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
+
+    def _visit_block(whole: Steps) -> Steps:
+        rest, made = list(whole.statements), []
+        while rest:
+            statement = rest.pop(0)
+            if isinstance(statement, Allocate) and statement.storage == "registers":
+                if statement.array in seen:
+                    new = fresh(statement.array)
+                    rest = [_renamed(other, statement.array, new) for other in rest]
+                    statement = replace(statement, array=new)
+                seen.add(statement.array)
+            made.append(visit(statement))
+        return block(made)
+
+    return _visit_block(body)
+
+
+def _renamed(statement: Step, old: str, new: str) -> Step:
+    """Rename an array, down to where another one of its name is allocated."""
+    if isinstance(statement, Steps):
+        places = [place for place, inner in enumerate(statement.statements) if isinstance(inner, Allocate) and inner.array == old]
+        end = places[0] if places else len(statement.statements)
+        return Steps((*(_renamed(inner, old, new) for inner in statement.statements[:end]), *statement.statements[end:]))
+    if any(isinstance(node, Allocate) and node.array == old for node in walk(statement)):
+        children = tuple(_renamed(child, old, new) if isinstance(child, Step) else child for child in statement.children)
+        return statement.rebuild(children)  # type: ignore[return-value]  # statements stay statements
+    return transform(statement, lambda node: replace(node, array=new) if getattr(node, "array", None) == old else node)  # type: ignore[type-var]

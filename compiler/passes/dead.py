@@ -1,0 +1,172 @@
+"""Leaves out what nothing reads: variables, and arrays that are only allocated, written and freed.
+
+Lowering declares what a body may ask for (a coordinate, whether a key is new) before it knows what the body needs; a pass that
+counts the components of a result needs no values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.nodes import (
+    Allocate,
+    ArrayRef,
+    Call,
+    Declare,
+    Fill,
+    For,
+    Free,
+    Function,
+    Grow,
+    If,
+    Load,
+    Node,
+    Prefetch,
+    Publish,
+    Run,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+)  # fmt: skip
+from ..ir.rewrite import block, is_pure, transform, walk
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
+
+
+def remove_dead(function: Function) -> Function:
+    """Return a function in which every variable and every array of its own is read."""
+    found, before = function, None
+    while found != before:
+        before = found
+        body = _without_arrays(found.body, _unread_arrays(found))
+        assert isinstance(body, Steps)
+        found = replace(found, body=_live_block(body.statements, _NONE)[0])
+    return found
+
+
+def _unread_arrays(function: Function) -> Names:
+    """Return the arrays that a kernel allocates and never reads; what is done to them must be without other effect."""
+    own, read = set[str](), set[str]()
+    for node in walk(function.body):
+        match node:
+            case Allocate(array):
+                own.add(array)
+            case Store(array, index, value):
+                read.update([array] if not (is_pure(index) and is_pure(value)) else [])
+            case Free() | Fill():
+                pass
+            case Publish(_, array) | Load(array) | ArrayRef(array) | Grow(array) | Prefetch(array):
+                read.add(array)
+            case _:
+                pass
+    return frozenset(own - read)
+
+
+def _without_arrays(body: Step, arrays: Names) -> Step:
+    def change(node: Node) -> Node:
+        return Steps(()) if isinstance(node, Allocate | Free | Fill | Store) and node.array in arrays else node
+
+    return transform(body, change) if arrays else body
+
+
+def _live(statement: Step, after: Names) -> tuple[Step, Names]:
+    """Return a statement without dead variables, and the names that it reads.
+
+    ``after``: names that the rest of the block around it reads, which sees what it declares where it is a block itself.
+    """
+    match statement:
+        case Steps(statements):
+            return _live_block(statements, after)
+        case Declare(variable) if variable.name not in after:
+            return _unused(statement)
+        case Declare(_, value):
+            return statement, _names(value)
+        case SetVar(_, value):
+            return statement, _names(value)
+        case If(condition, then, otherwise):
+            kept, read = _live(then, _NONE)
+            other, more = _live(otherwise, _NONE) if otherwise is not None else (None, _NONE)
+            return If(condition, kept, other), _names(condition) | read | more
+        case For():
+            return _live_loop(statement)
+        case _:
+            parts = [child for child in statement.children if isinstance(child, Step)]
+            if not parts:
+                return statement, _names(statement)
+            kept = {id(part): _live(part, _NONE) for part in parts}
+            read = frozenset().union(*(names for _, names in kept.values()))
+            children = tuple(kept[id(child)][0] if id(child) in kept else child for child in statement.children)
+            others = [_names(child) for child in statement.children if id(child) not in kept]
+            rebuilt = statement.rebuild(children)
+            assert isinstance(rebuilt, Step)
+            return rebuilt, read.union(*others)
+
+
+def _live_block(statements: tuple[Step, ...], after: Names) -> tuple[Steps, Names]:
+    kept: list[Step] = []
+    read = after
+    for statement in reversed(statements):
+        if isinstance(statement, Declare) and statement.variable.name not in read:
+            rest = _unassigned(statement.variable.name, kept)
+            if rest is None:
+                read = read | _names(statement.value)
+                kept.append(statement)
+                continue
+            kept = rest
+        found, names = _live(statement, read)
+        read = read | names
+        kept.append(found)
+    return block(kept[::-1]), read
+
+
+def _live_loop(loop: For) -> tuple[Step, Names]:
+    """Private parts, body and finish of a parallel loop are one scope: what the first declare, the others see."""
+    if not loop.private and not loop.finish:
+        body, read = _live(loop.body, _NONE)
+        return replace(loop, body=body), read | _names(loop.low) | _names(loop.high)
+    finish, read = _live_block(loop.finish, _NONE)
+    body, more = _live(loop.body, _NONE)
+    private, most = _live_block(loop.private, read | more)
+    names = read | more | most | _names(loop.low) | _names(loop.high)
+    return replace(loop, private=private.statements, body=body, finish=finish.statements), names
+
+
+def _unused(declaration: Declare) -> tuple[Step, Names]:
+    """Return what is left of a declaration that nothing reads: the call, where that changes something."""
+    value = declaration.value
+    if is_pure(value):
+        return Steps(()), _NONE
+    return _effect(value) if _is_plain_call(value) else declaration, _names(value)
+
+
+def _is_plain_call(value: Value) -> bool:
+    """Whether a value may be left where only the call that gives it is kept."""
+    return isinstance(value, Call) and value.function != "map_insert"  # which has to be asked whether it found memory
+
+
+def _effect(value: Value) -> Step:
+    return Run(value.function, value.arguments) if isinstance(value, Call) and not is_pure(value) else Steps(())
+
+
+def _unassigned(name: str, rest: list[Step]) -> list[Step] | None:
+    """Return statements without assignments to a variable that nothing reads: of calls that change something, the calls are left.
+
+    None where an assignment has to stay, and the variable with it.
+    """
+    assigned = [node for statement in rest for node in walk(statement) if isinstance(node, SetVar) and node.variable.name == name]
+    if not all(is_pure(node.value) or _is_plain_call(node.value) for node in assigned):
+        return None
+
+    def change(node: Node) -> Node:
+        return _effect(node.value) if isinstance(node, SetVar) and node.variable.name == name else node
+
+    return [transform(statement, change) for statement in rest] if assigned else rest
+
+
+def _names(node: Node) -> Names:
+    """Return the variables that a node without statements inside reads."""
+    return frozenset(found.name for found in walk(node) if isinstance(found, Var))

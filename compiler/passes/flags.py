@@ -1,0 +1,49 @@
+"""Flags that a loop raises in every iteration: whether it has any iteration says the same, without a word in the loop.
+
+``for p in begin .. end: { t += ...; seen = true }`` is no plain sum, as it keeps a flag; ``seen = seen or begin < end`` before it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.nodes import BOOL, Binary, Const, Declare, For, Node, Parallel, SetVar, Step, Steps, Var
+from ..ir.rewrite import block, is_pure, transform, walk
+
+
+def raise_flags_before_loops(body: Steps) -> Steps:
+    """Return statements in which a comparison of bounds raises the flags that loops raise in every iteration and never look at."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, For) or isinstance(node.tag, Parallel) or not all(map(is_pure, (node.low, node.high))):
+            return node
+        raised = [step for step in _always(node.body) if _raises(step) and _is_untouched(node, step)]
+        if not raised:
+            return node
+        some = Binary("<", node.low, node.high, BOOL)
+        rest = transform(node.body, lambda inner: Steps(()) if any(inner is step for step in raised) else inner)
+        return block([*(SetVar(step.variable, some, "or") for step in raised), replace(node, body=rest)])
+
+    return transform(body, change)
+
+
+def _always(statement: Step) -> list[SetVar]:
+    """Return the assignments that a body makes whatever it finds."""
+    match statement:
+        case SetVar():
+            return [statement]
+        case Steps(statements):
+            return [step for inner in statements for step in _always(inner)]
+    return []
+
+
+def _raises(step: SetVar) -> bool:
+    return step.value == Const(True, BOOL) and step.op in ("", "or")
+
+
+def _is_untouched(loop: For, step: SetVar) -> bool:
+    """Return whether nothing else in a loop uses a flag of outside it."""
+    name = step.variable.name
+    uses = sum(isinstance(node, Var) and node.name == name for node in walk(loop.body))
+    declared = any(isinstance(node, Declare | For) and node.variable.name == name for node in walk(loop.body))
+    return uses == 1 and not declared

@@ -1,0 +1,321 @@
+"""The vector form of a loop's body: what each statement becomes for several consecutive iterations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..ir.nodes import (
+    I32,
+    I64,
+    U16,
+    Binary,
+    Call,
+    Cast,
+    Comment,
+    Const,
+    Declare,
+    For,
+    If,
+    Load,
+    Parallel,
+    Prefetch,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Type,
+    Unary,
+    Value,
+    Var,
+)
+from ..ir.rewrite import block, mentions, substitute, walk
+from .plan import REDUCTIONS, Plan
+from .simplify import simplify_expression
+
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "min", "max"))
+_ZERO = Const(0, I64)
+
+
+class NoVectors(Exception):
+    """A loop has no vector form."""
+
+
+class Vectorizer:
+    """Makes the statements of one chunk.
+
+    Args:
+        place: the loop variable's value in the first lane.
+        lanes: how many iterations the chunk holds.
+        number: the chunk's; what all chunks share is made with number 0.
+        accumulator: which of the partial results of a reduction the chunk adds to.
+        first: the number of the chunk's first iteration, by which it finds its registers.
+        row: how many elements a prefetch asks for at once, ahead of the first chunk; 0: each chunk for its own.
+        present: how many lanes the chunk has, where it is the rest of a loop; None: all.
+    """
+
+    def __init__(
+        self, plan: Plan, place: Value, lanes: int, number: int, accumulator: int, first: int = 0, row: int = 0, present: Var | None = None
+    ) -> None:
+        self.plan, self.place, self.lanes = plan, place, lanes
+        self.number, self.accumulator, self.first, self.row = number, accumulator, first, row
+        self.present = present
+        self.inlined: dict[str, Value] = {}
+        self.renamed: dict[str, Value] = {}
+        self.nested = 0
+        self.displaced: set[str] = set()
+        """Arrays of which an element is used that does not stand at the loop variable's place."""
+        self.gathered = 0
+        """Bytes of the widest place that an element is gathered from; 0: none is."""
+
+    # Statements
+
+    def statement(self, statement: Step) -> Step:
+        match statement:
+            case Steps(statements):
+                return block([self.statement(inner) for inner in statements])
+            case Comment():
+                return statement if self.number == 0 else Steps(())
+            case Declare(variable, value):
+                return self._declare(variable, value)
+            case SetVar(variable, value, op):
+                return self._set(variable, value, op)
+            case Store(array, index, value, op, False):
+                return self._store(array, index, value, op)
+            case Prefetch(array, index, count):
+                return self._prefetch(array, index, count)
+            case If(condition, then, otherwise) if self._uniform(condition):
+                return self._deeper(lambda: If(self._same(condition), self.statement(then), otherwise and self.statement(otherwise)))
+            case For() if not isinstance(statement.tag, Parallel) and self._uniform(statement.low) and self._uniform(statement.high):
+                low, high = self._same(statement.low), self._same(statement.high)
+                return self._deeper(lambda: replace(statement, low=low, high=high, body=self.statement(statement.body), tag=None))
+        raise NoVectors
+
+    def _deeper(self, make: Callable[[], Step]) -> Step:
+        self.nested += 1
+        made = make()
+        self.nested -= 1
+        return made
+
+    def _declare(self, variable: Var, value: Value) -> Step:
+        if variable.name in self.plan.varying and not variable.type.is_float:
+            if self._is_scattered(value):
+                return self._declare_places(variable, value)
+            uniform, scale = self._linear(value)
+            self.inlined[variable.name] = _linear_expression(uniform, scale, self.plan.variable)
+            return Steps(())
+        if variable.name in self.plan.fixed and not self.nested:
+            return Declare(variable, self._same(value)) if self.number == 0 else Steps(())
+        kind = variable.type.vector(self.lanes) if variable.name in self.plan.varying else variable.type
+        made = self.value(value)
+        if kind.lanes == 1 and made.type.lanes > 1:
+            raise NoVectors
+        local = Var(self.plan.fresh(variable.name) if self.number else variable.name, kind)
+        self.renamed[variable.name] = local
+        return Declare(local, self._spread(made, kind))
+
+    def _declare_places(self, variable: Var, value: Value) -> Step:
+        """Declare integers that memory gives, such as coordinates, in as many bits as they are stored with.
+
+        What they are all counted from stays apart: it moves where a gather begins.
+        """
+        origin = value.left if isinstance(value, Binary) and value.op == "+" and self._uniform(value.left) else None
+        stored = value.right if isinstance(value, Binary) and origin is not None else value
+        widened = isinstance(stored, Cast) and variable.type == I64 and isinstance(stored.operand, Load)
+        made = self.value(stored.operand if widened and isinstance(stored, Cast) else stored)
+        local = Var(self.plan.fresh(variable.name) if self.number else variable.name, made.type)
+        kind = variable.type.vector(self.lanes)
+        self.renamed[variable.name] = local if origin is None else Binary("+", self._same(origin), self._element(local, kind), kind)
+        return Declare(local, made)
+
+    def _set(self, variable: Var, value: Value, op: str) -> Step:
+        if variable.name in self.inlined:
+            raise NoVectors
+        if variable.name in self.plan.inside:
+            local = self.renamed.get(variable.name)
+            if not isinstance(local, Var):
+                raise NoVectors
+            made = self.value(value)
+            if made.type.lanes > local.type.lanes or (op and op not in _ARITHMETIC):
+                raise NoVectors
+            return SetVar(local, made if op else self._spread(made, local.type), op)
+        if op not in REDUCTIONS or not variable.type.is_float or mentions(value, {variable.name}):
+            raise NoVectors
+        made = self._kept(self._element(self.value(value), variable.type), variable.type, op)
+        return SetVar(self._accumulator(variable, op), made, op)
+
+    def _kept(self, made: Value, kind: Type, op: str) -> Value:
+        """Return a value that changes no sum in the lanes that the chunk does not have."""
+        if self.present is None:
+            return made
+        if REDUCTIONS[op][1] != 0:
+            raise NoVectors
+        whole = kind.vector(self.lanes)
+        return made if _vanishes(made) else Call("keep_lanes", (self._spread(made, whole), self.present), whole)
+
+    def _accumulator(self, variable: Var, op: str) -> Var:
+        key = (variable.name, REDUCTIONS[op][0], self.lanes, self.accumulator)
+        if key not in self.plan.accumulators:
+            self.plan.accumulators[key] = Var(self.plan.fresh(variable.name), variable.type.vector(self.lanes))
+        return self.plan.accumulators[key]
+
+    def _store(self, array: str, index: Value, value: Value, op: str) -> Step:
+        if (op and op not in _ARITHMETIC) or self.present is not None:
+            raise NoVectors
+        made = self.value(value)
+        register = self._register(array, index, made.type)
+        if register is not None:
+            return SetVar(register, made if op else self._spread(made, register.type), op)
+        kind = value.type.vector(self.lanes)
+        return Store(array, self._place_of(array, index), self._spread(made, kind), op)
+
+    def _prefetch(self, array: str, index: Value, count: int) -> Step:
+        if self.present is not None:
+            return Steps(())  # less than a vector is left: the vectors before it have asked
+        uniform, scale = self._linear(index)
+        if scale == 0:
+            return Prefetch(array, self._same(index), count) if self.number == 0 else Steps(())
+        if scale != 1 or count != 1:
+            raise NoVectors
+        if self.row:
+            return Prefetch(array, _plus(uniform, self.place), self.row) if self.number == 0 else Steps(())
+        return Prefetch(array, _plus(uniform, self.place), self.lanes)
+
+    # Expressions
+
+    def value(self, expr: Value) -> Value:
+        """Return the value in all lanes: a vector, or a scalar where they agree."""
+        if self._uniform(expr):
+            return self._hoist(self._same(expr), "value") if expr.type.is_float and not isinstance(expr, Var | Const) else self._same(expr)
+        match expr:
+            case Var(name):
+                if name not in self.renamed:
+                    raise NoVectors
+                return self.renamed[name]
+            case Load(array, index, kind) if self._is_scattered(index):
+                return self._gather(array, index, kind)
+            case Load(array, index, kind):
+                register = self._register(array, index, kind)
+                return register or Load(array, self._place_of(array, index), kind.vector(self.lanes), self.present)
+            case Binary(op, left, right, kind) if op in _ARITHMETIC and (kind.is_float or op in "+-*"):
+                operands = [self._element(self.value(operand), kind) for operand in (left, right)]
+                return Binary(op, operands[0], operands[1], kind.vector(self.lanes))
+            case Unary("-", operand, kind):
+                return Unary("-", self.value(operand), kind.vector(self.lanes))
+            case Cast(operand, kind) if kind.name != "bool" and operand.type.name != "bool":
+                return Cast(self.value(operand), kind.vector(self.lanes))
+        raise NoVectors
+
+    def _gather(self, array: str, index: Value, kind: Type) -> Load:
+        """Return the elements at places that differ from lane to lane in no regular way."""
+        self.displaced.add(array)
+        places = self.value(index)
+        if places.type.element != I32:
+            places = self._element(places, I64)
+        near = isinstance(places, Binary) and isinstance(places.right, Cast) and places.right.operand.type.element == U16
+        self.gathered = max(self.gathered, I32.bytes if near else places.type.element.bytes)
+        return Load(array, places, kind.vector(self.lanes), self.present)
+
+    def _is_scattered(self, index: Value) -> bool:
+        """Return whether an index has no linear form, and the loop may gather."""
+        if not self.plan.gathers:
+            return False
+        try:
+            self._linear(index)
+        except NoVectors:
+            return True
+        return False
+
+    def _register(self, array: str, index: Value, kind: Type) -> Var | None:
+        """Return the variable that holds this chunk of a registers array, and note how the array is used."""
+        uniform, scale = self._linear(index)
+        at_variable = scale == 1 and uniform == _ZERO
+        if not at_variable:
+            self.displaced.add(array)
+        name = self.plan.registers.get((array, self.first)) if at_variable else None
+        return None if name is None else Var(name, kind.element.vector(self.lanes))
+
+    def _place_of(self, array: str, index: Value) -> Value:
+        uniform, scale = self._linear(index)
+        if scale != 1:
+            raise NoVectors
+        return simplify_expression(_plus(self._hoist(uniform, "row"), self.place))
+
+    def _hoist(self, expr: Value, part: str) -> Value:
+        """Return a value that all chunks share, read once before the first of them if it is read from memory at all."""
+        hoisted = self.plan.hoisted
+        if hoisted is None or self.nested or not any(isinstance(node, Load) for node in walk(expr)):
+            return expr
+        if any(isinstance(node, Var) and (node.name in self.plan.inside) for node in walk(expr)):
+            return expr
+        if expr not in hoisted:
+            array = next(node.array for node in walk(expr) if isinstance(node, Load))
+            hoisted[expr] = Declare(Var(self.plan.fresh(f"{array}_{part}"), expr.type), expr)
+        return hoisted[expr].variable
+
+    def _element(self, made: Value, kind: Type) -> Value:
+        """Convert a vector or scalar to the element type of the vector that it is combined with."""
+        wanted = kind.element.vector(made.type.lanes)
+        if made.type == wanted:
+            return made
+        return simplify_expression(Cast(made, wanted))
+
+    def _spread(self, made: Value, kind: Type) -> Value:
+        if kind.element.name == "bool":
+            raise NoVectors  # C has no vectors of truth values
+        made = self._element(made, kind)
+        return made if made.type == kind else Cast(made, kind)
+
+    def _uniform(self, expr: Value) -> bool:
+        return not mentions(expr, self.plan.varying)
+
+    def _same(self, expr: Value) -> Value:
+        return substitute(expr, self.renamed)
+
+    def _linear(self, expr: Value) -> tuple[Value, int]:
+        """Return (u, c) such that an integer expression is u + c * loop variable, u the same in all lanes."""
+        if isinstance(expr, Var) and expr.name in self.inlined:
+            expr = self.inlined[expr.name]
+        if self._uniform(expr):
+            return self._same(expr), 0
+        match expr:
+            case Var(name) if name == self.plan.variable.name:
+                return _ZERO, 1
+            case Binary("+" | "-" as op, left, right, _):
+                (a, m), (b, n) = self._linear(left), self._linear(right)
+                return simplify_expression(Binary(op, a, b, I64)), m + n if op == "+" else m - n
+            case Binary("*", left, Const(factor), _) | Binary("*", Const(factor), left, _):
+                a, m = self._linear(left)
+                return simplify_expression(Binary("*", a, Const(int(factor), I64), I64)), m * int(factor)
+            case Cast(operand, kind) if not kind.is_float and not operand.type.is_float:
+                return self._linear(operand)
+        raise NoVectors
+
+
+def _vanishes(value: Value) -> bool:
+    """Return whether a value is 0 in the lanes that a chunk does not have, whatever stands in the others."""
+    match value:
+        case Load():
+            return value.first is not None
+        case Unary("-", operand) | Cast(operand):
+            return _vanishes(operand)
+        case Binary("*", left, right):
+            return _vanishes(left) and _vanishes(right)
+    return False
+
+
+def _linear_expression(uniform: Value, scale: int, variable: Var) -> Value:
+    return simplify_expression(Binary("+", uniform, Binary("*", variable, Const(scale, I64), I64), I64))
+
+
+def _plus(left: Value, right: Value) -> Value:
+    return simplify_expression(Binary("+", left, right, I64))
+
+
+def element_accesses(body: Step) -> Iterator[tuple[str, Value, bool]]:
+    """Yield (array, index, whether it is written) of every element that a body reads or writes, prefetches left out."""
+    for node in walk(body):
+        if isinstance(node, Load):
+            yield node.array, node.index, False
+        elif isinstance(node, Store):
+            yield node.array, node.index, True

@@ -1,0 +1,39 @@
+"""Where local arrays live: those too large for a thread's stack go to the heap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.nodes import Allocate, Const, Free, Function, Step, Steps
+
+STACK_BYTES = 64 * 1024
+"""The largest array on the stack; threads of OpenMP may have no more than two megabytes in all."""
+
+
+def place_large_arrays(function: Function) -> Function:
+    """Return a function in which register arrays that could overflow the stack are allocated and freed instead."""
+    return replace(function, body=_block(function.body))
+
+
+def _visit(statement: Step) -> Step:
+    if isinstance(statement, Steps):
+        return _block(statement)
+    children = tuple(_visit(child) if isinstance(child, Step) else child for child in statement.children)
+    return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
+
+
+def _block(whole: Steps) -> Steps:
+    made: list[Step] = []
+    freed: list[Step] = []
+    for statement in whole.statements:
+        if isinstance(statement, Allocate) and _overflows(statement):
+            made.append(replace(statement, storage="heap"))
+            freed.insert(0, Free(statement.array))
+        else:
+            made.append(_visit(statement))
+    return Steps((*made, *freed))
+
+
+def _overflows(allocation: Allocate) -> bool:
+    length = allocation.length
+    return allocation.storage == "registers" and isinstance(length, Const) and int(length.value) * allocation.type.bytes > STACK_BYTES

@@ -1,0 +1,157 @@
+"""Segments that lie inside a tile of positions, apart from the two that its ends may cut.
+
+A tile [low, high) of the positions of a level runs through the segments ``first .. past`` that hold them, found once by binary
+search, and clips each: ``for p in max(pos[i], low) .. min(pos[i + 1], high)``. As segments follow one another, only the first
+and the last can be cut. The loop over all others is a copy that neither clips nor asks whether another tile has a part of its
+segment: guards are hoisted out of loops (Senanayake et al., section 5.4). The same holds through several levels: what lies below
+a segment that is not cut is not cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Binary, Call, Cast, Const, Declare, For, Load, Node, Parallel, Step, Steps, Value, Var
+from ..ir.rewrite import transform, walk
+
+LONGEST_BODY = 600
+"""Nodes of a loop's body up to which it is copied."""
+
+SHORT_TILE = 256
+"""Positions of a tile below which it has too few segments to tell them apart."""
+
+Declared = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class _Clip:
+    """How the segments of one level are cut: ``max(pos[parent], low)`` and ``min(pos[parent + 1], high)``."""
+
+    pos: str
+    low: Var
+    high: Var
+
+
+def separate_whole_segments(body: Steps, fresh: Callable[[str], str]) -> Steps:
+    """Return statements in which loops over the segments of a tile are three: the first segment, those inside, the last one.
+
+    Args:
+        fresh: gives a name that nothing else has.
+    """
+    if not any(isinstance(node, Call) and node.function == "upper_bound" for node in walk(body)):
+        return body
+
+    def visit(statement: Step, declared: dict[str, Value]) -> Step:
+        if isinstance(statement, For) and (made := _separated(statement, declared, fresh)) is not None:
+            return made
+        inside = declared if isinstance(statement, Steps) else dict(declared)
+        children = []
+        for child in statement.children:
+            children.append(visit(child, inside) if isinstance(child, Step) else child)
+            if isinstance(child, Declare):
+                inside[child.variable.name] = child.value
+        return statement.rebuild(tuple(children)) if children else statement  # type: ignore[return-value]  # statements stay statements
+
+    made = visit(body, {})
+    return made if isinstance(made, Steps) else Steps((made,))
+
+
+def _separated(loop: For, declared: Declared, fresh: Callable[[str], str]) -> Step | None:
+    """Return the three loops; None where a loop is no such, or not worth it."""
+    clips = _clips(loop, declared)
+    if not clips or _is_short(clips[-1], declared) or not _may_be_copied(loop.body):
+        return None
+    whole = _whole(loop.body, loop.variable, clips)
+    if whole == loop.body:
+        return None
+    first, past = Var(fresh(f"{loop.variable.name}_whole"), I64), Var(fresh(f"{loop.variable.name}_cut"), I64)
+    one = Const(1, I64)
+    return Steps((
+        Declare(first, Binary("min", Binary("+", loop.low, one, I64), loop.high, I64)),
+        Declare(past, Binary("max", Binary("-", loop.high, one, I64), first, I64)),
+        replace(loop, high=first),
+        replace(loop, low=first, high=past, body=whole),
+        replace(loop, low=past),
+    ))  # fmt: skip
+
+
+def _clips(loop: For, declared: Declared) -> list[_Clip]:
+    """Return how a loop over the segments of a tile clips them, level by level downwards; nothing if it is no such loop."""
+    clips: list[_Clip] = []
+    ends = loop.low, loop.high
+    while loop.tag is None and loop.step == 1:
+        match ends:
+            case Var(first), Var(past):
+                begin, end = declared.get(first), declared.get(past)
+            case _:
+                return clips
+        match begin, end:
+            case (
+                Binary("-", Call("upper_bound", (ArrayRef(pos), Const(1), _, Var() as low)), Const(1)),
+                Call("lower_bound", (ArrayRef(other), Const(0), _, Var() as high)),
+            ) if pos == other:
+                clips.append(_Clip(pos, low, high))
+                ends = low, high
+            case _:
+                return clips
+    return clips
+
+
+def _is_short(clip: _Clip, declared: Declared) -> bool:
+    """Return whether a tile is known to be short: ``high`` is ``low + constant``, or the lesser of that and the end."""
+    match declared.get(clip.high.name):
+        case Binary("+", _, Const(size)) | Binary("min", Binary("+", _, Const(size)), _) | Binary("min", _, Binary("+", _, Const(size))):
+            return size < SHORT_TILE
+    return False
+
+
+def _may_be_copied(body: Step) -> bool:
+    nodes = list(walk(body))
+    return len(nodes) <= LONGEST_BODY and not any(
+        (isinstance(node, Allocate) and node.storage != "registers") or (isinstance(node, For) and isinstance(node.tag, Parallel))
+        for node in nodes
+    )
+
+
+def _whole(body: Step, parent: Var, clips: list[_Clip]) -> Step:
+    """Return what happens in a segment that is not cut: without the clips of its own level, and of those below it."""
+    clip, *below = clips
+    begins: dict[str, Value] = {}
+
+    def unclipped(node: Node) -> Node:
+        match node:
+            case Binary("max", begin, limit) if limit == clip.low and _is_place(begin, clip.pos, parent, 0):
+                return begin
+            case Binary("min", end, limit) if limit == clip.high and _is_place(end, clip.pos, parent, 1):
+                return end
+            case Declare(variable, value) if _is_place(value, clip.pos, parent, 0) or _is_place(value, clip.pos, parent, 1):
+                begins[variable.name] = value
+            case Binary("==", Var(name), value) if begins.get(name) == value:
+                return Const(True, BOOL)  # the question whether the segment is the tile's alone
+        return node
+
+    made = transform(body, unclipped)
+    if not below:
+        return made
+
+    def deeper(node: Node) -> Node:
+        if isinstance(node, For) and node.step == 1 and _is_place(_value(node.low, begins), clip.pos, parent, 0):
+            return replace(node, body=_whole(node.body, node.variable, below))
+        return node
+
+    return transform(made, deeper)
+
+
+def _value(expr: Value, declared: Declared) -> Value:
+    return declared.get(expr.name, expr) if isinstance(expr, Var) else expr
+
+
+def _is_place(expr: Value, pos: str, parent: Var, offset: int) -> bool:
+    """Return whether an expression is ``pos[parent + offset]``."""
+    match expr.operand if isinstance(expr, Cast) else expr:
+        case Load(array, Var() as index) if array == pos:
+            return index == parent and offset == 0
+        case Load(array, Binary("+", Var() as index, Const(1))) if array == pos:
+            return index == parent and offset == 1
+    return False

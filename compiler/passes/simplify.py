@@ -1,0 +1,286 @@
+"""Less code with the same meaning: constants folded, branches and loops that cannot matter removed, dead locals dropped.
+
+Floating-point meaning is kept to the bit: ``x * 0`` and ``x + 0`` stay (NaN, infinity, signed zero), ``x * 1`` goes.
+Constants of integers are folded exactly as they would be computed, which is without overflow in a valid kernel.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..ir.nodes import (
+    BOOL,
+    F32,
+    I64,
+    Binary,
+    Cast,
+    Const,
+    Declare,
+    For,
+    Function,
+    Grow,
+    If,
+    Node,
+    Parallel,
+    Prefetch,
+    Select,
+    SetVar,
+    Step,
+    Steps,
+    Type,
+    Unary,
+    Value,
+    Var,
+    While,
+)
+from ..ir.rewrite import block, is_empty, is_pure, substitute, transform
+
+_EMPTY = Steps(())
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_ROUNDS = 10
+
+
+def simplify(function: Function) -> Function:
+    """Return a function that computes the same with less code."""
+    body = function.body
+    for _ in range(_ROUNDS):
+        smaller = _without_dead_locals(transform(body, _simpler))
+        if smaller == body:
+            break
+        body = smaller
+    return replace(function, body=body)
+
+
+def simplify_expression(expr: Value) -> Value:
+    """Return an expression of the same value with what is constant folded."""
+    return transform(expr, _simpler)
+
+
+def _simpler(node: Node) -> Node:
+    match node:
+        case Binary():
+            return _simpler_binary(node)
+        case Unary(op, Const(value), kind):
+            return _folded(not value if op == "not" else -value, node, kind)
+        case Unary("not", Unary("not", inner)):
+            return inner
+        case Cast(operand, kind) if operand.type == kind:
+            return operand
+        case Cast(Const(value), kind) if kind.lanes == 1:
+            return _folded(value, node, kind)
+        case Select(Const(value), then, otherwise):
+            return then if value else otherwise
+        case If(Const(value), then, otherwise):
+            return then if value else otherwise or _EMPTY
+        case If(condition, then, otherwise):
+            return _simpler_if(condition, then, otherwise)
+        case While(Const(False)):
+            return _EMPTY
+        case For():
+            return _simpler_for(node)
+        case Steps(statements):
+            return block(statements)
+    return node
+
+
+def _folded(value: float | bool, node: Value, kind: Type) -> Value:
+    """Return the constant that a node computes, or the node where it overflows (in a branch that is never taken)."""
+    if kind == BOOL:
+        return Const(bool(value), kind)
+    if kind.is_float:
+        with np.errstate(over="ignore"):
+            return Const(float(np.float32(value)) if kind == F32 else float(value), kind)
+    if not math.isfinite(value) or not -(2 ** (8 * kind.bytes - 1)) <= int(value) < 2 ** (8 * kind.bytes - 1):
+        return node
+    return Const(int(value), kind)
+
+
+# Expressions
+
+
+def _simpler_binary(expr: Binary) -> Value:
+    op, left, right = expr.op, expr.left, expr.right
+    if isinstance(left, Const) and isinstance(right, Const):
+        folded = _fold(op, left.value, right.value, expr)
+        return expr if folded is None else _folded(folded, expr, expr.type)
+    if op in ("and", "or"):
+        return _simpler_logical(op, left, right, expr)
+    if op in _COMPARE:
+        return expr
+    if expr.type.is_float or left.type.is_float or right.type.is_float:
+        return _simpler_float(op, left, right, expr)
+    return _simpler_integer(op, left, right, expr)
+
+
+def _fold(op: str, a: Any, b: Any, expr: Binary) -> Any:
+    if op in _COMPARE:
+        return _COMPARE[op](a, b)
+    if op in ("and", "or"):
+        return (a and b) if op == "and" else (a or b)
+    if expr.type.is_float:
+        return _fold_float(op, float(a), float(b), expr.type == F32)
+    return _fold_integer(op, int(a), int(b))
+
+
+def _fold_integer(op: str, a: int, b: int) -> int | None:
+    match op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "min":
+            return min(a, b)
+        case "max":
+            return max(a, b)
+        case "/" if b:
+            return int(math.copysign(1, a) * math.copysign(1, b)) * (abs(a) // abs(b))
+        case "%" if b:
+            return int(math.copysign(abs(a) % abs(b), a))
+    return None
+
+
+def _fold_float(op: str, a: float, b: float, single: bool) -> float | None:
+    kind = np.float32 if single else np.float64
+    functions = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "min": np.minimum, "max": np.maximum}
+    if op not in functions:
+        return None
+    with np.errstate(all="ignore"):
+        return float(functions[op](kind(a), kind(b)))
+
+
+def _simpler_logical(op: str, left: Value, right: Value, expr: Binary) -> Value:
+    absorbing = op == "or"
+    if isinstance(left, Const):
+        return left if bool(left.value) == absorbing else right
+    if isinstance(right, Const):
+        if bool(right.value) != absorbing:
+            return left
+        return right if is_pure(left) else expr
+    return left if left == right else expr
+
+
+def _simpler_float(op: str, left: Value, right: Value, expr: Binary) -> Value:
+    if op in ("*", "/") and isinstance(right, Const) and right.value == 1:
+        return _as(left, expr)
+    if op == "*" and isinstance(left, Const) and left.value == 1:
+        return _as(right, expr)
+    if op == "-" and isinstance(right, Const) and right.value == 0 and math.copysign(1, right.value) > 0:
+        return _as(left, expr)
+    return expr
+
+
+def _simpler_integer(op: str, left: Value, right: Value, expr: Binary) -> Value:
+    if op in ("+", "*") and isinstance(left, Const):
+        left, right = right, left
+        expr = Binary(op, left, right, expr.type)
+    if op in ("min", "max"):
+        return _as(left, expr) if left == right else expr
+    if not isinstance(right, Const):
+        return Const(0, expr.type) if op == "-" and left == right and is_pure(left) else expr
+    value = int(right.value)
+    match op:
+        case "+" | "-":
+            return _simpler_offset(left, value if op == "+" else -value, expr)
+        case "*" if value == 0 and is_pure(left):
+            return Const(0, expr.type)
+        case "*" | "/" if value == 1:
+            return _as(left, expr)
+        case "%" if value == 1 and is_pure(left):
+            return Const(0, expr.type)
+    return expr
+
+
+def _simpler_offset(left: Value, offset: int, expr: Binary) -> Value:
+    """Return ``left + offset`` with the constants of ``(x + 1) + 2`` together, written as a difference where it is one."""
+    if isinstance(left, Binary) and left.op in ("+", "-") and isinstance(left.right, Const) and left.type == expr.type:
+        inner = int(left.right.value)
+        left, offset = left.left, offset + (inner if left.op == "+" else -inner)
+    if offset == 0:
+        return _as(left, expr)
+    if abs(offset) >= 2**31 and expr.type != I64:
+        return expr
+    return Binary("+" if offset > 0 else "-", left, Const(abs(offset), expr.type), expr.type)
+
+
+def _as(value: Value, expr: Value) -> Value:
+    """Return a value in the type of the expression that it stands for."""
+    return value if value.type == expr.type else Cast(value, expr.type)
+
+
+# Statements
+
+
+def _simpler_if(condition: Value, then: Step, otherwise: Step | None) -> Step:
+    if otherwise is not None and is_empty(otherwise):
+        otherwise = None
+    if is_empty(then):
+        if otherwise is None:
+            return _EMPTY if is_pure(condition) else If(condition, then)
+        return If(Unary("not", condition, BOOL), otherwise)
+    return If(condition, then, otherwise)
+
+
+def _simpler_for(loop: For) -> Step:
+    if loop.private or loop.finish or not (is_pure(loop.low) and is_pure(loop.high)):
+        return loop
+    if is_empty(loop.body) or _only_prefetches(loop.body):
+        return _EMPTY
+    if isinstance(loop.low, Const) and isinstance(loop.high, Const):
+        if loop.low.value >= loop.high.value:
+            return _EMPTY
+        if loop.low.value + loop.step >= loop.high.value and not isinstance(loop.tag, Parallel):
+            return substitute(loop.body, {loop.variable.name: Const(int(loop.low.value), loop.variable.type)})
+    return loop
+
+
+def _only_prefetches(body: Step) -> bool:
+    """Return whether a body only prefetches or declares: it has no effect that anybody could see."""
+    if isinstance(body, Steps):
+        return all(_only_prefetches(statement) for statement in body.statements)
+    return isinstance(body, Prefetch) or (isinstance(body, Declare) and is_pure(body.value))
+
+
+def _without_dead_locals(body: Steps) -> Steps:
+    """Drop scalars that nothing reads, with all that is assigned to them."""
+    assigned: dict[str, bool] = {}
+    read: set[str] = set()
+
+    def visit(node: Node, target: Var | None = None) -> None:
+        if isinstance(node, Declare | SetVar):
+            assigned[node.variable.name] = assigned.get(node.variable.name, True) and is_pure(node.value)
+            visit(node.value, node.variable)
+            return
+        if isinstance(node, Var):
+            if target is None or node.name != target.name:
+                read.add(node.name)
+            return
+        if isinstance(node, For):
+            parts: tuple[Node, ...] = (node.low, node.high, node.body, *node.private, *node.finish)
+        else:
+            parts = node.children
+        if isinstance(node, Grow):
+            read.add(node.capacity.name)
+        for child in parts:
+            visit(child, target if isinstance(node, Value) else None)
+
+    visit(body)
+    dead = {name for name, removable in assigned.items() if removable and name not in read}
+    if not dead:
+        return body
+
+    def drop(node: Node) -> Node:
+        if isinstance(node, Declare | SetVar) and node.variable.name in dead:
+            return _EMPTY
+        return block(node.statements) if isinstance(node, Steps) else node
+
+    return transform(body, drop)

@@ -1,0 +1,126 @@
+"""Rows of results that are written past the caches, where the result is too large to stay in them.
+
+A store to a line that no cache holds reads the line first. Where whole lines are written, once each and never read, a store past
+the caches moves half of the bytes, and leaves the caches to the operands. Whether the result is that large, and its rows begin where
+such stores can go, is known when a kernel is bound: lowering declares a parameter that says so, and the C has both stores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.nodes import (
+    BOOL,
+    I64,
+    PAST_CACHES,
+    ArrayParameter,
+    Binary,
+    Cast,
+    Const,
+    Declare,
+    For,
+    Function,
+    If,
+    Node,
+    Parallel,
+    Run,
+    SetVar,
+    SizeParameter,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+)
+from ..ir.rewrite import block, transform, walk
+
+
+def pass_caches(function: Function, vector_bytes: int) -> Function:
+    """Return a function in which rows that its parameters tell of are stored in both ways, one of which is taken at run time.
+
+    Args:
+        function: a kernel whose loops are cut into vectors already.
+        vector_bytes: the width of a vector; arrays begin at a multiple of it where their parameter is 1.
+    """
+    results = {parameter.source[0]: parameter for parameter in function.arrays if parameter.source[1] == "values"}
+    for size in function.sizes:
+        if size.source[1:] == (PAST_CACHES, 0):
+            function = _streaming(function, results[size.source[0]], size, vector_bytes)
+    return function
+
+
+def _streaming(function: Function, result: ArrayParameter, size: SizeParameter, vector_bytes: int) -> Function:
+    lanes = vector_bytes // result.type.bytes
+    stores = [node for node in walk(function.body) if isinstance(node, Store) and node.array == result.name]
+    declared = _declared(function.body)
+    rows = [store for store in stores if store.value.type == result.type.vector(lanes) and _is_multiple(store.index, lanes, declared)]
+    rows = [store for store in rows if not store.op and not store.atomic]
+    if any(store.op for store in stores):
+        rows = [store for store in rows if _must_pass(store)]  # zeros are there to be added to
+    if not rows or any(_must_pass(store) for store in stores if not any(store is row for row in rows)):
+        return function
+    wanted = Binary("!=", Var(size.name, I64), Const(0, I64), BOOL)
+    drained = If(wanted, Run("drain_stores", ()))
+
+    def change(node: Node) -> Node:
+        match node:
+            case Store(array) if array == result.name and any(node is row for row in rows):
+                return If(wanted, replace(node, streams=True), node)
+            case Steps(statements):
+                return Steps(tuple(_merged(statements, wanted)))
+            case For(tag=Parallel()) if any(isinstance(inner, Store) and inner.streams for inner in walk(node.body)):
+                return replace(node, finish=(*node.finish, drained))  # by the thread that has stored, before others may read
+        return node
+
+    return replace(function, body=Steps((transform(function.body, change), drained)))
+
+
+def _must_pass(store: Store) -> bool:
+    """Return whether a store belongs to a row that is stored once, so that all of the row has to go the same way: not where zeros are
+    put down, nor where something is added to what is there."""
+    value = store.value.operand if isinstance(store.value, Cast) else store.value
+    return not store.op and not (isinstance(value, Const) and value.value == 0)
+
+
+def _merged(statements: tuple[Step, ...], wanted: Value) -> list[Step]:
+    """Return statements in which neighbours that ask for the same are one."""
+    made: list[Step] = []
+    for given in statements:
+        statement = given.statements[0] if isinstance(given, Steps) and len(given.statements) == 1 else given
+        match made[-1] if made else None, statement:
+            case If(first, then, Step() as otherwise), If(second, more, Step() as rest) if first == second == wanted:
+                made[-1] = If(wanted, block([then, more]), block([otherwise, rest]))
+            case _:
+                made.append(statement)
+    return made
+
+
+def _declared(body: Step) -> dict[str, tuple[Value, ...]]:
+    """Return what each variable may be, up to what a loop steps by: values it is given, and the steps of loops over it."""
+    found: dict[str, tuple[Value, ...]] = {}
+    for node in walk(body):
+        match node:
+            case Declare(variable, value) | SetVar(variable, value, "" | "+"):
+                found[variable.name] = (*found.get(variable.name, ()), value)
+            case SetVar(variable):
+                found[variable.name] = (*found.get(variable.name, ()), Const(1, I64))
+            case For(variable, low):
+                found[variable.name] = (*found.get(variable.name, ()), low, Const(node.step, I64))
+    return found
+
+
+def _is_multiple(expr: Value, lanes: int, declared: dict[str, tuple[Value, ...]]) -> bool:
+    """Return whether an index is a multiple of ``lanes`` for certain."""
+    match expr:
+        case Const(value):
+            return int(value) % lanes == 0
+        case Cast(operand):
+            return _is_multiple(operand, lanes, declared)
+        case Binary("*", left, right):
+            return _is_multiple(left, lanes, declared) or _is_multiple(right, lanes, declared)
+        case Binary("+" | "-", left, right):
+            return _is_multiple(left, lanes, declared) and _is_multiple(right, lanes, declared)
+        case Var(name):
+            rest = {other: values for other, values in declared.items() if other != name}  # a step adds to what is a multiple
+            return name in declared and all(_is_multiple(value, lanes, rest) for value in declared[name])
+    return False

@@ -1,0 +1,59 @@
+"""Which sums are made in vectors where a schedule does not say: those of consecutive elements, or of gathered ones.
+
+A sum of floats one by one waits three to five cycles for each addition before the next; in vectors several run side by
+side, as in NumPy's own sums. ``unroll(j, 1)`` keeps the additions of a loop one by one. A sum that gathers is then faster
+than memory hands out what it reads in order, and asks for that ahead. Where machines gather by reading elements one by one, short
+sums stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..ir.nodes import I64, Binary, Comment, Const, Declare, For, Load, Prefetch, SetVar, Step, Steps, Vector
+from ..ir.rewrite import transform, walk
+
+AHEAD = 512  # elements: some pages, beyond which processors do not look by themselves
+
+GatheredBytes = Callable[[For], int | None]
+"""How wide the places are that a vector loop gathers from, in bytes (0: it gathers nothing); None: it has no vector form."""
+
+
+def sum_in_vectors(body: Steps, gathered: GatheredBytes, gathers: int | None) -> Steps:
+    """Tag the loops that do nothing but add to scalars.
+
+    Args:
+        gathers: from how many iterations on gathering is faster in vectors than one by one; None: never.
+    """
+
+    def change(node: object) -> object:
+        if not isinstance(node, For) or node.tag is not None or not only_adds(node):
+            return node
+        tagged = replace(node, tag=Vector())
+        places = gathered(tagged)
+        if places is None or (places and gathers is None):
+            return node
+        return replace(tagged, tag=Vector(least=gathers or 0), body=asking_ahead(node)) if places else tagged
+
+    return transform(body, change)  # type: ignore[arg-type]  # statements become statements
+
+
+def asking_ahead(loop: For) -> Step:
+    """Return a loop's body behind prefetches of the arrays that it reads in order, unless it has some."""
+    nodes = list(walk(loop.body))
+    if any(isinstance(node, Prefetch) for node in nodes):
+        return loop.body
+    arrays = dict.fromkeys(node.array for node in nodes if isinstance(node, Load) and node.index == loop.variable)
+    place = Binary("+", loop.variable, Const(AHEAD, I64), I64)
+    return Steps((*(Prefetch(array, place, 1) for array in arrays), loop.body))
+
+
+def only_adds(loop: For) -> bool:
+    """Return whether a loop has none inside, stores nothing and adds floats to scalars from outside."""
+    steps = [node for node in walk(loop.body) if isinstance(node, Step)]
+    if not all(isinstance(step, Steps | Comment | Declare | Prefetch | SetVar) for step in steps):
+        return False
+    own = {step.variable.name for step in steps if isinstance(step, Declare)}
+    sums = [step for step in steps if isinstance(step, SetVar) and step.variable.name not in own]
+    return bool(sums) and all(step.variable.type.is_float and step.op in ("+", "-") for step in sums)

@@ -1,0 +1,377 @@
+"""Loops cut into vectors of the machine's width, and small arrays that become vector registers.
+
+A loop tagged ``Vector`` (lanes are independent; scalars that it updates are reductions, which may be reassociated; ``sums``
+tags those of which nothing is said), or an untagged one whose iterations provably do not meet, is vectorized if everything
+in it has a vector form: elements at consecutive places, values that are the same for all lanes, arithmetic. With small
+constant bounds it is written out whole, in full vectors and then smaller ones; else a loop over vectors is followed by
+what is left: one vector of which only the first lanes are read where the machine has masks and the loop sums, a loop over
+elements otherwise. A loop tagged ``Vector`` that has no such form keeps its tag, and the C compiler is told that it may try.
+
+A ``registers`` array whose only uses are such loops over all of it becomes one variable for each of its vectors, so
+that an accumulator never leaves its registers inside a sparse loop (DESIGN 2.8).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ..ir.nodes import (
+    BOOL,
+    I64,
+    Allocate,
+    ArrayRef,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Function,
+    If,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Type,
+    Unroll,
+    Value,
+    Var,
+    Vector,
+    While,
+)
+from ..ir.rewrite import array_types, block, leaves, mentions, transform, walk
+from .accumulators import keep_accumulators
+from .atomics import gather_atomics
+from .batches import batch_short_sums
+from .counted import count_from_zero, name_registers_apart
+from .flags import raise_flags_before_loops
+from .lanes import NoVectors, Vectorizer, element_accesses
+from .plan import REDUCTIONS, Chunk, Plan, chunks_of, combined, first_values, make_plan
+from .segments import separate_whole_segments
+from .simplify import simplify, simplify_expression
+from .sums import sum_in_vectors
+from .whole_rows import store_whole_rows
+
+WRITTEN_OUT = 16
+"""A loop of constant extent is written out whole up to so many vectors; one with loops inside, up to a quarter."""
+
+ACCUMULATORS = 4
+"""Independent sums of a reduction: enough to hide the latency of an addition."""
+
+REGISTERS = 28
+"""Vector registers that arrays may take; what is more stays in memory."""
+
+
+def vectorize(
+    function: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None, gather_bytes: int = 64
+) -> Function:
+    """Return a function whose vector loops are made of vectors ``vector_bytes`` wide.
+
+    Args:
+        masks: whether the machine reads the first lanes of a vector alone in one instruction.
+        gathers: from how many iterations on it sums gathered elements faster in vectors than one by one; None: never.
+        gather_bytes: how wide vectors are at most in loops that gather.
+    """
+    widest = _widest_element(function)
+    if vector_bytes <= widest:
+        return function
+    return simplify(replace(function, body=_Pass(function, vector_bytes, widest, masks, gathers, gather_bytes).run()))
+
+
+def _widest_element(function: Function) -> int:
+    """Return the bytes of the widest value that the kernel computes with; all its vectors have as many lanes."""
+    kinds = [node.type for node in walk(function.body) if isinstance(node, Load | Var | Allocate)]
+    return max((kind.bytes for kind in kinds if kind.is_float), default=8)
+
+
+class _Pass:
+    def __init__(
+        self, function: Function, vector_bytes: int, widest: int, masks: bool, gathers: int | None, gather_bytes: int
+    ) -> None:
+        self.function, self.masks, self.gathers = function, masks, gathers
+        self.gather_bytes, self.widest = min(vector_bytes, gather_bytes), widest
+        self.lanes = vector_bytes // widest
+        self.taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
+        self.taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
+        self.taken |= {node.array for node in walk(function.body) if isinstance(node, Allocate)}
+        self.registers: dict[str, tuple[Chunk, ...]] = {}
+        self.names: dict[tuple[str, int], str] = {}
+
+    def run(self) -> Steps:
+        types = {name: Type(kind) for name, kind in array_types(self.function).items()}
+        body = raise_flags_before_loops(self.function.body)
+        body = separate_whole_segments(gather_atomics(body, types, self.fresh), self.fresh)
+        body = store_whole_rows(body, self.fresh)
+        if self.gathers is not None:
+            body = batch_short_sums(body, self._gathered, self.lanes, self.fresh)
+        body = sum_in_vectors(body, self._gathered, self.gathers)
+        body = count_from_zero(name_registers_apart(body, self.fresh), self._vectorizable, self.fresh)
+        body = keep_accumulators(body, types, self._fits, self.fresh)
+        for array, allocation in self._register_arrays(body).items():
+            chunks = chunks_of(int(_constant(allocation.length)), self.lanes)
+            if len(self.names) + len(chunks) <= REGISTERS:
+                self.registers[array] = chunks
+                self.names |= {(array, chunk.first): self.fresh(f"{array}_{chunk.first}") for chunk in chunks}
+        return _as_block(self.statement(body))
+
+    def _fits(self, loop: For, extent: int) -> bool:
+        """Return whether a row that a loop updates can live in registers."""
+        return self._is_short(extent, WRITTEN_OUT) and self._vectorizable(loop)
+
+    def _is_short(self, extent: int, most: int) -> bool:
+        """Return whether iterations make so many vectors at most."""
+        return extent <= most * self.lanes and len(chunks_of(extent, self.lanes)) <= most
+
+    def fresh(self, wish: str) -> str:
+        candidates = (wish, *(f"{wish}_{number}" for number in range(1, len(self.taken) + 2)))
+        chosen = next(name for name in candidates if name not in self.taken)
+        self.taken.add(chosen)
+        return chosen
+
+    # Registers
+
+    def _register_arrays(self, body: Steps) -> dict[str, Allocate]:
+        """Return the arrays all of whose uses can be those of whole registers."""
+        arrays = {node.array: node for node in walk(body) if isinstance(node, Allocate) and node.storage == "registers"}
+        arrays = {name: node for name, node in arrays.items() if isinstance(node.length, Const) and node.type.is_float}
+        allocations = Counter(node.array for node in walk(body) if isinstance(node, Allocate))
+        uses: Counter[str] = Counter()
+        fitting: Counter[str] = Counter()
+        for node in walk(body):
+            match node:
+                case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array):
+                    uses[array] += 1
+                case Fill(array, low, high):
+                    uses[array] += 1
+                    fitting[array] += array in arrays and _covers(low, high, arrays[array])
+        for loop in self._vector_loops(body):
+            form = self._form(loop)
+            whole = Counter(array for array, index, _ in element_accesses(loop.body) if mentions(index, {loop.variable.name}))
+            for array, number in whole.items():
+                if array in arrays and _covers(loop.low, loop.high, arrays[array]) and array not in form.displaced:
+                    fitting[array] += number
+        return {name: node for name, node in arrays.items() if fitting[name] == uses[name] and allocations[name] == 1}
+
+    def _vector_loops(self, node: Node) -> list[For]:
+        """Return the outermost loops that have a vector form."""
+        if isinstance(node, For) and self._vectorizable(node):
+            return [node]
+        return [loop for child in node.children for loop in self._vector_loops(child)]
+
+    # Which loops
+
+    def _vectorizable(self, loop: For) -> bool:
+        if isinstance(loop.tag, Parallel | Unroll) or loop.step != 1:
+            return False
+        if loop.tag is None and not _iterations_are_apart(loop):
+            return False
+        return self._gathered(loop) is not None
+
+    def _gathered(self, loop: For) -> int | None:
+        """Return the bytes of the widest place that the vector form of a loop gathers from, 0 for none; None: it has no such form."""
+        try:
+            return self._form(loop).gathered
+        except NoVectors:
+            return None
+
+    def _form(self, loop: For) -> Vectorizer:
+        """Try the vector form of a loop; raises NoVectors."""
+        vectorizer = Vectorizer(make_plan(loop, lambda wish: wish), loop.variable, self.lanes, 0, 0)
+        vectorizer.statement(loop.body)
+        return vectorizer
+
+    # Rewriting
+
+    def statement(self, statement: Step) -> Step:
+        match statement:
+            case Steps(statements):
+                return block(_with_first_values([self.statement(inner) for inner in statements]))
+            case Allocate(array, kind) if array in self.registers:
+                return Steps(tuple(Declare(register, Cast(Const(0.0, kind), register.type)) for register in self._variables(array, kind)))
+            case Fill(array, _, _, value) if array in self.registers:
+                kind = value.type
+                return Steps(tuple(SetVar(register, Cast(value, register.type)) for register in self._variables(array, kind)))
+            case For():
+                return self._loop(statement)
+        children = tuple(self.statement(child) if isinstance(child, Step) else child for child in statement.children)
+        return statement.rebuild(children)  # type: ignore[return-value]  # statements rebuild to statements
+
+    def _variables(self, array: str, kind: Type) -> list[Var]:
+        return [Var(self.names[array, chunk.first], kind.vector(chunk.lanes)) for chunk in self.registers[array]]
+
+    def _loop(self, loop: For) -> Step:
+        if isinstance(loop.tag, Vector):
+            loop, after = self._without_stores_to_one_place(loop)
+            if after:
+                return block([after[0], self._loop(loop), after[1]])
+        if not self._vectorizable(loop):
+            parts = tuple(self.statement(child) if isinstance(child, Step) else child for child in loop.children)
+            return loop.rebuild(parts)  # type: ignore[return-value]
+        if isinstance(loop.low, Const) and isinstance(loop.high, Const):
+            extent = int(loop.high.value) - int(loop.low.value)
+            most = WRITTEN_OUT // 4 if any(isinstance(node, For) for node in walk(loop.body)) else WRITTEN_OUT
+            used = {array for array, _, _ in element_accesses(loop.body)}
+            if self._is_short(extent, most) or used & self.registers.keys():
+                return self._written_out(loop, chunks_of(extent, self.lanes))
+        return self._vector_loop(loop)
+
+    def _without_stores_to_one_place(self, loop: For) -> tuple[For, tuple[Step, Step] | None]:
+        """Turn a reduction into an element into one into a scalar, which is added to the element once."""
+        stores = [node for node in walk(loop.body) if isinstance(node, Store)]
+        touched = Counter(array for array, _, _ in element_accesses(loop.body))
+        for store in stores:
+            inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)} | {loop.variable.name}
+            if store.op not in REDUCTIONS or mentions(store.index, inside) or touched[store.array] != 1:
+                continue
+            total = Var(self.fresh(f"{store.array}_sum"), store.value.type)
+            body = _replaced(loop.body, store, SetVar(total, store.value, store.op))
+            first = Const(float(REDUCTIONS[store.op][1]), total.type) if total.type.is_float else Const(REDUCTIONS[store.op][1], total.type)
+            back = replace(store, value=total, op="+" if store.op == "-" else store.op)
+            return replace(loop, body=body), (Declare(total, first), back)
+        return loop, None
+
+    def _written_out(self, loop: For, chunks: tuple[Chunk, ...]) -> Step:
+        plan = make_plan(loop, self.fresh)
+        plan.registers = self.names
+        stored = {array for array, _, written in element_accesses(loop.body) if written}
+        loaded = {array for array, _, written in element_accesses(loop.body) if not written}
+        plan.hoisted = None if stored & loaded - self.registers.keys() else {}
+        low, accumulators = int(_constant(loop.low)), _vectors_a_step(loop) or ACCUMULATORS
+        made = []
+        for number, chunk in enumerate(chunks):
+            place = Const(low + chunk.first, I64)
+            vectorizer = Vectorizer(plan, place, chunk.lanes, number, number % accumulators, chunk.first, _constant(loop.high) - low)
+            made.append(vectorizer.statement(loop.body))
+        hoisted = list((plan.hoisted or {}).values())
+        return block([*hoisted, *first_values(plan), *made, *combined(plan)])
+
+    def _vector_loop(self, loop: For) -> Step:
+        plan = make_plan(loop, self.fresh)
+        steps: list[Step] = []
+        low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
+        reduces = any(isinstance(node, SetVar) and node.variable.name not in plan.inside for node in walk(loop.body))
+        gathered = self._form(loop).gathered
+        lanes = self.gather_bytes // max(gathered, self.widest) if gathered else self.lanes
+        suiting = ACCUMULATORS if reduces and not gathered else 1  # gathers take longer than the sums that they feed
+        widths = sorted({lanes * (_vectors_a_step(loop) or suiting), lanes}, reverse=True)
+        closed = isinstance(low, Const) and isinstance(high, Const)
+        at = loop.variable if closed else Var(self.fresh(f"{loop.variable.name}_at"), loop.variable.type)
+        loops: list[Step] = [] if closed else [Declare(at, low)]
+        for width in widths:
+            body: list[Step] = []
+            for part in range(width // lanes):
+                place = simplify_expression(Binary("+", at, Const(part * lanes, I64), I64))
+                body.append(Vectorizer(plan, place, lanes, part, part, row=width).statement(loop.body))
+            if closed:
+                stop = _last_whole(_constant(low), _constant(high), width)
+                loops.append(For(at, low, stop, block(body), step=width, origin=loop.origin))
+                low = stop
+            else:  # where steps end is not computed ahead: short loops wait for it
+                more = Binary("<", at, Binary("-", high, Const(width - 1, I64), I64), BOOL)
+                loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")]), loop.origin))
+        rest = self._first_lanes(loop, plan, at, high, lanes) if not closed and reduces and self.masks else None
+        least = loop.tag.least if not closed and isinstance(loop.tag, Vector) else 0
+        if rest is not None:
+            loops.append(block([rest, SetVar(at, high)]) if least else rest)
+        whole = [*first_values(plan), *loops, *combined(plan)]
+        if least:
+            enough = Binary("<=", Const(least, I64), Binary("-", high, low, I64), BOOL)
+            whole = [loops[0], If(Call("seldom", (enough,), BOOL), block([*first_values(plan), *loops[1:], *combined(plan)]))]
+        elif rest is not None:
+            some = block([*first_values(plan), *loops[1:], *combined(plan)])
+            return block([*steps, loops[0], If(Binary("<", at, high, BOOL), some)])
+        left = For(loop.variable, low if closed else at, high, _without_prefetches(loop.body), origin=loop.origin)
+        return block([*steps, *whole, left])
+
+    def _first_lanes(self, loop: For, plan: Plan, at: Var, high: Value, lanes: int) -> Step | None:
+        """Return what is left of a loop as one vector that is not full; None if it has no such form.
+
+        Nothing may be left: asking would cost more, as how many iterations a sparse loop has is hard to foresee.
+        """
+        present = Var(self.fresh(f"{loop.variable.name}_left"), I64)
+        try:
+            body = Vectorizer(plan, at, lanes, 0, 0, present=present).statement(loop.body)
+        except NoVectors:
+            return None
+        return block([Declare(present, Binary("-", high, at, I64)), body])
+
+    def _named(self, bound: Value, loop: For, suffix: str, steps: list[Step]) -> Value:
+        if isinstance(bound, Const | Var):
+            return bound
+        variable = Var(self.fresh(f"{loop.variable.name}_{suffix}"), loop.variable.type)
+        steps.append(Declare(variable, bound))
+        return variable
+
+
+def _without_prefetches(body: Step) -> Step:
+    """Return what is done where less than a vector is left: the vectors before it have asked for what follows."""
+    return transform(body, lambda node: Steps(()) if isinstance(node, Prefetch) else node)
+
+
+def _vectors_a_step(loop: For) -> int | None:
+    return loop.tag.vectors if isinstance(loop.tag, Vector) else None
+
+
+def _last_whole(low: int, high: int, width: int) -> Const:
+    """Return where the last whole step of ``width`` iterations ends; ``low`` if there is none."""
+    return Const(high - max(0, high - low) % width, I64)
+
+
+def _constant(expr: Value) -> int:
+    assert isinstance(expr, Const)
+    return int(expr.value)
+
+
+def _covers(low: Value, high: Value, allocation: Allocate) -> bool:
+    """Return whether constant bounds are those of a whole array."""
+    return isinstance(low, Const) and low.value == 0 and isinstance(high, Const) and high.value == _constant(allocation.length)
+
+
+def _iterations_are_apart(loop: For) -> bool:
+    """Return whether an untagged loop may run its iterations at once: no reductions, and no element meets two of them.
+
+    Every array that is written must be used at one place only, which no loop inside moves; that this place follows the
+    loop's variable is what the vector form asks for.
+    """
+    inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)}
+    if any(isinstance(node, SetVar) and node.variable.name not in inside for node in walk(loop.body)):
+        return False
+    loops = [node for node in walk(loop.body) if isinstance(node, For)]
+    moving = {node.variable.name for inner in loops for node in walk(inner) if isinstance(node, Declare | SetVar | For)}
+    places: dict[str, set[Value]] = {}
+    for array, index, _ in element_accesses(loop.body):
+        places.setdefault(array, set()).add(index)
+    written = {array for array, _, stored in element_accesses(loop.body) if stored}
+    still = all(not mentions(index, moving) for array in written for index in places[array])
+    return still and all(len(places[array]) == 1 for array in written)
+
+
+def _with_first_values(statements: list[Step]) -> list[Step]:
+    """Declare registers with the values that they are given at once, where the next statement does nothing else."""
+    made: list[Step] = []
+    for statement in statements:
+        declared, assigned = (leaves(made[-1]) if made else []), leaves(statement)
+        sets = [leaf for leaf in assigned if isinstance(leaf, SetVar) and not leaf.op]
+        variables = [leaf.variable for leaf in declared if isinstance(leaf, Declare)]
+        if sets and len(sets) == len(assigned) and len(variables) == len(declared) and [leaf.variable for leaf in sets] == variables:
+            made[-1] = Steps(tuple(Declare(leaf.variable, leaf.value) for leaf in sets))
+        else:
+            made.append(statement)
+    return made
+
+
+def _replaced(statement: Step, old: Step, new: Step) -> Step:
+    if statement is old:
+        return new
+    children = tuple(_replaced(child, old, new) if isinstance(child, Step) else child for child in statement.children)
+    return statement.rebuild(children) if children else statement  # type: ignore[return-value]
+
+
+def _as_block(statement: Step) -> Steps:
+    return statement if isinstance(statement, Steps) else Steps((statement,))

@@ -1,0 +1,176 @@
+"""Rows of a dense result that lie inside a tile of positions are stored, not added to zeros.
+
+Where threads have tiles of equally many positions, a row of the result may belong to two tiles, so that all of it is set to zeros
+before and every row is added. But only the first and the last row of a tile can be shared: those between are the tile's
+alone (see ``segments``). They are stored once, empty ones too, and zeros are written ahead only where tiles meet, so that most of
+a result is neither filled before nor read back, and may be written past the caches (``streams``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..ir.nodes import (
+    BOOL,
+    I64,
+    ArrayRef,
+    Binary,
+    Const,
+    Declare,
+    Fill,
+    For,
+    If,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+)
+from ..ir.rewrite import block, leaves, substitute, walk
+from .simplify import simplify_expression
+
+_ONE = Const(1, I64)
+
+
+def store_whole_rows(body: Steps, fresh: Callable[[str], str]) -> Steps:
+    """Return a kernel's statements in which rows that only one tile has are stored.
+
+    Args:
+        body: statements whose loops over the segments of a tile are three (``separate_whole_segments``).
+        fresh: gives a name that nothing else has.
+    """
+    made = leaves(body)
+    for at, zeros in enumerate(made):
+        array = _zeroed(zeros)
+        following = next((place for place in range(at + 1, len(made)) if array and _uses(made[place], array)), None)
+        if array is None or following is None:
+            continue
+        tiles = _tiles(made[following], array)
+        ahead = made[at + 1 : following]
+        if tiles is not None and isinstance(zeros, For) and all(isinstance(step, Declare) for step in ahead):
+            made[at : following + 1] = [*ahead, _zeros_between(zeros, tiles, fresh), tiles.stored()]
+            return Steps(tuple(made))
+    return body
+
+
+def _uses(node: Node, array: str) -> int:
+    return sum(isinstance(inner, Load | Store | ArrayRef | Fill | Prefetch) and inner.array == array for inner in walk(node))
+
+
+def _zeroed(statement: Step) -> str | None:
+    """Return the array all of whose elements a loop sets to zero."""
+    match statement:
+        case For(variable, Const(0), _, body, step=1):
+            match leaves(body):
+                case [Store(array, index, Const(0.0), "", False)] if index == variable:
+                    return array
+    return None
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """A parallel loop over tiles, each of which runs through its rows in three loops.
+
+    Attributes:
+        loop: the parallel one.
+        ahead: what it declares before the loops over rows.
+        whole: the loop over rows that no other tile has a part of.
+        kept: what that loop does for a row, the update left out.
+        update: what adds a row to the result: a loop over its elements, or the store of its only one.
+        width: elements of a row.
+    """
+
+    loop: For
+    ahead: tuple[Declare, ...]
+    whole: For
+    kept: tuple[Step, ...]
+    update: For | Store
+    width: int
+
+    def stored(self) -> For:
+        """Return the parallel loop that stores whole rows."""
+        store = self.update if isinstance(self.update, Store) else self.update.body
+        assert isinstance(store, Store)
+        stored = replace(store, op="")
+        update = stored if isinstance(self.update, Store) else replace(self.update, body=stored)
+        whole = replace(self.whole, body=Steps((*self.kept, update)))
+        return replace(self.loop, body=_with(self.loop.body, self.whole, whole))
+
+
+def _tiles(statement: Step, array: str) -> _Tiles | None:
+    """Return the tiles of a loop whose segments are the rows of an array; None if it is no such loop, or uses the array otherwise."""
+    if not isinstance(statement, For) or not isinstance(statement.tag, Parallel) or statement.private or statement.finish:
+        return None
+    match leaves(statement.body):
+        case [*ahead, For(high=Var() as begin), For(low=low, high=high) as whole, For(low=Var() as end)] if (begin, end) == (low, high):
+            declared = tuple(step for step in ahead if isinstance(step, Declare))
+            found = _row(whole, array)
+            if found is not None and len(declared) == len(ahead):
+                return _Tiles(statement, declared, whole, *found)
+    return None
+
+
+def _row(loop: For, array: str) -> tuple[tuple[Step, ...], For | Store, int] | None:
+    """Return what a loop does for a row before it adds it to an array, what adds it, and the elements of a row."""
+    match leaves(loop.body):
+        case [*declared, If(Binary("<"), then, None)] if all(isinstance(step, Declare) for step in declared):
+            *steps, last = [_decided(step) for step in leaves(then)]
+        case _:
+            return None
+    match last:
+        case For(place, Const(0), Const(width), Store(name, index, value, "+", False), step=1):
+            row: Value = Binary("+", Binary("*", loop.variable, Const(width, I64), I64), place, I64)
+        case Store(name, index, value, "+", False):
+            row, width = loop.variable, 1
+        case _:
+            return None
+    alone = not any(_uses(step, array) for step in (*declared, *steps, value))
+    return ((*declared, *steps), last, int(width)) if name == array and index == row and alone else None
+
+
+def _decided(statement: Step) -> Step:
+    """Return the branch of a condition that holds for certain."""
+    if isinstance(statement, If) and simplify_expression(statement.condition) == Const(True, BOOL):
+        return statement.then
+    return statement
+
+
+def _with(statement: Step, old: For, new: For) -> Step:
+    if statement is old:
+        return new
+    if not isinstance(statement, Steps):
+        return statement
+    return Steps(tuple(_with(inner, old, new) for inner in statement.statements))
+
+
+def _zeros_between(zeros: For, tiles: _Tiles, fresh: Callable[[str], str]) -> For:
+    """Return the loop that sets to zero what lies between the whole rows of one tile and those of the next, from the first element on."""
+    loop, width = tiles.loop, Const(tiles.width, I64)
+    tile = Var(fresh(loop.variable.name), I64)
+    begin, end = (Var(fresh(f"{loop.variable.name}_{name}"), I64) for name in ("behind", "before"))
+    low, high = loop.low, loop.high
+
+    def reach(number: Value, bound: Value, into: Var) -> Steps:
+        renamed: dict[str, Value] = {loop.variable.name: number}
+        steps: list[Step] = []
+        for step in tiles.ahead:
+            variable = Var(fresh(step.variable.name), step.variable.type)
+            steps.append(Declare(variable, substitute(step.value, renamed)))
+            renamed[step.variable.name] = variable
+        return Steps((*steps, SetVar(into, Binary("*", substitute(bound, renamed), width, I64))))
+
+    before = Binary("-", tile, _ONE, I64)
+    body = block([
+        Declare(begin, Const(0, I64)),
+        If(Binary("<", low, tile, BOOL), reach(before, tiles.whole.high, begin)),
+        Declare(end, zeros.high),
+        If(Binary("<", tile, high, BOOL), reach(tile, tiles.whole.low, end)),
+        For(zeros.variable, begin, end, zeros.body),
+    ])  # fmt: skip
+    return For(tile, low, Binary("+", high, _ONE, I64), body, loop.tag, origin=f"where tiles of {loop.variable.name} meet")
