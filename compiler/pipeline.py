@@ -21,6 +21,7 @@ from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
 from .notation.nodes import Assignment, walk
 from .notation.parser import parse
+from .notation.printer import show
 from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
@@ -78,7 +79,7 @@ class CompiledExpression:
         if convert == "never" and concretized.program.conversions:
             operand, form = concretized.program.conversions[0]
             raise ScheduleError(
-                f"{operand} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
+                f"{show(operand)} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
             )
         self._kernels: dict[Signature, Kernel] = {}
 

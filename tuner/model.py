@@ -233,7 +233,7 @@ class _Costs:
         return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
 
     def _conversions(self) -> float:
-        converted = [self._sources.get(name.partition("(")[0], name.partition("(")[0]) for name, _ in self._program.conversions]
+        converted = [self._sources.get(operand.tensor, operand.tensor) for operand, _ in self._program.conversions]
         return sum(_CONVERSION * len(self._problem.operands[name].values) for name in converted if name in self._problem.operands)
 
     def _fits_registers(self, indices: Sequence[str]) -> bool:

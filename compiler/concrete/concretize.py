@@ -13,7 +13,6 @@ from itertools import product
 
 from ..format import Format, LevelKind
 from ..notation.nodes import Access, Add, Assignment, Div, Expr, Mul, Neg, accesses, index_subscript, indices
-from ..notation.printer import show
 from ..notation.terms import Term, terms
 from .assembled import assembled_format
 from .lattice_size import cases
@@ -59,7 +58,7 @@ def concretize(assignment: Assignment, formats: Mapping[str, Format], add: str =
         value = Add((Access(initial, assignment.target.subscripts), value))
     builder = _Builder(assignment.target, value, known, names)
     statement = builder.statement()
-    conversions = tuple((show(access), str(form)) for access, form in builder.conversions.items())
+    conversions = tuple(builder.conversions.items())
     program = Program(statement, tuple(builder.workspaces), conversions=conversions, add=add, multiply=multiply)
     return Concretized(program, known, sources)
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..format import Format, LevelKind, parse_format
+from ..format import Format, LevelKind
 from ..notation.nodes import Access, Add, Affine, Div, Expr, Literal, Mul, Neg, accesses
-from ..notation.printer import show
-from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, reads, targets
+from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, reads, said_of, targets
 from .provenance import Provenance, Recovery, Relation
 
 Scalar = float | int | bool
@@ -194,19 +193,16 @@ class _Tree:
         return bisect_left(paths, path), bisect_left(paths, (*path[:-1], path[-1] + 1)) if path else len(paths)
 
 
-def _trees(program: Program, arrays: Mapping[str, np.ndarray], formats: Mapping[str, Format]) -> dict[str, _Tree]:
-    """Return the levels of every operand, and of every single access that is converted."""
-    trees = {name: _Tree(arrays[name], formats[name]) for name in arrays}
-    for key, text in program.conversions:
-        array = arrays[key.split("(")[0]]
-        trees[key] = _Tree(array, parse_format(text, np.ndim(array)))
-    return trees
+def _trees(program: Program, arrays: Mapping[str, np.ndarray], formats: Mapping[str, Format]) -> tuple[tuple[Access, _Tree], ...]:
+    """Return the levels of what is converted, then of every operand."""
+    converted = ((operand, _Tree(arrays[operand.tensor], form)) for operand, form in program.conversions)
+    return (*converted, *((Access(name), _Tree(arrays[name], formats[name])) for name in arrays))
 
 
 class _Integers:
     """Arithmetic of ``concrete.arithmetic`` on integers, over the trees of the operands."""
 
-    def __init__(self, extents: Mapping[str, int], trees: Mapping[str, _Tree]) -> None:
+    def __init__(self, extents: Mapping[str, int], trees: tuple[tuple[Access, _Tree], ...]) -> None:
         self.extents = extents
         self.trees = trees
 
@@ -244,7 +240,9 @@ class _Integers:
         return self.extents[index]
 
     def _tree(self, access: Access) -> _Tree:
-        return self.trees.get(show(access), self.trees[access.tensor])
+        found = said_of(access, self.trees)
+        assert found is not None
+        return found
 
     def _level(self, access: Access, index: str) -> int:
         order = self._tree(access).format.order

@@ -8,10 +8,14 @@ notation. Nothing here is mutated; passes build new statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from ..format import Format
 from ..notation.nodes import Access, Expr, accesses
+
+Said = TypeVar("Said")
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class LoopTag:
         chunking: OpenMP's static, dynamic or guided; ``chunk`` its chunk in iterations.
         unroll: unroll factor.
         merge: two_finger, gallop, locate or bitmap: how sparse operands meet in this loop.
-        prefetch: (operand, iterations ahead) pairs.
+        prefetch: (operand, iterations ahead) pairs; see ``said_of`` for what names an operand.
     """
 
     unit: str | None = None
@@ -33,7 +37,7 @@ class LoopTag:
     chunk: int | None = None
     unroll: int | None = None
     merge: str | None = None
-    prefetch: tuple[tuple[str, int], ...] = ()
+    prefetch: tuple[tuple[Access, int], ...] = ()
 
 
 PLAIN = LoopTag()
@@ -123,8 +127,7 @@ class Program:
         statement: the loop nest.
         workspaces: every workspace that the statement writes.
         relations: provenance of derived indices, in the order in which they were made (``concrete.provenance``).
-        conversions: (operand, format text) to convert before the kernel runs; the operand is a tensor name, or the text
-            of one access where a tensor is read several times.
+        conversions: (operand, format) to convert before the kernel runs; see ``said_of`` for what names an operand.
         assembly: (result, "append" | "insert" | "workspace").
         build: (compiler or None, flags or None).
         calls: (path of a dense statement, BLAS routine that computes it).
@@ -134,7 +137,7 @@ class Program:
     statement: Stmt
     workspaces: tuple[Workspace, ...] = ()
     relations: tuple[object, ...] = ()
-    conversions: tuple[tuple[str, str], ...] = ()
+    conversions: tuple[tuple[Access, Format], ...] = ()
     assembly: tuple[tuple[str, str], ...] = ()
     build: tuple[str | None, str | None] = (None, None)
     calls: tuple[tuple[tuple[int, ...], str], ...] = ()
@@ -163,6 +166,30 @@ def targets(statement: Stmt) -> tuple[str, ...]:
 def reads(statement: Stmt) -> tuple[Access, ...]:
     """Return the accesses that a statement reads, repeats included."""
     return tuple(access for assign in assignments(statement) for access in accesses(assign.value))
+
+
+def operand_of(access: Access) -> Access:
+    """Return what names the reads that are written like an access: its tensor and subscripts, without protocols."""
+    return Access(access.tensor, access.subscripts)
+
+
+def means(operand: Access, access: Access) -> bool:
+    """Whether an operand, all reads of a tensor where it has no subscripts, is or includes an access."""
+    return operand.tensor == access.tensor and operand.subscripts in ((), access.subscripts)
+
+
+def said_of(access: Access, said: Iterable[tuple[Access, Said]]) -> Said | None:
+    """Return what is said of an access: of reads at its subscripts, or else of all reads of its tensor; None where nothing is.
+
+    ``said`` pairs operands with what is said of them.
+    """
+    found = [(operand, what) for operand, what in said if means(operand, access)]
+    return max(found, key=lambda pair: len(pair[0].subscripts), default=(None, None))[1]
+
+
+def saying(operand: Access, what: Said, said: Iterable[tuple[Access, Said]]) -> tuple[tuple[Access, Said], ...]:
+    """Return what is said with one thing more, which takes the place of what was said of the same reads."""
+    return (*((other, known) for other, known in said if not means(operand, other)), (operand, what))
 
 
 def is_looked_up(workspace: Workspace, statement: Stmt) -> bool:

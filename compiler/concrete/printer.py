@@ -41,5 +41,5 @@ def _tag(tag: LoopTag) -> str:
     words = [word for word in (tag.unit, tag.race, tag.chunking, tag.merge) if word]
     words += [f"chunk {tag.chunk}"] if tag.chunk else []
     words += [f"unroll {tag.unroll}"] if tag.unroll else []
-    words += [f"prefetch {operand} {distance} ahead" for operand, distance in tag.prefetch]
+    words += [f"prefetch {show(operand)} {distance} ahead" for operand, distance in tag.prefetch]
     return f"  [{', '.join(words)}]" if words else ""

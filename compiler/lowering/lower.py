@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ..concrete.assembled import assembled_format, known_order, loops_to
-from ..concrete.nodes import Program, reads
+from ..concrete.nodes import Program, reads, said_of
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
 from ..errors import ScheduleError
-from ..format import Format, LevelKind, parse_format
+from ..format import Format, LevelKind
 from ..ir.nodes import (
     I64,
     PAST_CACHES,
@@ -33,7 +32,6 @@ from ..ir.nodes import (
     Var,
 )
 from ..notation.nodes import Access, Assignment, accesses
-from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
 from .assembly import Assembly
 from .collect import collected
@@ -134,16 +132,13 @@ def _exact_bounds(program: Program) -> dict[str, int]:
 def _operand_keys(program: Program, types: Mapping[str, TensorType], result: Access) -> tuple[dict[Access, str], dict[str, TensorType]]:
     """Return, for every operand access, the name of its stored copy, and the type of every copy."""
     workspaces = {workspace.name for workspace in program.workspaces}
-    conversions = dict(program.conversions)
     keys: dict[Access, str] = {}
     kinds: dict[str, TensorType] = {}
     for access in dict.fromkeys(reads(program.statement)):
         if access.tensor in workspaces or access.tensor == result.tensor:
             continue
         given = types[access.tensor]
-        plain = replace(access, protocols=())
-        text = conversions.get(show(plain), conversions.get(access.tensor))
-        wanted = parse_format(text, len(given.format)) if text is not None else given.format
+        wanted = said_of(access, program.conversions) or given.format
         if wanted == given.format:
             key, kind = access.tensor, given
         else:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..concrete.nodes import LoopTag, Stmt, reads
+from ..concrete.nodes import LoopTag, Stmt, means, reads, said_of
 from ..format import LevelKind
 from ..ir.nodes import Const, Prefetch, Step, Value
 from ..notation.nodes import Access
-from ..notation.printer import show
 from .arithmetic import ZERO, add, integer, load_index, multiply
 from .context import Context
 from .scope import Scope
@@ -30,7 +29,7 @@ def prefetches(
     steps: list[Step] = []
     for operand, distance in tag.prefetch:
         for access in dict.fromkeys(reads(statement)):
-            if operand in (access.tensor, show(access)) and index in access.indices and access not in scope.absent:
+            if means(operand, access) and index in access.indices and access not in scope.absent:
                 if stepped is not None and access == stepped[0]:
                     steps += _entries(context, scope, access, add(stepped[1], integer(distance)), stepped[2])
                     continue
@@ -45,10 +44,9 @@ def scattered_segments(
 
     Waiting for the rows of the second factor is most of what a product of two scattered matrices takes.
     """
-    told = {operand for operand, _ in tag.prefetch}
     steps: list[Step] = []
     for access in dict.fromkeys(reads(statement)):
-        if not told.intersection((access.tensor, show(access))) and access.tensor not in context.workspaces and access not in scope.absent:
+        if said_of(access, tag.prefetch) is None and access.tensor not in context.workspaces and access not in scope.absent:
             steps += _segment(context, scope, index, access, ahead, SEGMENTS_AHEAD)
     return steps
 

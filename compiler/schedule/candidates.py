@@ -18,6 +18,7 @@ from ..concrete.printer import show_statement
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Assignment
+from ..notation.printer import show
 from .addresses import enclosing_loops, leaves
 from .apply import apply_schedule
 from .decorations import SERIAL, Decoration, build_choices, inner_choices, parallel_styles
@@ -171,7 +172,7 @@ def _shape(program: Program) -> str:
     text = show_statement(program.statement)
     for number, space in enumerate(program.workspaces):
         text = text.replace(f"{space.name}(", f"#{number}(").replace(f"{space.name} ", f"#{number} ")
-    return f"{text} {program.conversions}"
+    return f"{text} {[(show(operand), str(form)) for operand, form in program.conversions]}"
 
 
 def _key(program: Program) -> tuple[object, ...]:

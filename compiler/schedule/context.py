@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ..concrete.nodes import Program, assignments, loops, reads, targets
+from ..concrete.nodes import Program, assignments, loops, reads, said_of, saying, targets
 from ..errors import FormatError
 from ..format import Format, LevelKind, parse_format
 from ..notation.nodes import Access
-from ..notation.printer import show
 from .dependence import graph_of
 from .directives import Convert, ProtocolDirective
 from .rules import Rule, refuse
@@ -18,21 +17,20 @@ from .schedule import Schedule
 
 @dataclass(frozen=True)
 class Context:
-    """Formats of operands and result, known extents, conversions and protocols (by operand, or by the text of an access)."""
+    """Formats of operands and result, known extents, conversions and protocols of operands (``said_of`` says what names one)."""
 
     types: Mapping[str, Format]
     extents: Mapping[str, int]
-    conversions: Mapping[str, Format] = field(default_factory=dict)
-    protocols: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    conversions: tuple[tuple[Access, Format], ...] = ()
+    protocols: tuple[tuple[Access, tuple[str, ...]], ...] = ()
 
     def format_of(self, access: Access) -> Format | None:
         """Return the format in which an access is read or written, or None for workspaces."""
-        given = self.types.get(access.tensor)
-        return self.conversions.get(show(access), self.conversions.get(access.tensor, given))
+        return said_of(access, self.conversions) or self.types.get(access.tensor)
 
     def protocols_of(self, access: Access) -> tuple[str, ...]:
         """Return the protocol of every level of an access, outermost first; empty where nothing is said."""
-        return access.protocols or self.protocols.get(show(access), self.protocols.get(access.tensor, ()))
+        return access.protocols or said_of(access, self.protocols) or ()
 
     def levels(self, access: Access) -> tuple[tuple[LevelKind, tuple[str, ...]], ...]:
         """Return the kind and the indices of each level of an access, outermost first; nothing for workspaces."""
@@ -44,27 +42,17 @@ class Context:
 
 def context_of(program: Program, schedule: Schedule, types: Mapping[str, Format], extents: Mapping[str, int]) -> Context:
     """Return the context of a schedule. Conversions and protocols hold for the whole program, wherever they stand."""
-    conversions = {key: parse_format(text, _order(key, program)) for key, text in program.conversions if _order(key, program) >= 0}
-    protocols = {}
+    conversions, protocols = program.conversions, tuple[tuple[Access, tuple[str, ...]], ...]()
     for directive in schedule:
-        if isinstance(directive, Convert):
-            order = _order(show(directive.access), program)
-            if order >= 0:
-                try:
-                    conversions[show(directive.access)] = parse_format(directive.format, order)
-                except FormatError:
-                    continue  # refused when its turn comes
+        if isinstance(directive, Convert) and directive.access.tensor in types:
+            try:
+                wanted = parse_format(directive.format, len(types[directive.access.tensor]))
+            except FormatError:
+                continue  # refused when its turn comes
+            conversions = saying(directive.access, wanted, conversions)
         elif isinstance(directive, ProtocolDirective):
-            protocols[show(directive.access)] = directive.protocols
+            protocols = saying(directive.access, directive.protocols, protocols)
     return Context(types, extents, conversions, protocols)
-
-
-def _order(key: str, program: Program) -> int:
-    """Return the number of modes of the operand that a conversion names, or -1 where there is none."""
-    for access in reads(program.statement):
-        if key in (access.tensor, show(access)):
-            return len(access.subscripts)
-    return -1
 
 
 def check_new(names: tuple[str, ...], program: Program) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ..concrete.nodes import Assign, Program, Stmt, Workspace, reads, targets, transform
+from ..concrete.nodes import Assign, Program, Stmt, Workspace, operand_of, reads, saying, targets, transform
 from ..errors import FormatError
 from ..format import parse_format
 from ..notation import nodes as notation
@@ -88,11 +88,10 @@ def convert(program: Program, directive: d.Convert, context: Context) -> Program
     if not found or wanted.tensor not in context.types:
         refuse(Rule.NAMES_EXIST, f"there is no operand {show(wanted)} to convert")
     try:
-        parse_format(directive.format, len(found[0].subscripts))
+        form = parse_format(directive.format, len(found[0].subscripts))
     except FormatError as error:
         refuse(Rule.CONVERT_FITS, f"{wanted.tensor} cannot be converted: {error}")
-    kept = tuple(pair for pair in program.conversions if pair[0] != show(wanted))
-    return replace(program, conversions=(*kept, (show(wanted), directive.format)))
+    return replace(program, conversions=saying(operand_of(wanted), form, program.conversions))
 
 
 def assemble(program: Program, directive: d.Assemble, context: Context) -> Program:

@@ -20,7 +20,7 @@ from .addresses import Address, chain, everywhere, frames, leaves, path_to
 from .context import names_of
 from .dependence import graph_of
 from .iteration import inlined, producers_inside
-from .situation import Choice, Situation, Structure, converted_formats, result_leaf
+from .situation import Choice, Situation, Structure, format_read, result_leaf
 
 Parameters = tuple[tuple[str, tuple[Choice, ...]], ...]
 CHUNKINGS: tuple[Choice, ...] = ("dynamic, 64", "static", "dynamic, 16", "dynamic, 256", "guided, 16", "dynamic, 1")
@@ -87,7 +87,7 @@ def _outermost(program: Program, loop: str, situation: Situation, graph: Provena
 
 def _entries(program: Program, loops: tuple[str, ...], access: Access, situation: Situation, threads: int) -> Iterator[Decoration]:
     """Yield splits of the positions of the operand's first levels, as deep as the outermost loops follow its storage."""
-    form = {**situation.formats, **converted_formats(program, situation)}[access.tensor]
+    form = format_read(access, program, situation)
     order = [access.subscripts[mode].index for mode in form.order]
     depth = sum(order[: place + 1] == list(loops[: place + 1]) for place in range(len(order)))
     names = list(_fresh(program, ("p", "p0", "p1", *(f"f{place}" for place in range(1, depth)))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.bounds import bound_holds
-from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, reads
+from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
 from ..concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Relation, Split
 from ..format import LevelKind
 from ..notation.nodes import Access
@@ -255,8 +255,8 @@ def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Progr
         )
     if not accesses_meant(wanted, reads(loop)):
         refuse(Rule.PREFETCH_READS, f"loop {directive.index} does not read {show(wanted)}")
-    others = tuple(pair for pair in loop.tag.prefetch if pair[0] != show(directive.access))
-    return _tagged(program, directive.index, directive.path, prefetch=(*others, (show(directive.access), directive.distance)))
+    asked = saying(operand_of(wanted), directive.distance, loop.tag.prefetch)
+    return _tagged(program, directive.index, directive.path, prefetch=asked)
 
 
 def parallelize(program: Program, directive: d.Parallelize, context: Context) -> Program:

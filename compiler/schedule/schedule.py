@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..errors import ScheduleError
 from ..notation.nodes import Access, Affine, Expr, transform
+from .arguments import checked
 from .directives import Directive
 from .text import parse_directives, show_directives
 
@@ -14,11 +15,13 @@ from .text import parse_directives, show_directives
 class Schedule:
     """Directives in order. ``str`` gives text that parses back to an equal schedule; empty is the default schedule.
 
+    Schedules are equal if their texts are: an expression may be written as several trees.
+
     Args:
-        directives: text, or directives, which are kept as their text is read.
+        directives: text, or directives, whose arguments are checked.
 
     Raises:
-        ScheduleError: the text is not a schedule, or the directives have no text.
+        ScheduleError: the text is not a schedule, or an argument is not what its directive takes.
     """
 
     __slots__ = ("directives",)
@@ -46,10 +49,10 @@ class Schedule:
         return f"Schedule({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return self.directives == other.directives if isinstance(other, Schedule) else NotImplemented
+        return str(self) == str(other) if isinstance(other, Schedule) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.directives)
+        return hash(str(self))
 
     def __len__(self) -> int:
         return len(self.directives)
@@ -109,15 +112,7 @@ def _of(directives: tuple[Directive, ...]) -> Schedule:
 def _directives(given: Iterable[Directive]) -> tuple[Directive, ...]:
     if not isinstance(given, Iterable):
         raise ScheduleError(f"a schedule is text such as 'split(i, i0, i1, 32)', not {type(given).__name__}")
-    found = tuple(given)
-    for directive in found:
-        if not isinstance(directive, Directive):
-            raise ScheduleError(f"a schedule holds directives, not {type(directive).__name__}")
-    try:
-        text = show_directives(found)
-    except (AttributeError, TypeError):
-        raise ScheduleError("an argument of a directive has a type that it does not take; write the schedule as text") from None
-    return parse_directives(text)
+    return tuple(checked(directive, number) for number, directive in enumerate(given, 1))
 
 
 def _made(directive: Directive) -> Iterator[str]:

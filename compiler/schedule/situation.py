@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..concrete.nodes import Assign, Program, assignments
+from ..concrete.nodes import Assign, Program, assignments, said_of
 from ..concrete.provenance import Provenance
 from ..errors import ScheduleError
-from ..format import Format, parse_format
+from ..format import Format
 from ..notation.nodes import Access, Expr, Mul, accesses
 from ..notation.printer import show
 from .addresses import Address, enclosing_loops, leaves
@@ -85,13 +85,9 @@ def result_leaf(program: Program) -> tuple[Address, Assign]:
     return next((address, leaf) for address, leaf in leaves(program.statement) if leaf.target.tensor not in local)
 
 
-def converted_formats(program: Program, situation: Situation) -> dict[str, Format]:
-    """Return the formats of the operands that a program converts."""
-    found = {}
-    for key, text in program.conversions:
-        name = key.split("(")[0]
-        found[name] = parse_format(text, len(situation.formats[name]))
-    return found
+def format_read(access: Access, program: Program, situation: Situation) -> Format:
+    """Return the format in which a program reads an access of an operand."""
+    return said_of(access, program.conversions) or situation.formats[access.tensor]
 
 
 def precompute_step(

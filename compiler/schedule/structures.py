@@ -26,7 +26,7 @@ from .dependence import graph_of, needs_of_expression, uses
 from .factors import flatten, product_factors
 from .iteration import producers_inside
 from .products import products, stored_products
-from .situation import Situation, Structure, converted_formats, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
+from .situation import Situation, Structure, format_read, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
 
 MAX_ORDERS = 24
 BLOCKS = (32, 16, 64, 8, 128)
@@ -78,10 +78,9 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
 
 def _storage_pairs(program: Program, situation: Situation) -> list[tuple[str, str]]:
     """Return (index, index of a stored level below it) for every operand, so that most illegal orders need no trial."""
-    formats = {**situation.formats, **converted_formats(program, situation)}
     pairs = []
     for access in situation.stored(program):
-        form = formats[access.tensor]
+        form = format_read(access, program, situation)
         names = [access.subscripts[mode].index for mode in form.order if access.subscripts[mode].is_index]
         below = [name for name, kind in zip(names, form.levels, strict=False) if kind is not LevelKind.DENSE]
         pairs += [(above, name) for name in below for above in names[: names.index(name)]]

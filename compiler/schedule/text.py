@@ -17,9 +17,9 @@ from ..notation.nodes import Access, Expr
 from ..notation.parser import parse_expression
 from ..notation.printer import show
 from ..source import Span, pointing
+from .arguments import NAME, expectation
 from .directives import ALIASES, DIRECTIVES, Directive, Loopfuse, Parameter, Required
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INTEGER = re.compile(r"[+-]?\d+")
 _PATH = re.compile(r"\[\s*(?:\d+\s*(?:,\s*\d+\s*)*)?\]")
 _OPEN, _CLOSE = "([", ")]"
@@ -112,7 +112,7 @@ def _parsed(text: str) -> tuple[Directive, ...]:
 
 
 def _directive(source: _Source, piece: _Argument) -> Directive:
-    name = _NAME.match(piece.text)
+    name = NAME.match(piece.text)
     if name is None:
         source.fail(f"expected a directive such as reorder(i, j), found {piece.text[:20]!r}", piece.span)
     keyword = ALIASES.get(name.group(), name.group())
@@ -145,13 +145,13 @@ def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], e
     for parameter in kind.parameters:
         if parameter.many:
             if not arguments:
-                source.fail(f"expected {_expectation(parameter)}", end)
+                source.fail(f"expected {expectation(parameter)}", end)
             values[parameter.field] = tuple(_read(source, parameter, argument) for argument in arguments)
             arguments = []
         elif arguments:
             values[parameter.field] = _read(source, parameter, arguments.pop(0))
         elif parameter.default is Required:
-            source.fail(f"expected {_expectation(parameter)}; write {usage(kind)}", end)
+            source.fail(f"expected {expectation(parameter)}; write {usage(kind)}", end)
     if arguments:
         source.fail(f"one argument too many; write {usage(kind)}", arguments[0].span)
     return kind(**values, path=path)
@@ -175,40 +175,15 @@ def usage(kind: type[Directive]) -> str:
     return f"{kind.keyword}({', '.join([*words, 'path'] if kind is Loopfuse else words)})"
 
 
-def _expectation(parameter: Parameter) -> str:
-    what = parameter.field.replace("_", " ")
-    match parameter.kind:
-        case "index":
-            return f"a loop ({what})"
-        case "new":
-            return f"a new name ({what})"
-        case "indices" | "news":
-            return f"an index or several in brackets ({what})"
-        case "integer":
-            return f"an integer ({what})"
-        case "boolean":
-            return f"true or false ({what})"
-        case "choice":
-            return f"one of {', '.join(parameter.choices)}"
-        case "access":
-            return "an operand such as B, or one access of it such as B(i,j)"
-        case "expression":
-            return "an expression such as B(i,k) * C(k,j)"
-        case "text":
-            return f'text in quotes ({what}), such as "csc" or "-O3"'
-        case _:
-            return f"a name ({what})"
-
-
 def _read(source: _Source, parameter: Parameter, argument: _Argument) -> object:
     if not argument.text:
-        source.fail(f"expected {_expectation(parameter)}, found nothing", Span(argument.span.start, argument.span.start + 1))
+        source.fail(f"expected {expectation(parameter)}, found nothing", Span(argument.span.start, argument.span.start + 1))
     return _READERS[parameter.kind](source, parameter, argument)
 
 
 def _read_name(source: _Source, parameter: Parameter, argument: _Argument) -> str:
-    if not _NAME.fullmatch(argument.text):
-        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
+    if not NAME.fullmatch(argument.text):
+        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return argument.text
 
 
@@ -225,19 +200,19 @@ def _read_names(source: _Source, parameter: Parameter, argument: _Argument) -> t
 
 def _read_integer(source: _Source, parameter: Parameter, argument: _Argument) -> int:
     if not _INTEGER.fullmatch(argument.text) or len(argument.text) > _MOST_DIGITS:
-        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return int(argument.text)
 
 
 def _read_choice(source: _Source, parameter: Parameter, argument: _Argument) -> str:
     if argument.text not in parameter.choices:
-        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return argument.text
 
 
 def _read_boolean(source: _Source, parameter: Parameter, argument: _Argument) -> bool:
     if argument.text not in ("true", "false"):
-        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return argument.text == "true"
 
 
@@ -268,7 +243,7 @@ def _read_expression(source: _Source, parameter: Parameter, argument: _Argument)
 def _read_access(source: _Source, parameter: Parameter, argument: _Argument) -> Access:
     found = _read_expression(source, parameter, argument)
     if not isinstance(found, Access):
-        source.fail(f"expected {_expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
     return found
 
 
@@ -315,7 +290,7 @@ def _word(kind: str, value: object) -> str:
     if kind == "text":
         return f'"{value}"'
     if kind == "word":
-        return "auto" if value is None else str(value) if _NAME.fullmatch(str(value)) else f'"{value}"'
+        return "auto" if value is None else str(value) if NAME.fullmatch(str(value)) else f'"{value}"'
     return str(value)
 
 

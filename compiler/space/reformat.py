@@ -14,7 +14,6 @@ from ..concrete.nodes import Assign, Block, Forall, Program, Stmt, Where, Worksp
 from ..format import Format, LevelKind
 from ..notation.nodes import Access, accesses, index_subscript
 from ..notation.nodes import transform as transform_expr
-from ..notation.printer import show
 
 _LOCATABLE = (LevelKind.DENSE, LevelKind.HASHED)
 
@@ -35,7 +34,7 @@ def lowerable(program: Program, formats: Mapping[str, Format]) -> Program:
 
 def reformatted(program: Program, formats: Mapping[str, Format]) -> Program:
     """Return a concordant program, its protocols kept: operands converted, the result gathered where it must be."""
-    conversions = tuple((show(access), str(form)) for access, form in required_conversions(program.statement, formats).items())
+    conversions = tuple(required_conversions(program.statement, formats).items())
     written = {assign.target.tensor for assign in assignments(program.statement)}
     sparse = any(name in formats and not formats[name].is_dense for name in written)
     kinds = tuple(replace(workspace, kind=workspace_kind(workspace, program.statement, sparse)) for workspace in program.workspaces)

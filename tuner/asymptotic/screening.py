@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ...compiler.concrete.nodes import Program, assignments
-from ...compiler.format import Format, parse_format
+from ...compiler.concrete.nodes import Program, means, reads
+from ...compiler.format import Format
 from ...compiler.notation.nodes import Access, Add, Assignment, Expr, accesses
 from ...compiler.schedule.arrays import array_workspaces
 from ...compiler.schedule.situation import Situation
@@ -61,13 +61,10 @@ class Screening:
 
     def _converted(self, program: Program) -> dict[str, Format] | None:
         formats = dict(self._operands)
-        for operand, text in program.conversions:
-            if operand not in formats:
-                name = operand.partition("(")[0]
-                if sum(access.tensor == name for assign in assignments(program.statement) for access in accesses(assign.value)) > 1:
-                    return None
-                operand = name
-            formats[operand] = parse_format(text, len(formats[operand]))
+        for operand, form in program.conversions:
+            if any(access.tensor == operand.tensor and not means(operand, access) for access in reads(program.statement)):
+                return None
+            formats[operand.tensor] = form
         return formats
 
 

@@ -15,7 +15,7 @@ from sparsetune.compiler.concrete.nodes import Program
 from sparsetune.compiler.concrete.printer import show_statement
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.nodes import Assignment, accesses
-from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.notation.parser import parse, parse_expression
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.candidates import Candidate, candidates
 
@@ -130,6 +130,23 @@ def test_operands_in_an_unsuited_order_may_be_converted() -> None:
     rows, fibres = 'convert(A, "dense, compressed"); reorder(i, j)', 'convert(B, "compressed, compressed, compressed; 1, 0, 2")'
     assert any(item.template.startswith(rows) for item in of("SpMV, columns")[1])
     assert any(item.template.startswith(fibres) for item in of("MTTKRP, second mode")[1])
+
+
+def test_one_access_of_an_operand_is_converted_without_the_other() -> None:
+    """A(i,j) stays in rows while A(j,i) is read in columns, so the loop over k may stand anywhere around them."""
+    assignment = parse("y(i,k) = A(i,j) * A(j,i) * x(k)")
+    formats = formats_of(assignment, {"A": "csr"})
+    orders = {show_statement(item.program.statement) for item in candidates(assignment, formats, {"k": 4000}) if item.origin == "order"}
+    assert {order[: order.index(" y")] for order in orders} >= {"forall(k) forall(i) forall(j)", "forall(i) forall(k) forall(j)"}
+
+
+def test_what_is_said_of_a_tensor_replaces_what_was_said_of_its_reads() -> None:
+    assignment = parse("B(i,j) = A(i,j) * A(j,i)")
+    found = concretize(assignment, formats_of(assignment, {"A": "csr"}))
+    (one,) = found.program.conversions
+    assert one == (parse_expression("A(j,i)"), Format("dc", (1, 0)))
+    both = apply_schedule(found.program, 'convert(A, "dcsr"); reorder(i, j)', found.formats)
+    assert both.conversions == ((parse_expression("A"), Format("cc")),)
 
 
 def test_depth_and_memory() -> None:

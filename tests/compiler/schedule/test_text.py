@@ -105,7 +105,7 @@ def test_what_is_no_schedule_is_refused(given_value: object) -> None:
         (d.Parallelize("i", "cpu_thread", "no_races", None, 4), "expected one of static"),
         (d.Bound("i", "q", 3, "foo"), "expected one of min_exact"),
         (d.Reorder(()), "expected a loop (order)"),
-        (d.Reorder(None), "write the schedule as text"),  # type: ignore[arg-type]
+        (d.Reorder(None), "expected a loop (order), found nothing"),  # type: ignore[arg-type]
         (d.Split("i", "a", "b", 2.5), "expected an integer (factor)"),  # type: ignore[arg-type]
         (d.Split("i", "a b", "c", 2), "expected a new name (outer)"),
     ],
@@ -115,7 +115,13 @@ def test_directives_without_text_are_refused(directive: d.Directive, expected: s
         Schedule([directive])
 
 
-def test_directives_are_kept_as_their_text_is_read() -> None:
+def test_directives_given_as_objects_are_kept() -> None:
+    assert Schedule([d.Unroll("i", 4)]).directives == (d.Unroll("i", 4),)
+    nested = Mul((Mul((Access("B"), Access("C"))), Access("D")))
+    assert Schedule([d.Factors((nested,))]) == Schedule(str(Schedule([d.Factors((nested,))])))
+
+
+def test_arguments_are_as_their_text_is_read() -> None:
     loose = [d.Build("auto"), d.Reorder(["i", "j"]), d.Split("i", "a", "b", np.int64(4))]  # type: ignore[arg-type]
     assert Schedule(loose) == Schedule("build(auto); reorder(i, j); split(i, a, b, 4)")
     assert Schedule(loose).directives[0] == d.Build(None)

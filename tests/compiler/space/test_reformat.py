@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from space_samples import KERNELS, SUMS, evaluate, random_operands, reference, sample_space
 from sparsetune.compiler.concrete.nodes import Program, Workspace, reads
 from sparsetune.compiler.format import Format
+from sparsetune.compiler.notation.parser import parse_expression
 from sparsetune.compiler.space.protocolized import parse_protocolized, show_protocolized
 from sparsetune.compiler.space.reformat import concordant_format, lowerable, reformatted, required_conversions, workspace_kind
 from sparsetune.compiler.space.space import PIGEON, Rules
@@ -32,7 +33,7 @@ def test_outer_products_get_a_workspace_over_both_modes():
     program = Program(parse_protocolized("forall(k,i,j) A(i:insert,j:insert) += B(i:step,k:step) * C(k:step,j:step)"))
     found = reformatted(program, DCSR)
     assert found.workspaces == (Workspace("w", ("i", "j"), "hashed"),)
-    assert found.conversions == (("B(i,k)", "compressed, compressed; 1, 0"),)
+    assert found.conversions == ((parse_expression("B(i,k)"), Format("compressed, compressed", (1, 0))),)
     assert "A(i:append,j:append) = w(i:step,j:step)" in show_protocolized(found.statement)
 
 
@@ -41,7 +42,7 @@ def test_a_result_in_order_needs_no_workspace():
     found = reformatted(program, DCSR)
     assert found.statement == program.statement
     assert found.workspaces == ()
-    assert found.conversions == (("C(k,j)", "dense, hashed; 1, 0"),)
+    assert found.conversions == ((parse_expression("C(k,j)"), Format("dense, hashed", (1, 0))),)
     dense = {**DCSR, "A": Format("dd")}
     scattered = Program(parse_protocolized("forall(k,i,j) A(i:insert,j:insert) += B(i:step,k:step) * C(k:step,j:step)"))
     assert reformatted(scattered, dense).statement == scattered.statement

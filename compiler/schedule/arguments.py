@@ -1,0 +1,115 @@
+"""What directives take: the kinds of their parameters in words, and the check of directives that come as objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from numbers import Integral
+from typing import NoReturn
+
+from ..errors import ScheduleError
+from ..notation.nodes import Access, Expr, transform
+from .directives import Directive, Parameter, Required
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def expectation(parameter: Parameter) -> str:
+    """Return what a parameter takes, for messages."""
+    what = parameter.field.replace("_", " ")
+    match parameter.kind:
+        case "index":
+            return f"a loop ({what})"
+        case "new":
+            return f"a new name ({what})"
+        case "indices" | "news":
+            return f"an index or several in brackets ({what})"
+        case "integer":
+            return f"an integer ({what})"
+        case "boolean":
+            return f"true or false ({what})"
+        case "choice":
+            return f"one of {', '.join(parameter.choices)}"
+        case "access":
+            return "an operand such as B, or one access of it such as B(i,j)"
+        case "expression":
+            return "an expression such as B(i,k) * C(k,j)"
+        case "text":
+            return f'text in quotes ({what}), such as "csc" or "-O3"'
+        case _:
+            return f"a name ({what})"
+
+
+def checked(directive: object, number: int) -> Directive:
+    """Return a directive whose arguments have the types that its parameters take: lists become tuples, whole numbers integers.
+
+    Args:
+        directive: a directive made by hand.
+        number: its place in the schedule, for messages.
+
+    Raises:
+        ScheduleError: it is no directive, or an argument is not what the parameter takes.
+    """
+    if not isinstance(directive, Directive):
+        raise ScheduleError(f"a schedule holds directives, not {type(directive).__name__}")
+    check = _Check(directive, number)
+    values: dict[str, object] = {}
+    for parameter in directive.parameters:
+        given = getattr(directive, parameter.field)
+        last_given = parameter.default is Required or given is not None
+        values[parameter.field] = check.all(parameter, given) if parameter.many else check.one(parameter, given) if last_given else None
+    missing = None
+    for parameter in directive.parameters:
+        if missing is not None and values[parameter.field] is not None:
+            check.fail(missing, None)
+        missing = parameter if values[parameter.field] is None and parameter.default is None else missing
+    return replace(directive, **values, path=check.path(directive.path))
+
+
+class _Check:
+    """The check of one directive."""
+
+    def __init__(self, directive: Directive, number: int) -> None:
+        self.where = f"directive {number}, {directive.keyword}"
+
+    def fail(self, parameter: Parameter, given: object) -> NoReturn:
+        found = "nothing" if given is None or given == () else repr(given)[:40]
+        raise ScheduleError(f"{self.where}: expected {expectation(parameter)}, found {found}")
+
+    def all(self, parameter: Parameter, given: object) -> tuple[object, ...]:
+        if isinstance(given, str) or not isinstance(given, Iterable) or not (items := tuple(given)):
+            self.fail(parameter, given)
+        return tuple(self.one(parameter, item) for item in items)
+
+    def one(self, parameter: Parameter, given: object) -> object:
+        """Return an argument as the parser would: equal to what its text is read as."""
+        match parameter.kind, given:
+            case ("index" | "name" | "new"), str() if NAME.fullmatch(given):
+                return given
+            case ("indices" | "news"), str() if NAME.fullmatch(given):
+                return (given,)
+            case ("indices" | "news"), list() | tuple() if all(isinstance(name, str) and NAME.fullmatch(name) for name in given):
+                return tuple(given)
+            case "integer", Integral() if not isinstance(given, bool):
+                return int(given)
+            case "boolean", bool():
+                return given
+            case "choice", str() if given in parameter.choices:
+                return given
+            case "access", Access():
+                return Access(given.tensor, given.subscripts)
+            case "expression", Expr():
+                return transform(given, lambda node: Access(node.tensor, node.subscripts) if isinstance(node, Access) else None)
+            case ("text" | "word"), str() if '"' not in given:
+                return None if parameter.kind == "word" and given == "auto" else given
+            case "word", None:
+                return None
+        return self.fail(parameter, given)
+
+    def path(self, given: object) -> tuple[int, ...] | None:
+        if given is None:
+            return None
+        if not isinstance(given, list | tuple) or not all(isinstance(number, int) and number >= 0 for number in given):
+            raise ScheduleError(f"{self.where}: a path has small numbers, such as (0, 1), not {given!r}")
+        return tuple(given)
