@@ -153,7 +153,7 @@ class Exploration:
     def _scheduled(self, schedule: DirectiveSchedule | str) -> Program:
         """Apply directives to the default program."""
         assignment, formats = replace(self.space.assignment, operator="="), self.space.formats
-        default = concretize(assignment, formats, self.model.algebra.add, self.model.algebra.multiply)
+        default = concretize(assignment, formats, self.model.reading.algebra.add, self.model.reading.algebra.multiply)
         return apply_schedule(default.program, schedule, formats)
 
     def compare(self, first: AnyProgram, second: AnyProgram) -> Comparison:

@@ -79,7 +79,8 @@ def explore(
         raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {semiring!r}")
     algebra = Algebra(*(semiring or ("+", "*")), looks_ahead=preset is None)
     check_semiring(assignment.value, algebra.add, assignment)
-    model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=preset is None)
+    ours = preset is None
+    model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=ours, idle=ours)
     pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
     stages: list[dict[str, Any]] = []
     space, classes = pipeline(assignment, known_formats, model, _Clock(stages, time_limit))

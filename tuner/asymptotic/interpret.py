@@ -4,9 +4,9 @@ Every node is visited with a guard, a predicate over the open loops that says in
 task for every entry of every operand that it steps through, and goes on once for every combination of operands that have
 an entry or not; an assignment costs one task for every iteration. The states of workspaces are predicates too.
 
-This is the algorithm as printed, with two repairs: loops without any stepped operand cost their dimension (Figure 2 has
-it so), and indices of loops inside the where are quantified away when a state is stored. Whether those outside are too is
-the workspace state model: "exact" keeps them, "paper" does not.
+This is the algorithm as printed, with two repairs: loops whose body does something where no stepped operand has an entry
+cost their dimension (Figure 2 has it so for loops without any), and indices of loops inside the where are quantified away
+when a state is stored. Whether those outside are too is the workspace state model: "exact" keeps them, "paper" does not.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, assignments, reads, transform
-from ...compiler.errors import TuningError
 from ...compiler.notation.nodes import Access, Affine, Expr
 from ...compiler.notation.nodes import transform as transform_expr
-from .algebra import Algebra, Untouched, written
+from .algebra import Untouched, written
 from .gathering import Gathering
 from .predicates import Predicates
 from .query import Clause, Term
-
-WORKSPACE_STATES = ("exact", "paper")
-
+from .reading import Reading
 
 Path = tuple[int, ...]
 """A node of a statement: which child to take at each step from the root, as ``Stmt.children`` numbers them."""
@@ -61,9 +58,7 @@ class Interpreter:
     Args:
         predicates: the guards' algebra, shared by programs that are to be compared.
         sparse: the operands that have patterns; all others are dense.
-        algebra: operators and fill values.
-        workspace_state: "exact" or "paper".
-        dense_modes: modes of sparse operands that are stored dense as they are: to step through one costs the dimension.
+        reading: how programs are read.
         gathering: how a sparse result is stored, for the memory of the workspace that it may need.
     """
 
@@ -71,18 +66,13 @@ class Interpreter:
         self,
         predicates: Predicates,
         sparse: frozenset[str],
-        algebra: Algebra | None = None,
-        workspace_state: str = "exact",
-        dense_modes: frozenset[tuple[str, int]] = frozenset(),
+        reading: Reading | None = None,
         gathering: Gathering | None = None,
     ) -> None:
-        if workspace_state not in WORKSPACE_STATES:
-            raise TuningError(f"unknown workspace_state {workspace_state!r}; models are {', '.join(WORKSPACE_STATES)}")
         self.predicates = predicates
         self.sparse = sparse
-        self.algebra = algebra or Algebra()
-        self.exact = workspace_state == "exact"
-        self.dense_modes = dense_modes
+        self.reading = reading or Reading()
+        self.algebra = self.reading.algebra
         self.gathering = gathering
 
     def charges(self, statement: Stmt, arrays: frozenset[str] = frozenset()) -> tuple[Charge, ...]:
@@ -135,14 +125,14 @@ class Interpreter:
         entries = {id(access): self._entry(access, loop.index, bound, states) for access in steppers}
         for access in steppers:
             yield Charge(path, bound, self.predicates.conjunction(guard, entries[id(access)]))
-        if not steppers:
-            yield Charge(path, bound, guard)
         for present in product((True, False), repeat=len(steppers)):
             absent = {id(access) for access, there in zip(steppers, present, strict=True) if not there}
             inner = self.algebra.live(self.algebra.without(loop.body, lambda access, absent=absent: id(access) in absent))
             if inner is None:
                 continue
-            left = {id(access) for access in reads(inner)}
+            left = {id(access) for access in reads(inner)}.intersection(entries)
+            if not left and (self.reading.idle or not steppers):
+                yield Charge(path, bound, guard)
             narrowed = guard
             for access in steppers:
                 if id(access) in left:
@@ -162,19 +152,15 @@ class Interpreter:
         if state is None:
             if access.tensor not in self.sparse:
                 return self.predicates.true
-            hidden = {index} if self._is_dense_step(access, index) else set()
+            hidden = {index} if self.reading.is_dense_step(access, index, len(bound)) else set()
             return self.predicates.of_clauses(entry_clauses(access, frozenset(bound) - hidden))
         names = {f"%{mode}": subscript.index for mode, subscript in enumerate(access.subscripts)}
         entry = self.predicates.renamed(state, names)
         return self.predicates.exists(entry, frozenset(names.values()) - frozenset(bound))
 
-    def _is_dense_step(self, access: Access, index: str) -> bool:
-        modes = (mode for mode, subscript in enumerate(access.subscripts) if index in subscript.indices)
-        return any((access.tensor, mode) in self.dense_modes for mode in modes)
-
     def _write(self, target: Access, bound: tuple[str, ...], guard: int, states: _States) -> None:
         kept = set(target.indices)
-        if self.exact:
+        if self.reading.exact:
             kept |= states.outside[target.tensor]
         pattern = self.predicates.exists(guard, frozenset(bound) - kept)
         pattern = self.predicates.renamed(pattern, {subscript.index: f"%{mode}" for mode, subscript in enumerate(target.subscripts)})

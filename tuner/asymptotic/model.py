@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...compiler.concrete.nodes import Stmt
-from ...compiler.errors import TuningError
 from ...compiler.format import Format
 from ...compiler.notation.nodes import Assignment
 from ...compiler.space.space import Schedule, ScheduleSpace
@@ -16,10 +15,11 @@ from .census import Census
 from .cheapest import CheapestSearch
 from .compare import Comparison, compare
 from .gathering import gathering_of
-from .interpret import WORKSPACE_STATES, Interpreter, Path
+from .interpret import Interpreter, Path
 from .predicates import Predicates
 from .premises import Premises, standard_premises
 from .query import TaskSet, show_task_set
+from .reading import Reading
 from .steps import Outcome, Steps
 from .tasks import TaskTable
 from .vocabulary import Vocabulary
@@ -31,9 +31,10 @@ class CostModel:
     Args:
         assignment: the expression.
         formats: a format for every tensor; operands that are not all dense are sparse.
-        workspace_state: "exact" or "paper"; see ``interpret``.
+        workspace_state: "exact" or "paper"; see ``Reading``.
         sunk_costs, assumptions: see ``standard_premises``.
         algebra: operators and fill values.
+        idle: whether iterations in which no stepped operand has an entry count; see ``Reading``.
         memory: whether what workspaces store counts besides time; then a cost is worse only if neither is better.
 
     Raises:
@@ -50,19 +51,17 @@ class CostModel:
         assumptions: bool | Sequence[str] = True,
         algebra: Algebra | None = None,
         memory: bool = False,
+        idle: bool = False,
     ) -> None:
-        if workspace_state not in WORKSPACE_STATES:
-            raise TuningError(f"unknown workspace_state {workspace_state!r}; models are {', '.join(WORKSPACE_STATES)}")
-        self.algebra = algebra or Algebra()
+        self.reading = Reading(algebra or Algebra(), workspace_state, idle)
         self.memory = memory
-        self.exact = workspace_state == "exact"
         self.vocabulary = Vocabulary(assignment, formats)
         self.premises = standard_premises(self.vocabulary, sunk_costs, assumptions)
         self.predicates = Predicates(self.premises)
         self.tasks = TaskTable(self.predicates, self.premises, self.vocabulary)
         sparse = frozenset(self.vocabulary.sparse)
         self.gathering = gathering_of(assignment.target, formats[assignment.target.tensor])
-        self.interpreter = Interpreter(self.predicates, sparse, self.algebra, workspace_state, gathering=self.gathering)
+        self.interpreter = Interpreter(self.predicates, sparse, self.reading, self.gathering)
 
     @cached_property
     def _unsunk(self) -> TaskTable:
@@ -153,7 +152,7 @@ class Frontier:
 
     def __init__(self, model: CostModel, space: ScheduleSpace, report: Callable[[str], None]) -> None:
         self.space = space
-        steps = Steps(space.nestings, model.tasks, model.predicates, model.algebra, model.exact, model.memory, model.gathering)
+        steps = Steps(space.nestings, model.tasks, model.predicates, model.reading, model.memory, model.gathering)
         self.starts = [steps.start(space.top(number)) for number in range(len(space.groupings))]
         costs = CheapestSearch(steps).lowest(self.starts, report)
         report(f"{len(costs)} lowest costs, whose schedules are not all counted")

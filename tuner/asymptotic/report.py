@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ...compiler.space.protocolized import parse_protocolized, show_protocolized
-from .interpret import WORKSPACE_STATES
 from .listing import annotated
 from .measurement import KERNELS, LARGER, measured, paper_space
 from .model import CostModel, Frontier
+from .reading import WORKSPACE_STATES
 from .taco import taco_schedules
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "asymptotic.md"

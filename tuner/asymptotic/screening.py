@@ -40,7 +40,7 @@ class Screening:
         result = situation.formats[assignment.target.tensor]
         cleared = ("{(" + ",".join(assignment.target.indices) + ")}",) if result.is_dense and len(result) > 1 else ()
         sunk = ("inputs", "dimensions", *cleared)
-        self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=Algebra(looks_ahead=True))
+        self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=Algebra(looks_ahead=True), idle=True)
 
     def cost(self, program: Program) -> int | None:
         """Return the cost of a program beyond what is sunk; None where its loops run through something that has no cost here."""

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from ...compiler.space.grammar import Grammar
 from ...compiler.space.groupings import workspace_number
 from ...compiler.space.nestings import Nestings, Scope
-from .algebra import Algebra
 from .gathering import Gathering, Progress
 from .interpret import entry_clauses
 from .predicates import Predicates
+from .reading import Reading
 from .tasks import TaskTable
 from .variations import Read, Variations
 
@@ -73,7 +73,10 @@ class _Entered:
         if known is None:
             steps, case = self._steps, self._case
             entries = {read: self._entries[read] for read in chosen}
-            guards = [steps.predicates.conjunction(case.guard, entry) for entry in entries.values()] or [case.guard]
+            guards = [steps.predicates.conjunction(case.guard, entry) for entry in entries.values()]
+            idle = steps.reading.idle and steps.variations.goes_on(case.variation, self._statements, chosen)
+            if idle or not entries:
+                guards.append(case.guard)
             tasks = 0
             for guard in guards:
                 tasks |= steps.tasks.tasks(self._bound, guard)
@@ -87,8 +90,7 @@ class Steps:
     Args:
         nestings: the loop nests.
         tasks, predicates: tables of the expression.
-        algebra: operators and fill values.
-        exact: the workspace state model.
+        reading: how programs are read.
         memory: whether what workspaces store is part of the cost.
         gathering: how a sparse result is stored, for the workspace that it may need; matters with ``memory`` only.
     """
@@ -98,8 +100,7 @@ class Steps:
         nestings: Nestings,
         tasks: TaskTable,
         predicates: Predicates,
-        algebra: Algebra,
-        exact: bool = True,
+        reading: Reading,
         memory: bool = False,
         gathering: Gathering | None = None,
     ) -> None:
@@ -108,10 +109,10 @@ class Steps:
         self.grammar: Grammar[Scope] = Grammar(nestings.alternatives)
         self.tasks = tasks
         self.predicates = predicates
-        self.exact = exact
+        self.reading = reading
         self.memory = memory
         self.gathering = gathering if memory else None
-        self.variations = Variations(nestings, algebra)
+        self.variations = Variations(nestings, reading.algebra)
         self._entries: dict[tuple[Read, frozenset[str]], int] = {}
 
     def start(self, top: Scope) -> Situation:
@@ -247,7 +248,7 @@ class Steps:
         states = tuple(self.predicates.false if place is None else outcome.states[place] for place in places)
         if number == situation.scope.statements[-1]:
             return cases, states
-        if not self.exact:
+        if not self.reading.exact:
             states = tuple(self.predicates.exists(state, situation.bound) for state in states)
         return tuple(
             Case(case.variation, case.guard, (*case.states, (number, state))) for case, state in zip(cases, states, strict=True)

@@ -94,6 +94,10 @@ class Variations:
             known = self._rests[key] = tuple(self._enumerated(self._variations[variation], statements, sorted(stepped)))
         return known
 
+    def goes_on(self, variation: int, statements: tuple[int, ...], stepped: frozenset[Read]) -> bool:
+        """Whether anything is left where none of the reads that a loop steps through has an entry."""
+        return any(not rest.present for rest in self.rests(variation, statements, stepped))
+
     def _enumerated(self, variation: Variation, statements: tuple[int, ...], stepped: list[Read]) -> Iterator[Rest]:
         needs: dict[Variation, set[frozenset[Read]]] = {}
         for flags in product((True, False), repeat=len(stepped)):

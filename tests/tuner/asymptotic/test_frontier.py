@@ -75,26 +75,26 @@ def test_composed_costs_equal_those_of_listed_schedules(expression, state):
     _compare_all(expression, PIGEON, state)
 
 
-@pytest.mark.parametrize("state", ["exact", "paper"])
+@pytest.mark.parametrize(("state", "idle"), [("exact", True), ("exact", False), ("paper", False)])
 @pytest.mark.parametrize("expression", SUMS)
-def test_composed_costs_of_sums(expression, state):
+def test_composed_costs_of_sums(expression, state, idle):
     space, _ = space_and_model(expression, Rules(depth="minimum"))
     if space.count < 1500:
-        _compare_all(expression, Rules(depth="minimum"), state)
+        _compare_all(expression, Rules(depth="minimum"), state, idle=idle)
 
 
 @pytest.mark.parametrize(
     "expression", ["SpMV2", "SpGEMM", "a(i) = b(i) + C(i,j) * d(j)", "A(i,j) = B(i,j) + C(i,j)", "a(i) = 0 * B(i,j) + C(i,j)"]
 )
 def test_composed_costs_when_looking_ahead(expression):
-    _compare_all(expression, Rules(depth="minimum"), "exact", Algebra(looks_ahead=True))
+    _compare_all(expression, Rules(depth="minimum"), "exact", Algebra(looks_ahead=True), idle=True)
 
 
-def _compare_all(expression: str, rules: Rules, state: str, algebra: Algebra | None = None) -> None:
-    space, model = space_and_model(expression, rules, workspace_state=state, memory=True, algebra=algebra)
+def _compare_all(expression: str, rules: Rules, state: str, algebra: Algebra | None = None, idle: bool = False) -> None:
+    space, model = space_and_model(expression, rules, workspace_state=state, memory=True, algebra=algebra, idle=idle)
     listed = Counter(model.cost(schedule.program.statement) for schedule in space)
     composed: Counter[int] = Counter()
-    census = Census(Steps(space.nestings, model.tasks, model.predicates, model.algebra, model.exact, model.memory, model.gathering))
+    census = Census(Steps(space.nestings, model.tasks, model.predicates, model.reading, model.memory, model.gathering))
     for number in range(len(space.groupings)):
         for outcome, count in census.outcomes(census.steps.start(space.top(number))).items():
             composed[outcome.tasks] += count

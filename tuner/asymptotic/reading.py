@@ -1,0 +1,46 @@
+"""How programs are read by the abstract interpretation: what the paper leaves open, and what our compiler does otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...compiler.errors import TuningError
+from ...compiler.notation.nodes import Access
+from .algebra import Algebra
+
+WORKSPACE_STATES = ("exact", "paper")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The choices of one interpretation.
+
+    Attributes:
+        algebra: operators and fill values.
+        workspace_state: whether the state of a workspace keeps the loops around its where ("exact") or not ("paper").
+        idle: whether iterations in which no stepped operand has an entry cost something where the body goes on there. They do
+            in any program that runs; the paper counts entries alone.
+        dense_modes: modes of sparse operands that are stored dense: the outermost loop visits all of one when it steps through
+            it. The paper takes formats that suit the program, which visit what is stored alone.
+
+    Raises:
+        TuningError: the workspace state model is unknown.
+    """
+
+    algebra: Algebra = field(default_factory=Algebra)
+    workspace_state: str = "exact"
+    idle: bool = True
+    dense_modes: frozenset[tuple[str, int]] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.workspace_state not in WORKSPACE_STATES:
+            raise TuningError(f"unknown workspace_state {self.workspace_state!r}; models are {', '.join(WORKSPACE_STATES)}")
+
+    @property
+    def exact(self) -> bool:
+        return self.workspace_state == "exact"
+
+    def is_dense_step(self, access: Access, index: str, depth: int) -> bool:
+        """Whether the loop over an index, with ``depth`` loops open, it among them, visits all of a mode that it steps through."""
+        modes = (mode for mode, subscript in enumerate(access.subscripts) if index in subscript.indices)
+        return depth == 1 and any((access.tensor, mode) in self.dense_modes for mode in modes)
