@@ -72,26 +72,26 @@ def _count(kernel: str, **options) -> int:
     "expression", ["SpMV", "SpMV2", "SpGEMM", "A(i,j) = B(i,j) + C(i,j)", "a(i) = b(i) + C(i,j) * d(j)", "a(i) = 0 * B(i,j) + C(i,j)"]
 )
 def test_composed_costs_equal_those_of_listed_schedules(expression, state):
-    _compare_all(expression, PIGEON, state)
+    _compare_all(expression, PIGEON, workspace_state=state)
 
 
-@pytest.mark.parametrize(("state", "idle"), [("exact", True), ("exact", False), ("paper", False)])
+@pytest.mark.parametrize("options", [{}, {"workspace_state": "paper"}, {"idle": True}, {"idle": True, "sunk_costs": ()}], ids=str)
 @pytest.mark.parametrize("expression", SUMS)
-def test_composed_costs_of_sums(expression, state, idle):
+def test_composed_costs_of_sums(expression, options):
     space, _ = space_and_model(expression, Rules(depth="minimum"))
     if space.count < 1500:
-        _compare_all(expression, Rules(depth="minimum"), state, idle=idle)
+        _compare_all(expression, Rules(depth="minimum"), **options)
 
 
 @pytest.mark.parametrize(
     "expression", ["SpMV2", "SpGEMM", "a(i) = b(i) + C(i,j) * d(j)", "A(i,j) = B(i,j) + C(i,j)", "a(i) = 0 * B(i,j) + C(i,j)"]
 )
 def test_composed_costs_when_looking_ahead(expression):
-    _compare_all(expression, Rules(depth="minimum"), "exact", Algebra(looks_ahead=True), idle=True)
+    _compare_all(expression, Rules(depth="minimum"), algebra=Algebra(looks_ahead=True), idle=True)
 
 
-def _compare_all(expression: str, rules: Rules, state: str, algebra: Algebra | None = None, idle: bool = False) -> None:
-    space, model = space_and_model(expression, rules, workspace_state=state, memory=True, algebra=algebra, idle=idle)
+def _compare_all(expression: str, rules: Rules, **options) -> None:
+    space, model = space_and_model(expression, rules, memory=True, **options)
     listed = Counter(model.cost(schedule.program.statement) for schedule in space)
     composed: Counter[int] = Counter()
     census = Census(Steps(space.nestings, model.tasks, model.predicates, model.reading, model.memory, model.gathering))
