@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import compile, einsum, evaluate, lookup, tensor, tune
+    from .api import einsum, evaluate, lookup, tensor, tune
     from .compiler.errors import (
         BuildError,
         DatabaseError,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TuningError,
     )
     from .compiler.format import Format
+    from .compiler.pipeline import compile_kernel as compile
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
     from .tuner.explore import explore
@@ -44,7 +45,7 @@ _HOMES = {
     "SparsetuneError": ".compiler.errors",
     "Tensor": ".compiler.storage.tensor",
     "TuningError": ".compiler.errors",
-    "compile": ".api",
+    "compile": ".compiler.pipeline:compile_kernel",
     "einsum": ".api",
     "evaluate": ".api",
     "explore": ".tuner.explore",
@@ -79,7 +80,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name], __name__), name)
+    module, _, other = _HOMES[name].partition(":")
+    value = getattr(import_module(module, __name__), other or name)
     globals()[name] = value
     return value
 

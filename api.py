@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any
-
-from .compiler.einsum import einsum_expression, einsum_operands, from_lists
-from .compiler.evaluate import evaluate as _evaluate
-from .compiler.format import Format
-from .compiler.pipeline import compile_kernel as compile
-from .compiler.schedule.schedule import Schedule
-from .compiler.storage.arithmetic import narrowed
-from .compiler.storage.construct import tensor as _tensor
-from .compiler.storage.tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from .compiler.format import Format
+    from .compiler.schedule.schedule import Schedule
+    from .compiler.storage.tensor import Tensor
     from .tuner.lookup import Match
     from .tuner.session import TuningResult
 
-__all__ = ["compile", "einsum", "evaluate", "lookup", "tensor", "tune"]
+__all__ = ["einsum", "evaluate", "lookup", "tensor", "tune"]
 
 
 def tensor(
@@ -41,17 +36,27 @@ def tensor(
     Raises:
         DataError: data hold no tensor. FormatError: the format does not fit it.
     """
+    from .compiler.storage.construct import tensor as construct
+
     if isinstance(data, (str, PathLike)):
         from .datasets import load
 
-        return _tensor(load(data), format, shape, dtype, fill_value)
-    return _tensor(data, format, shape, dtype, fill_value)
+        data = load(data)
+    return construct(data, format, shape, dtype, fill_value)
 
 
 def _from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(operands, Mapping):
         return operands
     return {name: tensor(data) if isinstance(data, (str, PathLike)) else data for name, data in operands.items()}
+
+
+@cache
+def _evaluator() -> Callable[..., Any]:
+    """Import what computes expressions; found at once from the second call on."""
+    from .compiler.evaluate import evaluate as compute
+
+    return compute
 
 
 def evaluate(
@@ -80,7 +85,7 @@ def evaluate(
 
         return chosen(expression, ready, output_format=output_format, target=target, threads=threads, database=database)
 
-    return _evaluate(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
+    return _evaluator()(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
 
 
 def einsum(subscripts: Any, *operands: Any, optimize: Any = None, **keywords: Any) -> Any:
@@ -91,6 +96,9 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None, **keywords: An
     Ellipses, indices that stand twice in one operand, and lists of numbers (``einsum(A, [0, 1], x, [1], [0])``) mean what they do
     there, and extents of 1 are stretched. The result is dense unless ``output_format`` says otherwise.
     """
+    from .compiler.einsum import einsum_expression, einsum_operands, from_lists
+    from .compiler.storage.arithmetic import narrowed
+
     if not isinstance(subscripts, str) and operands:
         subscripts, operands = from_lists((subscripts, *operands))
     ready = [data if isinstance(getattr(data, "ndim", None), int) else tensor(data) for data in operands]
