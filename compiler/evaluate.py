@@ -90,6 +90,7 @@ def evaluate(
         parse(expression)  # says what an expression is
     if not isinstance(output_format, (str, Format, type(None))):
         parse_format(output_format, 0)  # says what a format is
+    wish = _wish(schedule)
     given = checked_extents(_parsed(expression), shape) if shape else {}
     names = _operand_names(expression)
     checked = _checked(expression, names, operands)
@@ -98,7 +99,7 @@ def evaluate(
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
-    chooses = schedule == "auto" and choose is not None and pair == ("+", "*")
+    chooses = wish is None and choose is not None and pair == ("+", "*")
 
     def run(decided: Schedule) -> Any:
         kept = decided, kind, target, convert, pair
@@ -108,7 +109,7 @@ def evaluate(
             request.kernels[kept] = compiled
         return compiled.bind_operands(ready, threads, None, given).once()
 
-    decided = _schedule(schedule, choose if chooses else None, request, ready, target, threads)
+    decided = _schedule(wish, choose if chooses else None, request, ready, target, threads)
     if not chooses or not decided.directives:
         return run(decided)
     try:
@@ -181,12 +182,17 @@ def _extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> d
     return found
 
 
+def _wish(schedule: str | Schedule) -> Schedule | None:
+    """Return the schedule that is given, which is read before anything is made ready; None for "auto"."""
+    if isinstance(schedule, Schedule):
+        return schedule
+    return None if schedule == "auto" else Schedule(() if schedule == "default" else schedule)
+
+
 def _schedule(
-    wish: str | Schedule, choose: Chooser | None, request: _Request, operands: Mapping[str, Any], target: str, threads: int | None
+    wish: Schedule | None, choose: Chooser | None, request: _Request, operands: Mapping[str, Any], target: str, threads: int | None
 ) -> Schedule:
-    if isinstance(wish, Schedule):
+    if wish is not None:
         return wish
-    if wish == "auto":
-        found = choose(request.assignment, operands, request.formats, request.extents, target, threads) if choose is not None else None
-        return found if found is not None else Schedule()
-    return Schedule() if wish == "default" else Schedule(wish)
+    found = choose(request.assignment, operands, request.formats, request.extents, target, threads) if choose is not None else None
+    return Schedule() if found is None else found

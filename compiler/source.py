@@ -1,4 +1,4 @@
-"""Places in a source text, and messages that point at them."""
+"""Places in a source text, and messages that point at them or quote it."""
 
 from __future__ import annotations
 
@@ -28,5 +28,10 @@ def pointing(message: str, text: str, span: Span | None) -> str:
     width = max(1, min(span.end - span.start, len(line) - column))
     first, *rest = message.split("\n")
     where = f" (column {column + 1})" if line_start == 0 else f" (line {text.count(chr(10), 0, span.start) + 1}, column {column + 1})"
-    shown = line.replace("\t", " ")
+    shown = "".join(letter if letter.isprintable() else " " for letter in line)
     return "\n".join([first + where, f"    {shown}", "    " + " " * column + "^" * width, *rest])
+
+
+def quoted(text: str, most: int = 60) -> str:
+    """Return a text as it stands in messages: in quotes, cut, without characters that a terminal would obey."""
+    return repr(text if len(text) <= most else f"{text[:most]}...")

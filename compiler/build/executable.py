@@ -11,9 +11,10 @@ from ..codegen.c import KERNEL, emit_c
 from ..errors import BuildError
 from ..lowering.kernel_spec import KernelSpec
 from ..native.cache import cached_object
+from ..native.instructions import check_instructions
 from ..native.library import CSRC, OPENMP_FLAG, foreign_interface, load_object, openmp_works
 from ..native.machine import this_machine
-from ..native.toolchain import default_flags, find_compiler, parse_flags, vector_bytes
+from ..native.toolchain import default_flags, find_compiler, vector_bytes
 
 DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares;"
 _MEMORY = "void *calloc(size_t count, size_t size);"
@@ -55,12 +56,13 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
     """Compile a kernel, or take it from the cache, and load it.
 
     Raises:
-        BuildError: no compiler, a compiler that fails or takes longer than ``timeout`` seconds, an object that cannot
-            be loaded.
+        BuildError: no compiler, a compiler that fails or takes longer than ``timeout`` seconds, flags for another processor, an
+            object that cannot be loaded.
     """
     name, _ = spec.build
     compiler = find_compiler(name)
     flags = _flags(spec)
+    check_instructions(compiler, flags)
     if spec.build[1] is None and source.count("\n") > LONG:
         flags = tuple("-O2" if flag == "-O3" else flag for flag in flags)
     if OPENMP_FLAG not in flags and "#pragma omp" in source and openmp_works(compiler.identity, name):
@@ -74,7 +76,7 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
 
 def _flags(spec: KernelSpec) -> tuple[str, ...]:
     _, asked = spec.build
-    return default_flags() if asked is None else parse_flags(asked)
+    return default_flags() if asked is None else tuple(asked.split())
 
 
 def interface() -> Any:

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from ..errors import BuildError
-from .toolchain import REQUIRED_FLAGS, Compiler, link_separately
+from .toolchain import REQUIRED_FLAGS, Compiler
 
 _ERROR = re.compile(r"\berror:|\bundefined reference\b|\bcannot find\b")
 
@@ -24,29 +24,10 @@ def compile_shared(
         BuildError: the compiler reports an error (its first one stands in the message), cannot be run, or takes longer
             than ``timeout`` seconds.
     """
-    if link_separately(flags):
-        _compile_and_link(sources, target, compiler, flags, include, timeout)
-    else:
-        units = map(str, sources)
-        _run((*compiler.command, *REQUIRED_FLAGS, "-shared", *flags, "-I", str(include), *units, "-o", str(target)), compiler, timeout)
+    units = map(str, sources)
+    _run((*compiler.command, *REQUIRED_FLAGS, "-shared", *flags, "-I", str(include), *units, "-o", str(target)), compiler, timeout)
     if not target.is_file():
         raise BuildError(f"the C compiler {compiler.name} reported success but wrote no object; check SPARSETUNE_CC")
-
-
-def _compile_and_link(
-    sources: tuple[Path, ...], target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float
-) -> None:
-    """Compile first and link then, with those flags only that the linker needs."""
-    parts = []
-    for number, source in enumerate(sources):
-        part = target.with_name(f"part{number}.o")
-        command = (*compiler.command, *REQUIRED_FLAGS, *flags, "-I", str(include), "-c", str(source), "-o", str(part))
-        _run(command, compiler, timeout)
-        parts.append(part)
-    linking = tuple(flag for flag in flags if flag == "-fopenmp" or flag.startswith(("-l", "-L")))
-    _run((*compiler.command, "-shared", *map(str, parts), *linking, "-o", str(target)), compiler, timeout)
-    for part in parts:
-        part.unlink()
 
 
 def _run(command: tuple[str, ...], compiler: Compiler, timeout: float) -> None:

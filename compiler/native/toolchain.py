@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -24,7 +25,7 @@ REQUIRED_FLAGS = ("-std=gnu11", "-fPIC")
 """What every object needs, whatever flags a schedule asks for."""
 
 _VECTOR_WIDTH = re.compile(r"-mprefer-vector-width=(128|256|512)")
-_FAST_MATH = re.compile(r"-Ofast|-ffast-math|-funsafe-math-optimizations")
+_FAST_MATH = frozenset(("-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-fassociative-math", "-ffinite-math-only"))
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,19 @@ class Compiler:
 def find_compiler(name: str | None = None) -> Compiler:
     """Return a compiler: the one named, or $SPARSETUNE_CC, or the first of gcc, clang and cc.
 
+    Args:
+        name: of a program on the search path, without arguments.
+
     Raises:
-        BuildError: there is none, or the named one is not a program.
+        BuildError: there is none, or the named one is not a program, or $SPARSETUNE_CC breaks IEEE arithmetic.
     """
-    wanted = name or os.environ.get("SPARSETUNE_CC")
-    if wanted:
-        compiler = _resolve(wanted)
+    if name is not None:
+        compiler = _resolve(name)
         if compiler is None:
-            where = "the schedule's build directive" if name else "SPARSETUNE_CC"
-            raise BuildError(f"the C compiler '{wanted}' that {where} names is not an executable program; install it or name another")
+            raise BuildError(f"the C compiler '{name}' that the schedule's build directive names is not installed; install it or use auto")
         return compiler
+    if command := os.environ.get("SPARSETUNE_CC"):
+        return _commanded(command)
     for candidate in CANDIDATES:
         if compiler := _resolve(candidate):
             return compiler
@@ -71,10 +75,13 @@ def find_compiler(name: str | None = None) -> Compiler:
 
 def available_compilers() -> tuple[Compiler, ...]:
     """Return every compiler that could be used, the default first; the same program under two names once."""
-    names = [os.environ.get("SPARSETUNE_CC") or "", *CANDIDATES]
     found: dict[str, Compiler] = {}
-    for name in names:
-        if name and (compiler := _resolve(name)):
+    if command := os.environ.get("SPARSETUNE_CC"):
+        with contextlib.suppress(BuildError):
+            chosen = _commanded(command)
+            found[chosen.identity] = chosen
+    for name in CANDIDATES:
+        if compiler := _resolve(name):
             found.setdefault(compiler.identity, compiler)
     return tuple(found.values())
 
@@ -103,28 +110,21 @@ def vector_bytes(flags: tuple[str, ...]) -> int:
     return min(asked[-1], widest) if asked else widest
 
 
-def link_separately(flags: tuple[str, ...]) -> bool:
-    """Return whether these flags must not reach the linker, lest the object change the process's floating-point mode."""
-    return any(_FAST_MATH.match(flag) for flag in flags)
-
-
-def parse_flags(text: str) -> tuple[str, ...]:
-    """Split the flags of a ``build`` directive as a shell does.
-
-    Raises:
-        BuildError: a quotation is not closed.
-    """
+def _commanded(command: str) -> Compiler:
+    """Return the compiler that $SPARSETUNE_CC names, with the arguments that it gives. Raises ``BuildError``."""
     try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise BuildError(f"cannot read the compiler flags {text!r}: {error}") from None
-
-
-def _resolve(name: str) -> Compiler | None:
-    try:
-        program, *arguments = shlex.split(name)
+        program, *arguments = shlex.split(command)
     except ValueError:
-        return None
+        program, arguments = "", []
+    if broken := _FAST_MATH.intersection(arguments):
+        raise BuildError(f"SPARSETUNE_CC asks for {min(broken)}, which breaks NaN and infinity, in this whole process; leave it out")
+    compiler = _resolve(program, tuple(arguments))
+    if compiler is None:
+        raise BuildError(f"the C compiler '{command}' that SPARSETUNE_CC names is not an executable program; install it or name another")
+    return compiler
+
+
+def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
     path = shutil.which(program)
     if path is None:
         return None

@@ -10,7 +10,9 @@ from typing import NoReturn
 
 from ..errors import ScheduleError
 from ..notation.nodes import Access, Expr, transform
-from .directives import Directive, Parameter, Required
+from ..source import quoted
+from .build_options import compiler_fault, flags_fault
+from .directives import DIRECTIVES, Directive, Parameter, Required
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -36,7 +38,11 @@ def expectation(parameter: Parameter) -> str:
         case "expression":
             return "an expression such as B(i,k) * C(k,j)"
         case "text":
-            return f'text in quotes ({what}), such as "csc" or "-O3"'
+            return f'text in quotes ({what}), such as "csc"'
+        case "compiler":
+            return "a compiler: gcc, clang or auto"
+        case "flags":
+            return 'flags in quotes, such as "-O3 -march=native"'
         case _:
             return f"a name ({what})"
 
@@ -51,7 +57,7 @@ def checked(directive: object, number: int) -> Directive:
     Raises:
         ScheduleError: it is no directive, or an argument is not what the parameter takes.
     """
-    if not isinstance(directive, Directive):
+    if not isinstance(directive, Directive) or type(directive) is not DIRECTIVES.get(directive.keyword):
         raise ScheduleError(f"a schedule holds directives, not {type(directive).__name__}")
     check = _Check(directive, number)
     values: dict[str, object] = {}
@@ -74,7 +80,7 @@ class _Check:
         self.where = f"directive {number}, {directive.keyword}"
 
     def fail(self, parameter: Parameter, given: object) -> NoReturn:
-        found = "nothing" if given is None or given == () else repr(given)[:40]
+        found = "nothing" if given is None or given == () else quoted(given, 40) if isinstance(given, str) else repr(given)[:40]
         raise ScheduleError(f"{self.where}: expected {expectation(parameter)}, found {found}")
 
     def all(self, parameter: Parameter, given: object) -> tuple[object, ...]:
@@ -101,11 +107,20 @@ class _Check:
                 return Access(given.tensor, given.subscripts)
             case "expression", Expr():
                 return transform(given, lambda node: Access(node.tensor, node.subscripts) if isinstance(node, Access) else None)
-            case ("text" | "word"), str() if '"' not in given:
-                return None if parameter.kind == "word" and given == "auto" else given
-            case "word", None:
+            case "text", str() if '"' not in given:
+                return given
+            case "compiler", None | "auto":
                 return None
+            case "compiler", str():
+                return self.allowed(given, compiler_fault(given))
+            case "flags", str():
+                return " ".join(self.allowed(given, flags_fault(given)).split())
         return self.fail(parameter, given)
+
+    def allowed(self, given: str, fault: str | None) -> str:
+        if fault is not None:
+            raise ScheduleError(f"{self.where}: {fault}")
+        return given
 
     def path(self, given: object) -> tuple[int, ...] | None:
         if given is None:

@@ -33,7 +33,8 @@ class Parameter:
     Attributes:
         field: the attribute that holds it.
         kind: index (a loop that exists), name (a workspace that exists), new (a name made here), indices and news (one, or
-            several in brackets), integer, boolean, choice, expression, access (an operand, or one access of it), text.
+            several in brackets), integer, boolean, choice, expression, access (an operand, or one access of it), text, compiler,
+            flags.
         choices: for kind choice.
         default: what stands for a missing last argument.
         many: it takes all arguments from here on, at least one.
@@ -285,10 +286,10 @@ class Call(Directive):
 
 @dataclass(frozen=True)
 class Build(Directive):
-    """Compiler and flags; compiler None is written ``auto``."""
+    """Compiler and flags, of those in ``build_options``; compiler None is written ``auto``."""
 
     keyword = "build"
-    parameters = (Parameter("compiler", "word"), Parameter("flags", "text", default=None))
+    parameters = (Parameter("compiler", "compiler"), Parameter("flags", "flags", default=None))
     compiler: str | None
     flags: str | None = None
 

@@ -16,8 +16,9 @@ from ..errors import ExpressionError, ScheduleError
 from ..notation.nodes import Access, Expr
 from ..notation.parser import parse_expression
 from ..notation.printer import show
-from ..source import Span, pointing
+from ..source import Span, pointing, quoted
 from .arguments import NAME, expectation
+from .build_options import compiler_fault, flags_fault
 from .directives import ALIASES, DIRECTIVES, Directive, Loopfuse, Parameter, Required
 
 _INTEGER = re.compile(r"[+-]?\d+")
@@ -114,13 +115,13 @@ def _parsed(text: str) -> tuple[Directive, ...]:
 def _directive(source: _Source, piece: _Argument) -> Directive:
     name = NAME.match(piece.text)
     if name is None:
-        source.fail(f"expected a directive such as reorder(i, j), found {piece.text[:20]!r}", piece.span)
+        source.fail(f"expected a directive such as reorder(i, j), found {quoted(piece.text, 20)}", piece.span)
     keyword = ALIASES.get(name.group(), name.group())
     name_span = Span(piece.span.start, piece.span.start + name.end())
     if keyword not in DIRECTIVES:
         close = get_close_matches(keyword, [*DIRECTIVES, *ALIASES], 1)
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(DIRECTIVES)}"
-        source.fail(f"there is no directive {keyword!r}; {hint}", name_span)
+        source.fail(f"there is no directive {quoted(keyword, _SHOWN)}; {hint}", name_span)
     source.keyword = keyword
     opening = name_span.end + len(piece.text[name.end() :]) - len(piece.text[name.end() :].lstrip())
     if source.text[opening : opening + 1] != "(" or opening >= piece.span.end:
@@ -160,13 +161,8 @@ def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], e
 def _path(source: _Source, argument: _Argument) -> tuple[int, ...]:
     numbers = re.findall(r"\d+", argument.text)
     if max(map(len, numbers), default=0) > _MOST_DIGITS:
-        source.fail(f"a path has small numbers, such as [0, 1], not {_quoted(argument)}", argument.span)
+        source.fail(f"a path has small numbers, such as [0, 1], not {quoted(argument.text, _SHOWN)}", argument.span)
     return tuple(map(int, numbers))
-
-
-def _quoted(argument: _Argument) -> str:
-    text = argument.text
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def usage(kind: type[Directive]) -> str:
@@ -183,7 +179,7 @@ def _read(source: _Source, parameter: Parameter, argument: _Argument) -> object:
 
 def _read_name(source: _Source, parameter: Parameter, argument: _Argument) -> str:
     if not NAME.fullmatch(argument.text):
-        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
     return argument.text
 
 
@@ -200,32 +196,49 @@ def _read_names(source: _Source, parameter: Parameter, argument: _Argument) -> t
 
 def _read_integer(source: _Source, parameter: Parameter, argument: _Argument) -> int:
     if not _INTEGER.fullmatch(argument.text) or len(argument.text) > _MOST_DIGITS:
-        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
     return int(argument.text)
 
 
 def _read_choice(source: _Source, parameter: Parameter, argument: _Argument) -> str:
     if argument.text not in parameter.choices:
-        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
     return argument.text
 
 
 def _read_boolean(source: _Source, parameter: Parameter, argument: _Argument) -> bool:
     if argument.text not in ("true", "false"):
-        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
     return argument.text == "true"
 
 
 def _read_text(source: _Source, parameter: Parameter, argument: _Argument) -> str:
+    found = _inside_quotes(argument)
+    return _read_name(source, parameter, argument) if found is None else found
+
+
+def _inside_quotes(argument: _Argument) -> str | None:
     text = argument.text
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        return text[1:-1]
-    return _read_name(source, parameter, argument)
+    return text[1:-1] if len(text) >= 2 and text[0] == text[-1] == '"' else None
 
 
-def _read_word(source: _Source, parameter: Parameter, argument: _Argument) -> str | None:
-    text = _read_text(source, parameter, argument)
-    return None if text == "auto" else text
+def _read_compiler(source: _Source, parameter: Parameter, argument: _Argument) -> str | None:
+    found = _inside_quotes(argument)
+    name = argument.text if found is None else found
+    if name == "auto":
+        return None
+    if fault := compiler_fault(name):
+        source.fail(fault, argument.span)
+    return name
+
+
+def _read_flags(source: _Source, parameter: Parameter, argument: _Argument) -> str:
+    text = _inside_quotes(argument)
+    if text is None:
+        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
+    if fault := flags_fault(text):
+        source.fail(fault, argument.span)
+    return " ".join(text.split())
 
 
 def _read_expression(source: _Source, parameter: Parameter, argument: _Argument) -> Expr:
@@ -243,7 +256,7 @@ def _read_expression(source: _Source, parameter: Parameter, argument: _Argument)
 def _read_access(source: _Source, parameter: Parameter, argument: _Argument) -> Access:
     found = _read_expression(source, parameter, argument)
     if not isinstance(found, Access):
-        source.fail(f"expected {expectation(parameter)}, found {_quoted(argument)}", argument.span)
+        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
     return found
 
 
@@ -257,7 +270,8 @@ _READERS: dict[str, Callable[[_Source, Parameter, _Argument], object]] = {
     "boolean": _read_boolean,
     "choice": _read_choice,
     "text": _read_text,
-    "word": _read_word,
+    "compiler": _read_compiler,
+    "flags": _read_flags,
     "expression": _read_expression,
     "access": _read_access,
 }
@@ -287,11 +301,9 @@ def _word(kind: str, value: object) -> str:
         return value[0] if len(value) == 1 else f"[{', '.join(value)}]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if kind == "text":
-        return f'"{value}"'
-    if kind == "word":
-        return "auto" if value is None else str(value) if NAME.fullmatch(str(value)) else f'"{value}"'
-    return str(value)
+    if kind == "compiler" and value is None:
+        return "auto"
+    return f'"{value}"' if kind in ("text", "flags") else str(value)
 
 
 def show_directives(directives: tuple[Directive, ...]) -> str:

@@ -46,10 +46,11 @@ def command(**given: Any) -> None:
     output: str | None = given["output"]
     if output is not None:
         _check_output(output)
+    wish = _wish(given["schedule"])
     require_compiler()
     require_target(given["target"])
     problem = problem_of(given)
-    candidate, origin = _candidate(problem, given["schedule"], given["database"])
+    candidate, origin = _found(problem, given["database"]) if wish is None else (_loaded(compile_problem(problem, wish[0])), wish[1])
     bound = candidate.bind(problem.operands, problem.threads)
     start = time.perf_counter()
     result = bound()
@@ -67,12 +68,15 @@ def command(**given: Any) -> None:
     print(f"schedule  {str(candidate.compiled.schedule) or 'the default one'} ({origin})")
 
 
-def _candidate(problem: Problem, wish: str, database: str | None) -> tuple[Candidate, str]:
-    """Return the compiled schedule that is asked for, and where it comes from."""
-    if wish == "default":
-        return _loaded(compile_problem(problem, Schedule())), "default"
-    if wish != "auto":
-        return _loaded(compile_problem(problem, Schedule(wish))), "given"
+def _wish(text: str) -> tuple[Schedule, str] | None:
+    """Return the schedule that is asked for, which is read before anything is made ready, and where it comes from; None for auto."""
+    if text == "auto":
+        return None
+    return (Schedule(), "default") if text == "default" else (Schedule(text), "given")
+
+
+def _found(problem: Problem, database: str | None) -> tuple[Candidate, str]:
+    """Return the compiled schedule that lookup finds, and where it comes from."""
     match = lookup_in(database or default_url(), problem)
     try:
         return _loaded(compile_problem(problem, match.schedule)), match.origin

@@ -291,14 +291,14 @@ def test_other_threads_of_python_run_meanwhile() -> None:
 
 
 def test_flags_and_compiler_of_the_schedule(matrix: Any, vector: np.ndarray) -> None:
-    chosen = Kernel(replace(SPMV, build=("gcc", "-O2 -DEXTRA='a b'")))
+    chosen = Kernel(replace(SPMV, build=("gcc", "-O2 -funroll-loops")))
     np.testing.assert_allclose(chosen(A=matrix, x=vector), matrix @ vector)
-    assert chosen.executable.flags[:2] == ("-O2", "-DEXTRA=a b")
+    assert chosen.executable.flags[:2] == ("-O2", "-funroll-loops")
     assert "gcc" in chosen.executable.compiler
-    with pytest.raises(BuildError, match="no-such-cc"):
-        Kernel(replace(SPMV, build=("no-such-cc", None))).load()
-    with pytest.raises(BuildError, match="definitely"):
-        Kernel(replace(SPMV, build=(None, "-O2 -fdefinitely-not-a-flag"))).load()
+    with pytest.raises(BuildError, match="gcc-99"):
+        Kernel(replace(SPMV, build=("gcc-99", None))).load()
+    with pytest.raises(BuildError, match="power11"):
+        Kernel(replace(SPMV, build=("gcc", "-O2 -march=power11"))).load()
 
 
 def test_forked_processes_can_run_kernels() -> None:

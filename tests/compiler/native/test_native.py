@@ -6,7 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -14,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from sparsetune.compiler.errors import BuildError
-from sparsetune.compiler.native import cache, toolchain
+from sparsetune.compiler.native import cache, instructions, toolchain
 from sparsetune.compiler.native.cache import cached_object
+from sparsetune.compiler.native.instructions import check_instructions
 from sparsetune.compiler.native.library import CSRC, load_source, openmp_works
 from sparsetune.compiler.native.machine import available_cores, this_machine
-from sparsetune.compiler.native.toolchain import available_compilers, find_compiler, parse_flags, vector_bytes
+from sparsetune.compiler.native.toolchain import available_compilers, default_flags, find_compiler, vector_bytes
 
 pytestmark = pytest.mark.cc
 NUMBERS = itertools.count(int(time.time() * 1000) % 10**9)
@@ -224,20 +224,24 @@ def test_compiler_with_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     assert find_compiler().version.splitlines() == [plain.version]
 
 
-def test_unclosed_flags() -> None:
-    with pytest.raises(BuildError, match="flags"):
-        parse_flags("-O3 'oops")
+@pytest.mark.parametrize("flag", ["-Ofast", "-ffast-math", "-ffinite-math-only"])
+def test_fast_math_is_refused(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gcc links code into such objects that makes the whole process flush subnormal numbers to zero."""
+    monkeypatch.setenv("SPARSETUNE_CC", f"gcc -O2 {flag}")
+    with pytest.raises(BuildError, match=f"SPARSETUNE_CC asks for {flag}"):
+        find_compiler()
 
 
-def test_fast_math_does_not_change_the_process(folder: Path) -> None:
-    """gcc links code into -ffast-math objects that makes the whole process flush subnormal numbers to zero."""
-    code = (
-        "from sparsetune.compiler.native.library import load_source\n"
-        "load_source('double answer(void) { return 1; }', 'double answer(void);', flags=('-Ofast', '-ffast-math'))\n"
-        "import sys; print(sys.float_info.min / 4 > 0)"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tempfile.gettempdir())
-    assert shown.stdout.strip() == "True"
+def test_instructions_that_the_processor_lacks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = find_compiler("gcc")
+    check_instructions(compiler, default_flags())
+    check_instructions(compiler, ("-O2", "-march=no-such-processor"))  # what the compiler says of it is clearer
+    monkeypatch.setattr(instructions, "machine_flags", lambda: ("-march=x86-64",))
+    check_instructions(compiler, ("-O2", "-march=native", "-march=k8", "-mtune=znver3"))
+    with pytest.raises(BuildError, match=r"has no AVX, AVX2, .*FMA.* which -march=haswell asks for"):
+        check_instructions(compiler, ("-O2", "-march=haswell"))
+    with pytest.raises(BuildError, match=r"AVX512F.* which -mavx512f asks for"):
+        check_instructions(compiler, ("-mavx512f",))
 
 
 def test_openmp_is_found() -> None:

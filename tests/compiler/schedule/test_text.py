@@ -175,9 +175,11 @@ def values(parameter: d.Parameter) -> st.SearchStrategy[object]:
         case "access":
             found = ACCESSES
         case "text":
-            found = st.sampled_from(["csc", "-O3 -march=native", "dense, compressed; 1, 0", ""])
-        case "word":
-            found = st.sampled_from([None, "gcc", "gcc-12", "/usr/bin/cc"])
+            found = st.sampled_from(["csc", "dense, compressed; 1, 0", ""])
+        case "compiler":
+            found = st.sampled_from([None, "gcc", "gcc-12", "clang"])
+        case "flags":
+            found = st.sampled_from(["-O3 -march=native", "-O2", ""])
         case _:
             found = NAMES
     if parameter.many:

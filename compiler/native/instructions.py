@@ -1,0 +1,48 @@
+"""Whether this processor runs what flags let a compiler write: an instruction that it lacks ends the whole process."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+
+from ..errors import BuildError
+from .toolchain import Compiler, machine_flags
+
+_CHOOSES = re.compile(r"-m(?:arch|cpu)=(?!native$)|-mavx|-mfma")
+"""Flags that choose instructions, other than those of this machine."""
+
+_INSTRUCTIONS = re.compile(
+    r"#define __(SSE3|SSSE3|SSE4_[12]|AVX2?|AVX512(?:F|CD|BW|DQ|VL|VBMI2?|IFMA|VNNI|BITALG|VPOPCNTDQ|FP16|BF16)|AVXVNNI\w*?|AVX10_\w+?"
+    r"|APX_F|FMA4?|F16C|BMI2?|LZCNT|POPCNT|MOVBE|TBM|XOP|ARM_FEATURE_(?:SVE2?|ATOMICS|DOTPROD|FP16_VECTOR_ARITHMETIC))(?:__)? "
+)
+"""What a compiler defines for instructions that it writes unasked; those that only intrinsics give are of no concern."""
+
+_SECONDS = 10.0
+
+
+def check_instructions(compiler: Compiler, flags: tuple[str, ...]) -> None:
+    """Refuse flags that ask for instructions which this processor does not have.
+
+    Raises:
+        BuildError: naming the flag and what is missing. A compiler that does not know the flag says so itself, later.
+    """
+    chosen = tuple(flag for flag in flags if _CHOOSES.match(flag))
+    if not chosen:
+        return
+    here, wanted = _instructions(compiler, machine_flags()), _instructions(compiler, chosen)
+    missing = sorted(wanted - here) if here is not None and wanted is not None else []
+    if missing:
+        lacking, asked = ", ".join(missing), " ".join(chosen)
+        raise BuildError(f"this processor has no {lacking}, which {asked} asks for; write -march=native or leave it out")
+
+
+@cache
+def _instructions(compiler: Compiler, flags: tuple[str, ...]) -> frozenset[str] | None:
+    """Return the sets of instructions that a compiler uses with some flags; None where it does not take them."""
+    command = [*compiler.command, *flags, "-dM", "-E", "-x", "c", "/dev/null"]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return frozenset(_INSTRUCTIONS.findall(shown.stdout)) if shown.returncode == 0 else None
