@@ -37,3 +37,7 @@ class TuningError(SparsetuneError):
 
 class DatabaseError(SparsetuneError):
     """The schedule database cannot be read or written."""
+
+
+class ResourceError(SparsetuneError, MemoryError):
+    """Memory that a call needs cannot be had."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,12 +15,15 @@ from numpy.typing import DTypeLike
 from .concrete.check import check_assignment, formats_of, tensor_names
 from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
+from .native.memory import FLOOR, claim
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .notation.value_types import number_dtype
 from .pipeline import CompiledExpression, checked_dtype, checked_extents, checked_semiring, compile_kernel, constant_extents
 from .schedule.schedule import Schedule
+from .storage.aligned import FEWER_LEVELS
 from .storage.construct import tensor
+from .storage.foreign import bytes_to_pack
 from .storage.tensor import Tensor
 
 Chooser: TypeAlias = Callable[..., Schedule]
@@ -95,6 +99,7 @@ def evaluate(
     names = _operand_names(expression)
     checked = _checked(expression, names, operands)
     kinds = [getattr(data, "dtype", None) for data in checked.values()]
+    _claim(expression, checked, output_format, given)
     ready = {name: _ready(name, data, kinds) for name, data in checked.items()}
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
@@ -153,6 +158,18 @@ def _checked(expression: str, names: tuple[str, ...], operands: Mapping[str, Any
         if name not in names:
             raise ExpressionError(f"operand '{name}' is not used in '{expression}'; its operands are {', '.join(names) or 'none'}")
     return {name: operands[name] for name in names}
+
+
+def _claim(expression: str, operands: Mapping[str, Any], output_format: Format | str | None, given: Mapping[str, int]) -> None:
+    """See that there is memory for a dense result beside what packing the operands makes, before anything is packed."""
+    packed = sum(bytes_to_pack(data) for data in operands.values() if type(data) is not np.ndarray and not isinstance(data, Tensor))
+    if packed <= FLOOR:
+        return
+    assignment, result = _parsed(expression), 0
+    if output_format in (None, "dense"):
+        extents = {**_extents(assignment, {name: getattr(data, "shape", ()) for name, data in operands.items()}), **given}
+        result = math.prod(extents.get(index, 1) for index in assignment.target.indices) * 4
+    claim(packed + result, f"what '{expression}' needs of positions and of its result", FEWER_LEVELS)
 
 
 def _ready(name: str, data: Any, others: list[Any]) -> Any:

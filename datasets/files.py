@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ..compiler.errors import DataError
+from ..compiler.errors import DataError, ResourceError
 from ..compiler.format import Format
 from ..compiler.storage import Tensor
 from .mtx import read_mtx
@@ -42,7 +42,17 @@ def read_file(path: str | os.PathLike[str], format: Format | str | None = None, 
 
     Raises:
         DataError: another ending, or what the file's reader finds wrong.
+        ResourceError: there is no memory for the tensor; the message names the file.
     """
+    try:
+        return _read(path, format, index_base)
+    except ResourceError as error:
+        raise ResourceError(f"{os.fspath(path)}: {error}") from None
+    except MemoryError:
+        raise ResourceError(f"{os.fspath(path)}: there is not enough memory to read it") from None
+
+
+def _read(path: str | os.PathLike[str], format: Format | str | None, index_base: int) -> Tensor:
     name = os.fspath(path).lower()
     for ending, reader in _TEXT.items():
         if name.endswith((ending, f"{ending}.gz")):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.errors import DataError
+from ..compiler.errors import DataError, ResourceError
 from ..compiler.format import Format
 from ..compiler.storage import Tensor, from_entries
 from . import patterns, regular
@@ -97,19 +97,21 @@ def generate(name: str, format: Format | str | None = None) -> Tensor:
 
     Raises:
         DataError: the kind, an option or a size is wrong; the message lists what there is.
+        ResourceError: it is larger than the memory that can be had.
     """
     kind, request = parse(name)
+    dtype = _dtype(request)
     try:
         shape, columns, values = kind.entries(request)
+        if values is None:
+            values = np.random.default_rng([request.count("seed"), 1]).random(len(columns[0])) + 0.5
+        return from_entries(shape, columns, values.astype(dtype, copy=False), format)
     except DataError as error:
         text = str(error)
         raise error if text.startswith("'") else request.error(text) from None
-    except MemoryError:
-        raise request.error("does not fit into memory; ask for less") from None
-    dtype = _dtype(request)
-    if values is None:
-        values = np.random.default_rng([request.count("seed"), 1]).random(len(columns[0])) + 0.5
-    return from_entries(shape, columns, values.astype(dtype, copy=False), format)
+    except MemoryError as error:
+        reason = str(error) if isinstance(error, ResourceError) else "does not fit into memory; ask for less"
+        raise ResourceError(f"'{name}': {reason}") from None
 
 
 def parse(name: str) -> tuple[Kind, Request]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.errors import DataError
+from ..compiler.native.memory import claim
 from ..compiler.storage.kernels import active
 
 Columns = tuple[NDArray[np.int64], ...]
@@ -31,10 +32,12 @@ def distinct(draw: Draw, shape: tuple[int, ...], nnz: int, rng: np.random.Genera
 
     Raises:
         DataError: the shape has fewer coordinates than that.
+        ResourceError: there is no memory for so many.
     """
     size = math.prod(shape)
     if nnz > size:
         raise DataError(f"{nnz} entries do not fit into the shape {'x'.join(map(str, shape))}, which has {size}")
+    claim(nnz * 8 * (len(shape) + 2), f"the drawing of {nnz} entries")
     if size >= 2**62:
         return draw(nnz)
     if 2 * nnz > size:
@@ -98,6 +101,7 @@ def zipf(shape: tuple[int, ...], exponent: float, rng: np.random.Generator) -> D
 
     Drawn as the whole part of a bounded Pareto variable, by inversion.
     """
+    claim(16 * sum(shape), f"the frequencies of coordinates in the shape {'x'.join(map(str, shape))}")
     places = [rng.permutation(extent) for extent in shape]
     return lambda count: tuple(place[_pareto(len(place), exponent, rng.random(count))] for place in places)
 

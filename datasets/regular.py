@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.errors import DataError
+from ..compiler.native.memory import claim
 from .patterns import Columns, distinct, uniform
 
 
 def banded(shape: tuple[int, ...], bandwidth: int) -> Columns:
     """Return all entries with ``|column - row| <= bandwidth``, row by row."""
     rows, columns = shape
+    claim(rows * (2 * bandwidth + 1) * 33, f"a band of {2 * bandwidth + 1} diagonals over {rows} rows")
     offsets = np.arange(-bandwidth, bandwidth + 1)
     row, column = (part.ravel() for part in np.broadcast_arrays(np.arange(rows)[:, None], np.arange(rows)[:, None] + offsets))
     inside = (column >= 0) & (column < columns)
@@ -36,6 +38,7 @@ def stencil(grid: tuple[int, ...], points: int) -> tuple[Columns, NDArray[np.boo
     if len(steps) != points:
         raise DataError(f"a stencil of {points} points does not have {dimension} dimensions: there are 3 (1-D), 5, 9 (2-D), 7, 27 (3-D)")
     size = math.prod(grid)
+    claim(size * points * 33, f"a stencil of {points} points on {size} points of a grid")
     row = np.arange(size)
     coordinates = np.unravel_index(row, grid)
     columns = np.empty((size, points), np.int64)
@@ -64,6 +67,7 @@ def blocks(shape: tuple[int, ...], block: tuple[int, ...], nnz: int, rng: np.ran
         raise DataError(f"blocks of {'x'.join(map(str, block))} do not divide the shape {'x'.join(map(str, shape))}")
     outer = tuple(extent // inner for extent, inner in zip(shape, block, strict=True))
     inside = math.prod(block)
+    claim(nnz * 8 * len(shape), f"a pattern of {nnz} entries in blocks")
     corners = distinct(uniform(outer, rng), outer, min(-(-nnz // inside), math.prod(outer)), rng)
     within = np.unravel_index(np.arange(inside), block)
     return tuple((corner[:, None] * extent + step).ravel() for corner, extent, step in zip(corners, block, within, strict=True))

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import click
 
-from ..compiler.errors import BuildError, SparsetuneError, TuningError
+from ..compiler.errors import BuildError, ResourceError, SparsetuneError, TuningError
 from .commands.help import ExampleGroup
 
 PROGRAM = "tune-kernel"
@@ -102,6 +102,8 @@ def _reported(error: BaseException) -> int:
             return _fail(f"interrupted{_how_to_go_on(error)}", 130)
         case SparsetuneError():
             return _fail(str(error), _status(error))
+        case MemoryError():
+            return _fail(f"there is not enough memory{f': {error}' if str(error) else ''}; use smaller inputs, or sparse formats", 3)
         case BrokenPipeError():
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
@@ -118,7 +120,7 @@ def _leave(status: int) -> NoReturn:
 
 
 def _status(error: SparsetuneError) -> int:
-    if isinstance(error, BuildError):
+    if isinstance(error, (BuildError, ResourceError)):
         return 3
     return 1 if isinstance(error, TuningError) else 2
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..compiler.concrete.check import check_assignment, tensor_names
 from ..compiler.errors import DataError, ExpressionError, ShapeError
+from ..compiler.native.memory import claim, readable_bytes
 from ..compiler.notation.nodes import Access, Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.storage.construct import tensor
@@ -26,8 +28,8 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
     """
     files, formats = given["inputs"], dict(given["formats"])
     expression, dims = given["expression"], given["dims"]
-    operands = load_operands(expression, files, dims, formats, given.get("seed", 0))
     output_format = given["output_format"] or formats.get(parse(expression).target.tensor)
+    operands = load_operands(expression, files, dims, formats, given.get("seed", 0), output_format=output_format)
     name = ", ".join(f"{operand}={source}" for operand, source in files.items())
     return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims)
 
@@ -39,6 +41,7 @@ def load_operands(
     formats: Mapping[str, str],
     seed: int = 0,
     given: Mapping[str, Tensor] | None = None,
+    output_format: str | None = None,
 ) -> dict[str, Tensor]:
     """Return every operand of an expression.
 
@@ -49,10 +52,12 @@ def load_operands(
         formats: operand -> format to convert it to.
         seed: of the random arrays.
         given: operands that are loaded already.
+        output_format: of the result; None: dense, so that there has to be memory for all of it beside the random arrays.
 
     Raises:
         ExpressionError: a name is not in the expression.
         ShapeError: an extent is not known, or disagrees.
+        ResourceError: there is no memory for the dense arrays.
         SparsetuneError: a file cannot be read, a format does not fit.
     """
     assignment = parse(expression)
@@ -63,6 +68,7 @@ def load_operands(
     loaded = {**(given or {}), **{name: _load(name, source) for name, source in files.items()}}
     extents = _extents(assignment, loaded, dims)
     dtype = np.result_type(*(operand.dtype for operand in loaded.values())) if loaded else np.dtype(np.float64)
+    _claim(assignment, [name for name in names if name not in loaded], extents, dtype, output_format)
     made = {name: loaded[name] if name in loaded else _random(_access(assignment, name), extents, dtype, seed) for name in names}
     return {name: operand.convert(formats[name]) if name in formats else operand for name, operand in made.items()}
 
@@ -99,6 +105,18 @@ def _extents(assignment: Assignment, loaded: Mapping[str, Tensor], dims: Mapping
                 missing = f"the extent of index {index} of {access.tensor} is not known"
                 raise ShapeError(f"{missing}: add --dim {index}=N, or a file for {access.tensor}")
     return found
+
+
+def _claim(
+    assignment: Assignment, names: Sequence[str], extents: Mapping[str, int], dtype: np.dtype[Any], output_format: str | None
+) -> None:
+    """See that there is memory for the random operands and a dense result together."""
+    needed = [_access(assignment, name) for name in names]
+    if output_format in (None, "dense"):
+        needed.append(assignment.target)
+    sizes = [math.prod(extents.get(index, 1) for index in access.indices) * dtype.itemsize for access in needed]
+    arrays = ", ".join(f"{access.tensor}: {readable_bytes(size)}" for access, size in zip(needed, sizes, strict=True))
+    claim(sum(sizes), f"what '{assignment.text}' needs ({arrays})", "give smaller extents, or a sparse --output-format")
 
 
 def _random(access: Access, extents: Mapping[str, int], dtype: np.dtype[Any], seed: int) -> Tensor:

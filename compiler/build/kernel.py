@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,16 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError, SparsetuneError
+from ..errors import DataError, ResourceError
 from ..ir.nodes import PAST_CACHES, ArrayParameter
 from ..lowering.kernel_spec import KernelSpec
 from ..native.machine import available_cores, this_machine
+from ..native.memory import FLOOR, claim
 from ..schedule.schedule import Schedule
 from ..storage.aligned import ALIGNMENT, aligned_empty
 from ..storage.tensor import Tensor
 from .executable import Executable, build, interface, kernel_source
 from .operands import Expected, Operand, find_extents, prepare, refuse_names
 from .results import assembled_result, dense_result, empty_result, fill_of, owned_array, requested_form, shared_levels
+from .workspaces import Workspace, workspace_bytes, workspaces
 
 MOST_THREADS = 1024
 """OpenMP's runtime ends the process when it cannot start as many threads as it is told."""
@@ -37,7 +40,7 @@ class Kernel:
         ExpressionError: an operand is missing or not used.
         ShapeError: extents disagree.
         DataError: values, ``out`` or ``threads`` do not fit.
-        SparsetuneError: there was no memory for the result.
+        ResourceError: there is no memory for the result, or for what the schedule keeps meanwhile.
     """
 
     def __init__(self, spec: KernelSpec) -> None:
@@ -78,6 +81,11 @@ class Kernel:
                 kind = np.dtype(self.spec.result.dtype) if part == "values" else np.dtype(f"int{8 * parameter.type.bytes}")
                 found.append(Assembled(slot, sizes + len(found), part, level, kind))
         return tuple(found)
+
+    @cached_property
+    def workspaces(self) -> tuple[Workspace, ...]:
+        """The memory that the kernel asks for by itself, as far as the sizes of operands tell."""
+        return workspaces(self.spec.function)
 
     @cached_property
     def _expected(self) -> tuple[Expected, ...]:
@@ -158,6 +166,7 @@ class BoundKernel:
         self._operands, self._extents, self._spec = operands, extents, kernel.spec.result
         self._function, self._release = kernel.executable.call, kernel.executable.release
         self._assembled = kernel.assembled
+        self._claim(out)
         self._result, self._flat = self._make_result(out)
         ffi = interface()
         arrays, sizes = self.arguments()
@@ -176,7 +185,7 @@ class BoundKernel:
             self._flat.fill(self._initial)
         if not self._spec.copies and self._function(self._arrays, self._sizes, self.threads):
             expression = self.kernel.spec.expression
-            raise SparsetuneError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
+            raise ResourceError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
         if self._is_scalar:
             assert self._flat is not None
             return self._flat[0]
@@ -199,6 +208,18 @@ class BoundKernel:
         if what == PAST_CACHES:
             return int(_passes_caches(self._flat))
         return self._operands[key].lengths[place] if what == "length" else self._operands[key].shape[place]
+
+    def _claim(self, out: Any) -> None:
+        """See that there is memory for a dense result and all workspaces together."""
+        spec, kernel, made = self._spec, self.kernel, 0
+        if out is None and spec.format.is_dense:
+            made = math.prod(self._extents[index] for index in spec.indices) * np.dtype(spec.dtype).itemsize
+        if kernel.workspaces:
+            sizes = {size.name: self._size(size.source) for size in kernel.spec.function.sizes if size.source[1] != PAST_CACHES}
+            made += workspace_bytes(kernel.workspaces, sizes, self.threads)
+        if made > FLOOR:
+            what = "with its workspaces " if kernel.workspaces else ""
+            claim(made, f"the result '{spec.name}' {what}of '{kernel.spec.expression}'", "ask for a sparse one: output_format='csr'")
 
     def _make_result(self, out: Any) -> tuple[Any, NDArray[Any] | None]:
         """Return the result that every call fills, and its flat storage; nothing for results that are assembled."""

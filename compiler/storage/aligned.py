@@ -1,23 +1,26 @@
-"""Our own allocations: aligned to cache lines, refused with a clear line when they cannot fit into this machine."""
+"""Our own allocations: aligned to cache lines, refused with a clear line when the memory cannot be had."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..errors import DataError
+from ..errors import ResourceError
+from ..native.memory import claim, readable_bytes
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector register there is."""
 
 INDEX_LIMIT = 2**31 - 1
 """Largest extent or number of positions that is stored with 32 bits; a test may lower it to see int64 chosen."""
+
+
+FEWER_LEVELS = "choose a format with fewer dense levels, such as 'dcsr' or 'coo'; of a result by output_format='csr'"
+"""What to do about a tensor that is too large as it is to be stored."""
 
 
 def index_dtype(largest: int) -> np.dtype[Any]:
@@ -31,7 +34,7 @@ def aligned_empty(count: int, dtype: DTypeLike) -> NDArray[Any]:
     NumPy asks the system for huge pages in large allocations by itself, which aligned views inherit.
 
     Raises:
-        DataError: the array is larger than the memory of this machine.
+        ResourceError: the memory cannot be had.
     """
     return _aligned(np.empty, int(count), np.dtype(dtype))
 
@@ -40,7 +43,7 @@ def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
     """Return an aligned array filled with one value; zeros are left to the system, which hands out empty pages.
 
     Raises:
-        DataError: the array is larger than the memory of this machine.
+        ResourceError: the memory cannot be had.
     """
     if np.asarray(value).astype(dtype).tobytes().strip(b"\0") == b"":
         return _aligned(np.zeros, int(count), np.dtype(dtype))
@@ -51,19 +54,18 @@ def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
 
 def _aligned(allocate: Callable[..., NDArray[Any]], count: int, kind: np.dtype[Any]) -> NDArray[Any]:
     size = count * kind.itemsize
-    if not fits_into_memory(size):
-        raise DataError(_too_large(count, kind))
+    claim(size, array_name(count, kind), FEWER_LEVELS)
     try:
         raw = allocate(size + ALIGNMENT, np.uint8)
-    except MemoryError:
-        raise DataError(_too_large(count, kind)) from None
+    except (MemoryError, ValueError):  # ValueError: more bytes than an address has
+        raise ResourceError(f"{array_name(count, kind)} does not fit into memory ({readable_bytes(size)}); {FEWER_LEVELS}") from None
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size].view(kind)
 
 
-def _too_large(count: int, kind: np.dtype[Any]) -> str:
-    size = f"{count * kind.itemsize / 2**30:.1f} GiB"
-    return f"an array of {count} {kind} ({size}) does not fit into memory; choose a format with fewer dense levels"
+def array_name(count: int, kind: np.dtype[Any]) -> str:
+    """Return what messages call an array."""
+    return f"an array of {count} {kind}"
 
 
 def aligned_copy(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
@@ -91,15 +93,3 @@ def aligned_part(array: NDArray[Any], count: int) -> NDArray[Any]:
 def dense_size(shape: tuple[int, ...]) -> int:
     """Return the number of coordinates of a shape, exactly."""
     return math.prod(shape)
-
-
-def fits_into_memory(size: int) -> bool:
-    """Return whether this machine has so many bytes of memory at all."""
-    return size <= _physical_memory()
-
-
-@cache
-def _physical_memory() -> int:
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return 2**46
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

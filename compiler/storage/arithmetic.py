@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..errors import DataError, ShapeError
+from ..errors import DataError, ResourceError, ShapeError
 from ..format import Format
-from .aligned import aligned_full, dense_size, fits_into_memory
+from ..native.memory import claim
+from .aligned import aligned_full, dense_size
 from .construct import from_entries, tensor
 from .dtypes import checked_dtype
 from .entries import Entries, sort_entries
@@ -32,7 +32,8 @@ def matmul(left: Tensor, right: Any) -> Any:
 
     Raises:
         ShapeError: the extents do not match.
-        DataError: the fill value is not 0, or there is no memory for as many rows or columns.
+        DataError: the fill value is not 0.
+        ResourceError: there is no memory for as many rows or columns.
     """
     sparse = right if isinstance(right, Tensor) else read(right)
     dense = dense_array(right) if sparse is None else sparse.to_numpy() if sparse.order == 1 else None
@@ -72,12 +73,12 @@ def _mismatch(left: tuple[int, ...], right: tuple[int, ...]) -> ShapeError:
 
 def _multiplied(left: Tensor, right: Any) -> Any:
     """Return SciPy's product, for which arrays as long as there are rows and columns are made."""
-    if fits_into_memory(8 * max(dense_size(left.shape[:-1]), left.shape[-1])):
-        with contextlib.suppress(MemoryError):
-            return _as_matrix(left) @ right
-    raise DataError(
-        f"matmul: there is no room for arrays over the extents {left.shape}; use sparsetune.evaluate with output_format='dcsr'"
-    )
+    longest, advice = max(dense_size(left.shape[:-1]), left.shape[-1]), "use sparsetune.evaluate with output_format='dcsr'"
+    claim(8 * longest, f"matmul: an array over the extents {left.shape}", advice)
+    try:
+        return _as_matrix(left) @ right
+    except MemoryError:
+        raise ResourceError(f"matmul: there is no memory for arrays over the extents {left.shape}; {advice}") from None
 
 
 def _as_matrix(tensor: Tensor) -> Any:

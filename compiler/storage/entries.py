@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..native.memory import claim
 from .aligned import index_dtype
 from .kernels import active
 
@@ -71,7 +72,13 @@ def sort_entries(entries: Entries, order: tuple[int, ...]) -> SortedEntries:
     unique = entries.sorted_by is not None
     if entries.sorted_by == order or (not unique and kernels.order_state(columns) == 0):
         return SortedEntries(columns, values)
+    _claim(len(values), len(order), values.itemsize)
     return SortedEntries(*kernels.sort(columns, extents, values, _modes_to_sort(entries.sorted_by, order), unique))
+
+
+def _claim(count: int, order: int, itemsize: int) -> None:
+    """See that there is memory for keys and values, both twice, and the columns that are made of them."""
+    claim(count * (4 * 8 + 8 * order + itemsize), f"the sorting of {count} entries")
 
 
 def _modes_to_sort(known: tuple[int, ...] | None, order: tuple[int, ...]) -> int:

@@ -40,6 +40,14 @@ def read(data: Any, format: Format | str | None = None) -> Tensor | None:
     return None
 
 
+def bytes_to_pack(data: Any) -> int:
+    """Return how many bytes of positions ``read`` makes by default for a matrix that stores no rows, one a row at least."""
+    if not type(data).__module__.startswith(("scipy.", "sparse.", "torch", "cupyx.")) or getattr(data, "format", "") in ("csr", "csc"):
+        return 0
+    shape = getattr(data, "shape", ())
+    return 4 * int(shape[0]) if len(shape) == 2 else 0
+
+
 def is_matrix(data: Any) -> bool:
     """Whether ``*`` means the matrix product for these data: ``numpy.matrix``, and SciPy's matrices, which are no arrays."""
     return isinstance(data, np.matrix) or (type(data).__module__.startswith("scipy.") and type(data).__name__.endswith("_matrix"))

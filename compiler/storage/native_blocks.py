@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ResourceError
 from . import native
 from .aligned import aligned_copy, aligned_empty, aligned_full, aligned_part, index_dtype
 
@@ -91,7 +92,7 @@ class _Helper:
     def call(self, name: str, rows: int, *arguments: Any) -> None:
         self._described.rows = rows
         if getattr(self._lib, name)(self._described, *arguments, native.threads_for(len(self._rows[1]))):
-            raise MemoryError("no memory for a set of blocks")
+            raise ResourceError("there is no memory for a set of blocks")
 
     def at(self, array: NDArray[Any]) -> Any:
         return self._ffi.cast("void *", array.ctypes.data)

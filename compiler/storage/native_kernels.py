@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ResourceError
 from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
 from .native import threads_for
 from .numpy_kernels import NumpyKernels
@@ -86,7 +87,7 @@ class NativeKernels(NumpyKernels):
         sorted_keys, sorted_payload = aligned_empty(count, np.uint64), aligned_empty(count, np.uint64)
         arrays = (self._keys_at(part) for part in (keys, payload, sorted_keys, sorted_payload))
         if self._lib.st_sort_pairs(count, low, high, *arrays, threads_for(count)):
-            raise MemoryError("no memory to sort entries")
+            raise ResourceError(f"there is no memory to sort {count} entries")
         if values.itemsize == 8:
             return sorted_keys, sorted_payload.view(values.dtype)
         if values.itemsize < 8:
@@ -176,7 +177,7 @@ class NativeKernels(NumpyKernels):
             *(*self._index(out_pos), *self._index(out_crd), self._at(out_values), threads),
         )
         if failed:
-            raise MemoryError("no memory to transpose")
+            raise ResourceError(f"there is no memory to transpose {count} entries")
         return out_pos, out_crd, out_values
 
     def transpose_entries(
@@ -190,7 +191,7 @@ class NativeKernels(NumpyKernels):
             *(*self._index(out_pos), self._at(out_crd), self._at(out_values), _counting_threads(count, columns)),
         )
         if failed:
-            raise MemoryError("no memory to transpose")
+            raise ResourceError(f"there is no memory to transpose {count} entries")
         return out_pos, out_crd, out_values
 
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:

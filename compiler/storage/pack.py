@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from ..errors import FormatError
 from ..format import Format, LevelKind
+from ..native.memory import claim
 from . import hashing
-from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
+from .aligned import FEWER_LEVELS, aligned_copy, aligned_empty, aligned_full, index_dtype
 from .entries import Entries, SortedEntries, sort_entries
 from .kernels import active
 from .narrow import narrow
 from .tensor import LevelArrays, Tensor
+
+MOST_POSITIONS = 2**62
+"""Positions of dense levels from which on there is no number for each."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,12 @@ def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
     Raises:
         FormatError: a singleton level would need several coordinates below one parent, or one of a mode that has none;
             or dense levels have 2**62 positions; or a fibre of a narrow level reaches too far.
-        DataError: dense levels make the tensor larger than memory.
+        ResourceError: dense levels, or positions of all their parents, make the tensor larger than the memory that can be had.
     """
     if LevelKind.NARROW in format.levels:
         return narrow(pack(entries, format.widened, fill_value), format)
     found = sort_entries(entries, format.order)
+    _claim(found, entries.shape, format)
     frontier = _Frontier(1)
     levels: list[LevelArrays] = []
     for level, kind in enumerate(format.levels):
@@ -68,6 +73,25 @@ def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
             arrays, frontier = _pack_unordered(frontier, found, level, _run_end(format, level), kind is LevelKind.HASHED)
         levels.append(arrays)
     return Tensor(entries.shape, format, tuple(levels), _pack_values(frontier, found.values, fill_value), fill_value)
+
+
+def _claim(found: SortedEntries, shape: tuple[int, ...], format: Format) -> None:
+    """See that there is memory for all arrays of the packed tensor together."""
+    total, parents = 0, 1
+    for level, kind in enumerate(format.levels):
+        extent = shape[format.order[level]]
+        if kind is LevelKind.DENSE:
+            parents *= extent
+            if parents >= MOST_POSITIONS:  # which is refused by another line
+                return
+        elif kind is LevelKind.SINGLETON:
+            total += parents * index_dtype(extent).itemsize
+        else:
+            heads = found.heads(_run_end(format, level))
+            total += (parents + 1) * index_dtype(heads).itemsize + heads * index_dtype(extent).itemsize
+            parents = heads if kind is not LevelKind.HASHED else max(heads, parents)
+    total += parents * found.values.itemsize
+    claim(total, f"a tensor of shape {shape} in format '{format}'", FEWER_LEVELS)
 
 
 def _run_end(format: Format, level: int) -> int:
@@ -87,7 +111,7 @@ def _in_coordinate_run(format: Format, level: int) -> bool:
 
 def _below_dense(frontier: _Frontier, found: SortedEntries, level: int, extent: int) -> _Frontier:
     count = frontier.count * extent
-    if count >= 2**62:
+    if count >= MOST_POSITIONS:
         raise FormatError(f"the dense levels of this format have {count} positions; use compressed or hashed levels")
     column = found.columns[level]
     if frontier.position is None and not frontier.identity:

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..errors import DataError, ShapeError
 from ..format import Format, parse_format
+from ..native.memory import readable_bytes
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -265,13 +266,3 @@ def _opaque(tensor: Tensor) -> NDArray[Any]:
 def level_extent(tensor: Tensor, level: int) -> int:
     """Return the extent of the mode that a level stores."""
     return tensor.shape[tensor.format.order[level]]
-
-
-def readable_bytes(count: int) -> str:
-    """Return a size with a unit, such as ``21.5 KiB``."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..format import LevelKind
-from .aligned import aligned_full, dense_size, index_dtype
+from ..native.memory import claim
+from .aligned import aligned_full, array_name, dense_size, index_dtype
 from .dtypes import equals_fill
 from .entries import Entries, sort_entries
 from .kernels import active
@@ -69,9 +70,10 @@ def to_dense(tensor: Tensor) -> NDArray[Any]:
     """Return an ndarray of the tensor's shape.
 
     Raises:
-        DataError: it is larger than the memory of this machine.
+        ResourceError: it is larger than the memory that can be had.
     """
     if tensor.format.is_dense:
+        claim(tensor.values.nbytes, array_name(tensor.values.size, tensor.dtype))
         stored = tensor.values.reshape([level_extent(tensor, level) for level in range(tensor.order)])
         return stored.transpose([tensor.format.level_of(mode) for mode in range(tensor.order)]).copy(order="C")
     entries = unpack(tensor)
@@ -117,7 +119,8 @@ def _walk(tensor: Tensor) -> _Walk:
 
 
 def _below_dense(walk: _Walk, extent: int) -> _Walk:
-    kind = index_dtype(extent)
+    kind, count = index_dtype(extent), walk.count * extent
+    claim(count * (kind.itemsize + sum(column.itemsize for column in walk.columns)), f"coordinates of {count} positions of dense levels")
     coordinates = np.tile(np.arange(extent, dtype=kind), walk.count)
     positions = None if walk.positions is None else np.repeat(walk.positions * extent, extent) + coordinates
     return walk.down(lambda column: np.repeat(column, extent), coordinates, positions)

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import sparsetune as st
 from sparsetune.compiler.errors import SparsetuneError
+from sparsetune.compiler.native import memory
 
 RNG = np.random.default_rng(5)
 MATRIX, SQUARE, CUBE, VECTOR = RNG.random((6, 5)), RNG.random((6, 6)), RNG.random((3, 4, 5)), RNG.random(5)
@@ -361,3 +362,21 @@ def test_contractions_of_two_sparse_tensors(formats: tuple[str, str, str]) -> No
     np.testing.assert_allclose(found.to_numpy(), np.einsum("aj,bji->abi", a, b))
     batched = st.einsum("...ij,...jk", RNG.random((2, 2, 3, 3)), st.tensor(b, "csf")[:1, :, :], output_format="csf")
     assert batched.shape == (2, 2, 3, 5)
+
+
+def test_memory_that_cannot_be_had_is_refused_before_anything_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 2**27  # positions take 0.5 GiB, and the result 1 GiB
+    few = sp.coo_array((np.ones(2), ([0, rows - 1], [0, 1])), shape=(rows, 2))
+    monkeypatch.setattr("sparsetune.compiler.native.memory.available", lambda: memory.Room(2**29 + 2**20, "a test"))
+    packed: list[object] = []
+    monkeypatch.setattr("sparsetune.compiler.storage.construct.pack", lambda *given: packed.append(given))
+    with pytest.raises(st.ResourceError, match=r"what 'y\(i\) = .* does not fit into memory: 1.0 GiB where 513.0 MiB") as caught:
+        st.evaluate("y(i) = A(i,j) * x(j)", {"A": few, "x": np.ones(2)})
+    assert "output_format='csr'" in str(caught.value)
+    assert not packed
+
+
+@pytest.mark.parametrize("extent", [10**11, 2**63 - 1])
+def test_results_that_cannot_be_had_name_a_sparse_format(extent: int) -> None:
+    with pytest.raises(st.ResourceError, match=r"the result 'Y' .* does not fit into memory: .*output_format='csr'"):
+        st.evaluate("Y(i,k) = A(i,j) * x(j)", {"A": sp.csr_array(np.eye(3)), "x": np.ones(3)}, shape={"k": extent})

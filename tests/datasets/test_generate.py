@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sparsetune.compiler.errors import DataError
+from sparsetune.compiler.errors import DataError, ResourceError
 from sparsetune.compiler.storage import kernels
 from sparsetune.datasets import load
 from sparsetune.datasets.generate import KINDS
@@ -112,12 +112,17 @@ BAD = {
     "random:block:10x10:nnz=5:block=3x3": "blocks of 3x3 do not divide the shape 10x10",
     "random:stencil7:4x4": "a stencil of 7 points does not have 2 dimensions",
     "random:uniform:100000000x100000000:nnz=1e15": "does not fit into memory",
+    "random:zipf:1000000000000x3:nnz=10": "does not fit into memory",
+    "random:banded:1000000000:bandwidth=1000": "does not fit into memory",
+    "random:stencil27:10000x10000x10000": "does not fit into memory",
+    "random:block:1000000000x1000000000:block=1000000x1000000:nnz=1e12": "does not fit into memory",
+    "random:uniform:1000000000000x3:nnz=10": "does not fit into memory",
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_names(name: str) -> None:
-    with pytest.raises(DataError, match=BAD[name]) as caught:
+    with pytest.raises(ResourceError if "memory" in BAD[name] else DataError, match=BAD[name]) as caught:
         load(name)
     assert str(caught.value).startswith(f"'{name}'")
     assert "\n" not in str(caught.value)

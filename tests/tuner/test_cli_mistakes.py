@@ -217,3 +217,13 @@ main()
     assert ended.returncode == status
     assert ended.stderr.strip().startswith("tune-kernel: error: ")
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("extent", [10**11, 2**63 - 1])
+def test_memory_that_cannot_be_had_is_something_missing(extent: int) -> None:
+    wide = ["run", "Y(i,k) = A(i,j) * X(j,k)", "-i", RANDOM, "--dim", f"k={extent}"]
+    refused = subprocess.run([*PROGRAM, *wide], capture_output=True, text=True)
+    assert refused.returncode == 3
+    assert refused.stderr.count("\n") == 1
+    assert "(X: " in refused.stderr
+    assert "does not fit into memory" in refused.stderr

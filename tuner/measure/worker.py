@@ -232,10 +232,10 @@ def _answer(action: Callable[..., dict[str, Any]], request: dict[str, Any]) -> d
         return action(**request)
     except BuildError as error:
         return {"status": "compile", "message": _first_line(error)}
-    except SparsetuneError as error:
-        return {"status": "illegal", "message": _first_line(error)}
     except MemoryError:
         return {"status": "crash", "message": "out of memory"}
+    except SparsetuneError as error:
+        return {"status": "illegal", "message": _first_line(error)}
     except Exception as error:  # a fault of the compiler in one candidate must not end the campaign; it is counted and told
         return {"status": "crash", "message": f"{type(error).__name__}: {_first_line(error)}"}
 

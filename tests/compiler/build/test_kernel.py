@@ -18,7 +18,7 @@ import sparsetune as st
 from kernel_specs import CSC, CSR, SDDMM, SPMV, ZERO, X, copying, counting_threads, dot, result, spec
 from sparsetune.compiler.build import Kernel
 from sparsetune.compiler.build.kernel import thread_count
-from sparsetune.compiler.errors import BuildError, DataError, ExpressionError, ShapeError, SparsetuneError
+from sparsetune.compiler.errors import BuildError, DataError, ExpressionError, ResourceError, ShapeError
 from sparsetune.compiler.format import Format, dense_format
 from sparsetune.compiler.ir.nodes import (
     F64,
@@ -251,10 +251,13 @@ def test_operands_may_have_any_name(name: str, matrix: Any, vector: np.ndarray) 
     np.testing.assert_allclose(Kernel(named(SPMV, "x", name))(**{"A": matrix, name: vector}), matrix @ vector)
 
 
-def test_memory_that_runs_out_is_an_error() -> None:
+def test_memory_that_cannot_be_had_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     statements = (Allocate("w", F64, Const(2**60, I64)), Store("s", ZERO, Load("w", ZERO, F64)), Free("w"))
     function = replace(dot().function, body=Steps(statements))
-    with pytest.raises(SparsetuneError, match="not enough memory"):
+    with pytest.raises(ResourceError, match=r"the result 's' with its workspaces of .* does not fit into memory: 8.0 EiB where"):
+        Kernel(replace(dot(), function=function))(x=np.ones(2))
+    monkeypatch.setattr("sparsetune.compiler.build.kernel.workspaces", lambda _function: ())
+    with pytest.raises(ResourceError, match="not enough memory"):
         Kernel(replace(dot(), function=function))(x=np.ones(2))
 
 

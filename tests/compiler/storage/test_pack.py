@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sparsetune.compiler.errors import DataError, FormatError
+from sparsetune.compiler.errors import FormatError, ResourceError
 from sparsetune.compiler.format import Format, LevelKind
 from sparsetune.compiler.storage import Tensor, aligned, from_entries
 from sparsetune.compiler.storage.aligned import aligned_empty
@@ -144,7 +144,7 @@ def test_own_arrays_are_aligned() -> None:
 
 
 def test_too_large_is_refused() -> None:
-    with pytest.raises(DataError, match=r"does not fit into memory.*fewer dense levels"):
+    with pytest.raises(ResourceError, match=r"does not fit into memory.*fewer dense levels"):
         tensor((np.array([[0], [0]]), np.ones(1)), "dense", shape=(2**30, 2**30))
     with pytest.raises(FormatError, match="dense levels of this format have"):
         tensor((np.array([[0], [0]]), np.ones(1)), "dense", shape=(2**40, 2**40))

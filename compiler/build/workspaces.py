@@ -1,0 +1,84 @@
+"""How much memory a kernel asks for by itself, as far as the sizes of its operands tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ..ir.nodes import MAP, Allocate, Binary, Cast, Const, Declare, For, Function, Grow, Node, Parallel, Publish, Step, Value, Var
+from ..ir.rewrite import walk
+
+Sizes = Mapping[str, int]
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": lambda left, right: left // right if right else 0,
+    "%": lambda left, right: left % right if right else 0,
+    "min": min,
+    "max": max,
+}
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """An array on the heap: bytes by the sizes that a kernel is given, and whether every thread has one."""
+
+    bytes: Callable[[Sizes], int]
+    private: bool
+
+
+def workspaces(function: Function) -> tuple[Workspace, ...]:
+    """Return the arrays whose lengths follow from a kernel's sizes. Those of assembled results do not: room that they do not use
+    is never touched, and they grow as the data are seen."""
+    assembled = {node.array for node in walk(function.body) if isinstance(node, (Grow, Publish))}
+    known: dict[str, Callable[[Sizes], int]] = {}
+    for size in function.sizes:
+        known[size.name] = _parameter(size.name)
+    return tuple(_found(function.body, known, assembled, False))
+
+
+def workspace_bytes(found: tuple[Workspace, ...], sizes: Sizes, threads: int) -> int:
+    """Return what they take together."""
+    return sum(max(0, workspace.bytes(sizes)) * (threads if workspace.private else 1) for workspace in found)
+
+
+def _parameter(name: str) -> Callable[[Sizes], int]:
+    return lambda sizes: sizes[name]
+
+
+def _found(node: Node, known: dict[str, Callable[[Sizes], int]], assembled: set[str], private: bool) -> Iterator[Workspace]:
+    if isinstance(node, Declare):
+        value = _value(node.value, known)
+        if value is not None:
+            known[node.variable.name] = value
+    elif isinstance(node, Allocate) and node.storage == "heap" and node.type != MAP and node.array not in assembled:
+        length = _value(node.length, known)
+        if length is not None:
+            yield Workspace(_times(length, node.type.bytes), private)
+    inner = private or (isinstance(node, For) and isinstance(node.tag, Parallel))
+    for child in node.children:
+        if isinstance(child, Step):
+            yield from _found(child, known, assembled, inner)
+
+
+def _times(length: Callable[[Sizes], int], size: int) -> Callable[[Sizes], int]:
+    return lambda sizes: length(sizes) * size
+
+
+def _value(node: Value, known: Mapping[str, Callable[[Sizes], int]]) -> Callable[[Sizes], int] | None:
+    """Return an expression over sizes as a function of them; None where it depends on more."""
+    match node:
+        case Const(value):
+            return lambda _sizes: int(value)
+        case Var(name):
+            return known.get(name)
+        case Cast(operand):
+            return _value(operand, known)
+        case Binary(op, left, right) if op in _OPERATORS:
+            first, second, apply = _value(left, known), _value(right, known), _OPERATORS[op]
+            if first is None or second is None:
+                return None
+            return lambda sizes: apply(first(sizes), second(sizes))
+        case _:
+            return None

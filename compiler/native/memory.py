@@ -1,0 +1,188 @@
+"""How much memory this process can still have, and the gate that refuses what is more before a byte of it is touched.
+
+What can be had is the least of what the machine has at hand (``MemAvailable``), of what the process's control groups leave of their
+limits (versions 1 and 2; the kernel counts the memory of a group in all groups around it), and of what the process's own limits
+leave. Systems grant memory that they do not have and end the process that uses it, so asking for it is no way to find out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ..errors import ResourceError
+
+FLOOR = 1 << 26
+"""Bytes up to which nobody asks: a look at the limits takes as long as touching a hundred pages."""
+
+PROC = Path("/proc")
+_UNLIMITED = 1 << 60
+_CACHED_FILES = {2: ("inactive_file", "active_file"), 1: ("total_inactive_file", "total_active_file")}
+_LIMITS = {2: ("memory.max", "memory.high"), 1: ("memory.limit_in_bytes",)}
+_USAGE = {2: "memory.current", 1: "memory.usage_in_bytes"}
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes that can be had, and what sets the limit."""
+
+    bytes: int
+    limit: str
+
+
+def claim(size: int, what: str, advice: str = "") -> None:
+    """See that memory can be had for all that a call is about to make. Nothing is reserved.
+
+    Args:
+        size: bytes in all.
+        what: what takes them, as the beginning of a sentence: "the result y (4294967296 x float64)".
+        advice: what to do about it.
+
+    Raises:
+        ResourceError: there is not so much.
+    """
+    if size <= FLOOR:
+        return
+    room = available()
+    if size > room.bytes:
+        hint = f"; {advice}" if advice else ""
+        sizes = f"{readable_bytes(size)} where {readable_bytes(room.bytes)} can be had ({room.limit})"
+        raise ResourceError(f"{what} does not fit into memory: {sizes}{hint}")
+
+
+def available() -> Room:
+    """Return how much memory this process can still have."""
+    rooms = [*_machine(), *_groups(), *_own_limits()]
+    return min(rooms, key=lambda room: room.bytes, default=Room(_UNLIMITED, "no limit is known"))
+
+
+def readable_bytes(count: int) -> str:
+    """Return a size with a unit, such as ``21.5 KiB``."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} EiB"
+
+
+def _machine() -> Iterator[Room]:
+    found = _fields(PROC / "meminfo")
+    if "MemAvailable:" in found:
+        yield Room(1024 * found["MemAvailable:"], "what the machine has at hand")
+    elif "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
+        yield Room(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "the machine's memory")
+
+
+def _own_limits() -> Iterator[Room]:
+    """What RLIMIT_AS and RLIMIT_DATA leave."""
+    try:
+        import resource
+
+        pages = [int(word) for word in _text(PROC / "self" / "statm").split()]
+    except (ImportError, ValueError):
+        return
+    if len(pages) < 6:
+        return
+    page = os.sysconf("SC_PAGE_SIZE")
+    for kind, used, option in ((resource.RLIMIT_AS, pages[0], "-v"), (resource.RLIMIT_DATA, pages[5], "-d")):
+        most = resource.getrlimit(kind)[0]
+        if most != resource.RLIM_INFINITY:
+            yield Room(max(0, most - used * page), f"the limit of this process, ulimit {option}")
+
+
+def _groups() -> Iterator[Room]:
+    """What each control group of memory leaves that this process is in, from its own up to the topmost that can be seen."""
+    for version, top, folder in _group_folders():
+        while True:
+            room = _group_room(folder, version)
+            if room is not None:
+                yield room
+            if folder == top or top not in folder.parents:
+                break
+            folder = folder.parent
+
+
+def _group_room(folder: Path, version: int) -> Room | None:
+    """Return what a group leaves of its limit; what the system holds of files for it gives way. None where it has no limit."""
+    limits = [limit for name in _LIMITS[version] if (limit := _number(folder / name)) is not None and limit < _UNLIMITED]
+    used = _number(folder / _USAGE[version])
+    if not limits or used is None:
+        return None
+    cached = _fields(folder / "memory.stat")
+    used -= sum(cached.get(name, 0) for name in _CACHED_FILES[version])
+    return Room(max(0, min(limits) - max(0, used)), f"the limit of the control group {folder}")
+
+
+def _group_folders() -> tuple[tuple[int, Path, Path], ...]:
+    """Return (version, folder of the mount, folder of this process's group) of every hierarchy that accounts for memory.
+
+    A mount shows a hierarchy from its root on, which in a container is the container's own group; paths that lead out of it, as
+    those of a process that was moved into a namespace do, end at the mount itself.
+    """
+    return _mounted(PROC, _text(PROC / "self" / "cgroup"))
+
+
+@lru_cache(4)
+def _mounted(proc: Path, groups: str) -> tuple[tuple[int, Path, Path], ...]:
+    """Return the folders of the groups that a process is in, as its file ``cgroup`` has them."""
+    paths: dict[int, str] = {}
+    for line in groups.splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            paths[1] = path
+        elif number == "0" and not controllers:
+            paths[2] = path
+    found = []
+    for line in _text(proc / "self" / "mountinfo").splitlines():
+        mount, _, source = line.partition(" - ")
+        fields, kinds = mount.split(" "), source.split(" ")
+        if len(fields) < 5 or len(kinds) < 3:
+            continue
+        version = 2 if kinds[0] == "cgroup2" else 1 if kinds[0] == "cgroup" and "memory" in kinds[2].split(",") else 0
+        if version in paths:
+            root, top = _plain(fields[3]), Path(_plain(fields[4]))
+            found.append((version, top, _below(top, root, paths[version])))
+    return tuple(found)
+
+
+def _below(top: Path, root: str, path: str) -> Path:
+    """Return the folder of a group under a mount that shows the hierarchy from ``root`` on; the nearest one that is there."""
+    shown = path if root == "/" else path[len(root) :] if path == root or path.startswith(f"{root}/") else ""
+    if ".." in shown.split("/"):
+        return top
+    folder = top / shown.strip("/")
+    while folder != top and not folder.is_dir():
+        folder = folder.parent
+    return folder
+
+
+def _plain(text: str) -> str:
+    """Return a path of mountinfo, where blanks and backslashes are octal numbers."""
+    for code, character in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
+        text = text.replace(code, character)
+    return text
+
+
+def _text(path: Path) -> str:
+    """Return the text of a small file of the system; empty where it cannot be read."""
+    with suppress(OSError, UnicodeDecodeError), open(path, "rb", 0) as file:
+        return file.read().decode()
+    return ""
+
+
+def _fields(path: Path) -> dict[str, int]:
+    """Return the numbers of a file of lines such as ``name 12 kB`` by name."""
+    words = (line.split(None, 2) for line in _text(path).splitlines())
+    return {found[0]: int(found[1]) for found in words if len(found) > 1 and found[1].isdecimal()}
+
+
+def _number(path: Path) -> int | None:
+    """Return the number that a file holds; None where it holds ``max`` or is not there."""
+    text = _text(path).strip()
+    return int(text) if text.isdecimal() else None
