@@ -12,6 +12,7 @@ enum {
   FEW = 128,   /* entries of a block row that are compared with all its blocks */
   SHORT = 128, /* bytes of a block that is asked for before it is written: of wider ones most lines may stay as they are */
   LINE = 64,   /* bytes of a cache line */
+  CLAIMED = 64 /* block rows that a thread claims at once */
 };
 
 /* Run statements with the `block` of each `column` among some coordinates; usually those are narrow, and the width is a power of
@@ -126,19 +127,38 @@ static int64_t number_blocks(const st_blocking *in, int64_t block_row, const blo
   return stop - begin <= FEW ? number_few(in, begin, stop, set, owners) : number_many(in, begin, stop, set, owners);
 }
 
+/* Block rows are claimed some at a time. */
+static inline int64_t shares_of(int64_t block_rows) { return (block_rows + CLAIMED - 1) / CLAIMED; }
+
+static inline int64_t share_end(int64_t block_rows, int64_t share) {
+  return (share + 1) * CLAIMED < block_rows ? (share + 1) * CLAIMED : block_rows;
+}
+
+typedef struct {
+  const st_blocking *blocking;
+  int64_t block_rows, block_columns;
+  uint32_t *owners;
+  int64_t *counts;
+  int32_t *failed;
+} block_counts;
+
+static void count_blocks(const void *context, st_claims *claims, int64_t share) {
+  const block_counts out = *(const block_counts *)context;
+  const st_blocking in = *out.blocking; /* a copy that no store can change */
+  block_set set;
+  const bool failed = !open_set(&set, out.block_columns);
+  if (failed) __atomic_store_n(out.failed, 1, __ATOMIC_RELAXED);
+  for (; share >= 0; share = st_next(claims))
+    for (int64_t block_row = share * CLAIMED, end = share_end(out.block_rows, share); block_row < end && !failed; block_row++)
+      out.counts[block_row] = number_blocks(&in, block_row, &set, out.owners);
+  close_set(&set);
+}
+
 int32_t st_count_blocks(const st_blocking *blocking, int64_t block_rows, int64_t block_columns, uint32_t *owners, int64_t *counts,
                         int32_t threads) {
   int32_t failed = 0;
-#pragma omp parallel num_threads(threads) reduction(| : failed)
-  {
-    const st_blocking in = *blocking; /* a copy that no store can change */
-    block_set set;
-    failed = !open_set(&set, block_columns);
-#pragma omp for schedule(dynamic, 64)
-    for (int64_t block_row = 0; block_row < block_rows; block_row++)
-      if (!failed) counts[block_row] = number_blocks(&in, block_row, &set, owners);
-    close_set(&set);
-  }
+  const block_counts out = {blocking, block_rows, block_columns, owners, counts, &failed};
+  st_run(threads, shares_of(block_rows), true, count_blocks, &out);
   return failed;
 }
 
@@ -164,23 +184,37 @@ FILL_EITHER(uint64_t)
 FILL_EITHER(item16)
 
 #define FILL(T)                                                                             \
-  if (crd_wide)                                                                             \
+  if (out.crd_wide)                                                                         \
     fill_int64_t_##T(&in, block_row, owners, (int64_t *)crd + first, (T *)values + first * size); \
   else                                                                                      \
     fill_int32_t_##T(&in, block_row, owners, (int32_t *)crd + first, (T *)values + first * size)
 
-void st_fill_blocks(const st_blocking *blocking, int64_t block_rows, const uint32_t *owners, const int64_t *starts, void *crd,
-                    int32_t crd_wide, void *values, int32_t threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    const st_blocking in = *blocking;
-    const int64_t size = in.height * in.width, bytes = in.itemsize * size;
-#pragma omp for schedule(dynamic, 64)
-    for (int64_t block_row = 0; block_row < block_rows; block_row++) {
-      const int64_t first = starts[block_row], count = starts[block_row + 1] - first;
+typedef struct {
+  const st_blocking *blocking;
+  int64_t block_rows;
+  const uint32_t *owners;
+  const int64_t *starts;
+  void *crd, *values;
+  int32_t crd_wide;
+} filled_blocks;
+
+static void fill_blocks(const void *context, st_claims *claims, int64_t share) {
+  const filled_blocks out = *(const filled_blocks *)context;
+  const st_blocking in = *out.blocking;
+  const uint32_t *owners = out.owners;
+  void *const crd = out.crd, *const values = out.values;
+  const int64_t size = in.height * in.width, bytes = in.itemsize * size;
+  for (; share >= 0; share = st_next(claims))
+    for (int64_t block_row = share * CLAIMED, end = share_end(out.block_rows, share); block_row < end; block_row++) {
+      const int64_t first = out.starts[block_row], count = out.starts[block_row + 1] - first;
       if (bytes <= SHORT) /* values come by plain rows, which is no order that a processor foresees */
         for (int64_t line = 0; line < count * bytes; line += LINE) __builtin_prefetch((char *)values + first * bytes + line, 1);
       ST_EACH_ITEMSIZE(in.itemsize, FILL)
     }
-  }
+}
+
+void st_fill_blocks(const st_blocking *blocking, int64_t block_rows, const uint32_t *owners, const int64_t *starts, void *crd,
+                    int32_t crd_wide, void *values, int32_t threads) {
+  const filled_blocks out = {blocking, block_rows, owners, starts, crd, values, crd_wide};
+  st_run(threads, shares_of(block_rows), true, fill_blocks, &out);
 }

@@ -1,11 +1,11 @@
-/* Index arrays of either width, and the share of a loop that one thread of a team takes. */
+/* Index arrays of either width, and the shares into which loops over them are cut. */
 #ifndef ST_COLUMNS_H
 #define ST_COLUMNS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "st_threads.h"
+#include "st_team.h"
 
 /* An index array: int32 where `wide` is 0, else int64. The test is invariant in loops, so that compilers hoist it. */
 static inline int64_t st_get(const void *array, int wide, int64_t place) {
@@ -19,14 +19,24 @@ static inline void st_put(void *array, int wide, int64_t place, int64_t value) {
     ((int32_t *)array)[place] = (int32_t)value;
 }
 
-/* Where the share of a thread begins; that of the next one is where it ends. */
-static inline int64_t st_share(int64_t count, int64_t thread, int64_t team) {
-  return count / team * thread + (count % team * thread) / team;
+/* Where one of so many shares begins; where the next one does it ends. */
+static inline int64_t st_share(int64_t count, int64_t share, int64_t shares) {
+  return count / shares * share + (count % shares * share) / shares;
 }
 
-/* The same for rows of entries: shares have nearly equally many rows and entries together. */
-static inline int64_t st_balanced_row(int64_t rows, const void *pos, int pos_wide, int64_t thread, int64_t team) {
-  const int64_t wanted = st_share(st_get(pos, pos_wide, rows) + rows, thread, team);
+/* Into how many shares a loop is cut that may be cut anywhere: more than there are threads, so that one which loses its core holds up
+   little. */
+static inline int64_t st_fine_shares(int32_t threads) { return threads > 1 ? 8 * (int64_t)threads : 1; }
+
+/* Keep the greatest of what several threads have found. */
+static inline void st_raise(int64_t *most, int64_t value) {
+  int64_t before = __atomic_load_n(most, __ATOMIC_RELAXED);
+  while (value > before && !__atomic_compare_exchange_n(most, &before, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+}
+
+/* The same as st_share for rows of entries: shares have nearly equally many rows and entries together. */
+static inline int64_t st_balanced_row(int64_t rows, const void *pos, int pos_wide, int64_t share, int64_t shares) {
+  const int64_t wanted = st_share(st_get(pos, pos_wide, rows) + rows, share, shares);
   int64_t low = 0, high = rows;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;

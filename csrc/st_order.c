@@ -30,22 +30,58 @@ static pairs new_pairs(int64_t count) {
 
 static inline int bits_of(uint64_t value) { return value ? 64 - __builtin_clzll(value) : 0; }
 
-void st_build_keys(int64_t count, int32_t levels, const void *const *columns, const int8_t *wide, const int8_t *widths, uint64_t *keys,
-                   int32_t threads) {
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 16)
-  for (int64_t begin = 0; begin < count; begin += BLOCK) {
-    const int64_t length = count - begin < BLOCK ? count - begin : BLOCK;
-    uint64_t *key = keys + begin;
+/* Keys and the coordinates that are put together in them: the one is read, the other is written. */
+typedef struct {
+  int64_t count;
+  int32_t levels;
+  void *const *columns;
+  const int8_t *wide, *widths;
+  uint64_t *keys;
+} keyed_columns;
+
+static inline int64_t blocks_of(int64_t count) { return (count + BLOCK - 1) / BLOCK; }
+
+static void build_keys(const void *context, st_claims *claims, int64_t block) {
+  const keyed_columns in = *(const keyed_columns *)context;
+  for (; block >= 0; block = st_next(claims)) {
+    const int64_t begin = block * BLOCK, length = in.count - begin < BLOCK ? in.count - begin : BLOCK;
+    uint64_t *key = in.keys + begin;
     memset(key, 0, (size_t)length * sizeof *key);
-    for (int32_t level = 0; level < levels; level++) {
-      const int width = widths[level];
+    for (int32_t level = 0; level < in.levels; level++) {
+      const int width = in.widths[level];
       if (width == 0) continue;
-      if (wide[level]) {
-        const int64_t *column = (const int64_t *)columns[level] + begin;
+      if (in.wide[level]) {
+        const int64_t *column = (const int64_t *)in.columns[level] + begin;
         for (int64_t e = 0; e < length; e++) key[e] = key[e] << width | (uint64_t)column[e];
       } else {
-        const int32_t *column = (const int32_t *)columns[level] + begin;
+        const int32_t *column = (const int32_t *)in.columns[level] + begin;
         for (int64_t e = 0; e < length; e++) key[e] = key[e] << width | (uint32_t)column[e];
+      }
+    }
+  }
+}
+
+void st_build_keys(int64_t count, int32_t levels, const void *const *columns, const int8_t *wide, const int8_t *widths, uint64_t *keys,
+                   int32_t threads) {
+  const keyed_columns in = {count, levels, (void *const *)columns, wide, widths, keys};
+  st_run(threads, blocks_of(count), true, build_keys, &in);
+}
+
+static void split_keys(const void *context, st_claims *claims, int64_t block) {
+  const keyed_columns in = *(const keyed_columns *)context;
+  for (; block >= 0; block = st_next(claims)) {
+    const int64_t begin = block * BLOCK, length = in.count - begin < BLOCK ? in.count - begin : BLOCK;
+    const uint64_t *key = in.keys + begin;
+    int shift = 0;
+    for (int32_t level = in.levels - 1; level >= 0; shift += in.widths[level--]) {
+      const int by = in.widths[level] ? shift : 0;
+      const uint64_t mask = in.widths[level] ? ~UINT64_C(0) >> (64 - in.widths[level]) : 0;
+      if (in.wide[level]) {
+        int64_t *column = (int64_t *)in.columns[level] + begin;
+        for (int64_t e = 0; e < length; e++) column[e] = (int64_t)(key[e] >> by & mask);
+      } else {
+        int32_t *column = (int32_t *)in.columns[level] + begin;
+        for (int64_t e = 0; e < length; e++) column[e] = (int32_t)(key[e] >> by & mask);
       }
     }
   }
@@ -53,23 +89,8 @@ void st_build_keys(int64_t count, int32_t levels, const void *const *columns, co
 
 void st_split_keys(int64_t count, int32_t levels, const uint64_t *keys, const int8_t *widths, void *const *columns, const int8_t *wide,
                    int32_t threads) {
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 16)
-  for (int64_t begin = 0; begin < count; begin += BLOCK) {
-    const int64_t length = count - begin < BLOCK ? count - begin : BLOCK;
-    const uint64_t *key = keys + begin;
-    int shift = 0;
-    for (int32_t level = levels - 1; level >= 0; shift += widths[level--]) {
-      const int by = widths[level] ? shift : 0;
-      const uint64_t mask = widths[level] ? ~UINT64_C(0) >> (64 - widths[level]) : 0;
-      if (wide[level]) {
-        int64_t *column = (int64_t *)columns[level] + begin;
-        for (int64_t e = 0; e < length; e++) column[e] = (int64_t)(key[e] >> by & mask);
-      } else {
-        int32_t *column = (int32_t *)columns[level] + begin;
-        for (int64_t e = 0; e < length; e++) column[e] = (int32_t)(key[e] >> by & mask);
-      }
-    }
-  }
+  const keyed_columns in = {count, levels, columns, wide, widths, (uint64_t *)keys};
+  st_run(threads, blocks_of(count), true, split_keys, &in);
 }
 
 static void sort_short(pairs a, int64_t count, uint64_t mask) {
@@ -168,6 +189,67 @@ static bool shared_part(int64_t length, int64_t count, int32_t threads) {
   return threads > 1 && length > CACHED && length > count / (2 * threads);
 }
 
+/* One division of pairs into parts by all threads. Each share of `a` has places of its own in every part, so that the order stays. */
+typedef struct {
+  pairs a, b;
+  int64_t count, shares, parts;
+  int low, bits;
+  int64_t *place; /* by share and part: first how many pairs there are, then where they go */
+} division;
+
+static void count_parts(const void *context, st_claims *claims, int64_t share) {
+  const division in = *(const division *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t begin = st_share(in.count, share, in.shares), length = st_share(in.count, share + 1, in.shares) - begin;
+    count_digits(from(in.a, begin), length, in.low, in.bits, in.place + share * in.parts);
+  }
+}
+
+static void scatter_parts(const void *context, st_claims *claims, int64_t share) {
+  const division in = *(const division *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t begin = st_share(in.count, share, in.shares), length = st_share(in.count, share + 1, in.shares) - begin;
+    scatter(in.b, from(in.a, begin), length, in.low, in.bits, in.place + share * in.parts);
+  }
+}
+
+/* Turn counts into places, and note where parts begin. */
+static void place_parts(const division *in, int64_t *bounds) {
+  int64_t sum = 0;
+  for (int64_t part = 0; part < in->parts; part++) {
+    bounds[part] = sum;
+    for (int64_t share = 0; share < in->shares; share++) {
+      const int64_t here = in->place[share * in->parts + part];
+      in->place[share * in->parts + part] = sum;
+      sum += here;
+    }
+  }
+  bounds[in->parts] = sum;
+}
+
+/* Parts that are sorted by one thread each. */
+typedef struct {
+  pairs b;
+  const int64_t *bounds;
+  int64_t count;
+  int low, high;
+  int32_t threads;
+  int *failed;
+} parts_to_sort;
+
+static void sort_parts(const void *context, st_claims *claims, int64_t part) {
+  const parts_to_sort in = *(const parts_to_sort *)context;
+  const pairs scratch = new_pairs(CACHED);
+  bool failed = !scratch.key;
+  for (; part >= 0; part = st_next(claims)) {
+    const int64_t length = in.bounds[part + 1] - in.bounds[part];
+    if (!failed && !shared_part(length, in.count, in.threads))
+      failed = sort_part(from(in.b, in.bounds[part]), scratch, length, in.low, in.high);
+  }
+  if (failed) __atomic_store_n(in.failed, 1, __ATOMIC_RELAXED);
+  free(scratch.key);
+}
+
 /* Sort the pairs of `a`, which is only read, into `b`, by bits [low, high). */
 static int sort_team(pairs a, pairs b, int64_t count, int low, int high, int32_t threads) {
   const int bits = high - low < DIVIDE_BITS ? high - low : DIVIDE_BITS;
@@ -176,27 +258,10 @@ static int sort_team(pairs a, pairs b, int64_t count, int low, int high, int32_t
   int64_t *place = malloc(sizeof *place * (size_t)threads * (size_t)parts);
   int failed = !place;
   if (failed) return 1;
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t team = st_thread_count(), thread = st_thread_number();
-    const int64_t begin = st_share(count, thread, team), length = st_share(count, thread + 1, team) - begin;
-    count_digits(from(a, begin), length, high - bits, bits, place + thread * parts);
-#pragma omp barrier
-#pragma omp single
-    {
-      int64_t sum = 0;
-      for (int64_t part = 0; part < parts; part++) {
-        bounds[part] = sum;
-        for (int64_t other = 0; other < team; other++) {
-          const int64_t here = place[other * parts + part];
-          place[other * parts + part] = sum;
-          sum += here;
-        }
-      }
-      bounds[parts] = count;
-    }
-    scatter(b, from(a, begin), length, high - bits, bits, place + thread * parts);
-  }
+  const division whole = {a, b, count, threads, parts, high - bits, bits, place};
+  st_run(threads, threads, true, count_parts, &whole);
+  place_parts(&whole, bounds);
+  st_run(threads, threads, true, scatter_parts, &whole);
   free(place);
   high -= bits;
   if (high == low) return 0;
@@ -209,17 +274,8 @@ static int sort_team(pairs a, pairs b, int64_t count, int low, int high, int32_t
     if (!failed) copy(here, other, length);
     free(other.key);
   }
-#pragma omp parallel num_threads(threads) reduction(| : failed)
-  {
-    const pairs scratch = new_pairs(CACHED);
-    failed |= !scratch.key;
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t part = 0; part < parts; part++) {
-      const int64_t length = bounds[part + 1] - bounds[part];
-      if (!failed && !shared_part(length, count, threads)) failed |= sort_part(from(b, bounds[part]), scratch, length, low, high);
-    }
-    free(scratch.key);
-  }
+  const parts_to_sort rest = {b, bounds, count, low, high, threads, &failed};
+  if (!failed) st_run(threads, parts, true, sort_parts, &rest);
   return failed;
 }
 
@@ -273,6 +329,20 @@ static int64_t sum_range(int32_t kind, uint64_t *keys, void *values, int64_t beg
   }
 }
 
+typedef struct {
+  int32_t kind;
+  uint64_t *keys;
+  void *values;
+  const int64_t *bounds;
+  int64_t *kept;
+} duplicates;
+
+static void sum_shares(const void *context, st_claims *claims, int64_t share) {
+  const duplicates in = *(const duplicates *)context;
+  for (; share >= 0; share = st_next(claims))
+    in.kept[share] = sum_range(in.kind, in.keys, in.values, in.bounds[share], in.bounds[share + 1]);
+}
+
 int64_t st_sum_duplicates(int64_t count, uint64_t *keys, void *values, int32_t kind, int64_t itemsize, int32_t threads) {
   int64_t bounds[ST_MOST_THREADS + 1], kept[ST_MOST_THREADS];
   if (threads > ST_MOST_THREADS) threads = ST_MOST_THREADS;
@@ -281,8 +351,8 @@ int64_t st_sum_duplicates(int64_t count, uint64_t *keys, void *values, int32_t k
     while (at > 0 && at < count && keys[at] == keys[at - 1]) at++;
     bounds[thread] = at;
   }
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int64_t thread = 0; thread < threads; thread++) kept[thread] = sum_range(kind, keys, values, bounds[thread], bounds[thread + 1]);
+  const duplicates in = {kind, keys, values, bounds, kept};
+  st_run(threads, threads, true, sum_shares, &in);
   int64_t total = 0;
   for (int64_t thread = 0; thread < threads; thread++) {
     if (total != bounds[thread]) {

@@ -18,80 +18,110 @@ enum { BLOCK = 1024 /* entries whose bytes stay in the first cache while level a
     }                                                                            \
   } while (0)
 
-int32_t st_order_state(int64_t count, int32_t levels, const void *const *columns, const int8_t *wide, int32_t threads) {
-  int32_t worst = 0;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 16) reduction(max : worst)
-  for (int64_t begin = 0; begin < count; begin += BLOCK) {
-    const int64_t length = count - begin < BLOCK ? count - begin : BLOCK, skip = begin == 0;
-    int8_t state[BLOCK]; /* 0 greater, 1 equal, 2 smaller: as far as the levels from `level` on tell */
-    if (worst == 2) continue;
+typedef struct {
+  int64_t count;
+  int32_t levels;
+  const void *const *columns;
+  const int8_t *wide;
+  int8_t *first;
+  int64_t *histogram, *worst;
+} compared_columns;
+
+static inline int64_t blocks_of(int64_t count) { return (count + BLOCK - 1) / BLOCK; }
+
+static void order_state(const void *context, st_claims *claims, int64_t block) {
+  const compared_columns in = *(const compared_columns *)context;
+  const void *const *columns = in.columns;
+  int8_t state[BLOCK]; /* 0 greater, 1 equal, 2 smaller: as far as the levels from `level` on tell */
+  for (; block >= 0; block = st_next(claims)) {
+    const int64_t begin = block * BLOCK, length = in.count - begin < BLOCK ? in.count - begin : BLOCK, skip = begin == 0;
+    if (__atomic_load_n(in.worst, __ATOMIC_RELAXED) == 2) continue;
     memset(state, 1, sizeof state);
-    for (int32_t level = levels - 1; level >= 0; level--) {
-      if (wide[level])
+    for (int32_t level = in.levels - 1; level >= 0; level--) {
+      if (in.wide[level])
         COMPARE_LEVEL(int64_t, here > before ? 0 : here < before ? 2 : state[e]);
       else
         COMPARE_LEVEL(int32_t, here > before ? 0 : here < before ? 2 : state[e]);
     }
     int8_t most = 0;
     for (int64_t e = skip; e < length; e++) most = state[e] > most ? state[e] : most;
-    worst = most > worst ? most : worst;
+    st_raise(in.worst, most);
   }
-  return worst;
+}
+
+int32_t st_order_state(int64_t count, int32_t levels, const void *const *columns, const int8_t *wide, int32_t threads) {
+  int64_t worst = 0;
+  const compared_columns in = {count, levels, columns, wide, NULL, NULL, &worst};
+  st_run(threads, blocks_of(count), true, order_state, &in);
+  return (int32_t)worst;
+}
+
+static void first_differences(const void *context, st_claims *claims, int64_t block) {
+  const compared_columns in = *(const compared_columns *)context;
+  const void *const *columns = in.columns;
+  int64_t seen[65] = {0};
+  for (; block >= 0; block = st_next(claims)) {
+    const int64_t begin = block * BLOCK, length = in.count - begin < BLOCK ? in.count - begin : BLOCK, skip = begin == 0;
+    int8_t *state = in.first + begin;
+    memset(state, in.levels, (size_t)length);
+    for (int32_t level = in.levels - 1; level >= 0; level--) {
+      if (in.wide[level])
+        COMPARE_LEVEL(int64_t, here != before ? level : state[e]);
+      else
+        COMPARE_LEVEL(int32_t, here != before ? level : state[e]);
+    }
+    if (skip) state[0] = 0;
+    for (int32_t level = 0; level <= in.levels; level++) {
+      int64_t here = 0;
+      for (int64_t e = 0; e < length; e++) here += state[e] == level;
+      seen[level] += here;
+    }
+  }
+  for (int32_t level = 0; level <= in.levels; level++) __atomic_fetch_add(&in.histogram[level], seen[level], __ATOMIC_RELAXED);
 }
 
 void st_first_differences(int64_t count, int32_t levels, const void *const *columns, const int8_t *wide, int8_t *first,
                           int64_t *histogram, int32_t threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    int64_t seen[65] = {0};
-#pragma omp for schedule(dynamic, 16)
-    for (int64_t begin = 0; begin < count; begin += BLOCK) {
-      const int64_t length = count - begin < BLOCK ? count - begin : BLOCK, skip = begin == 0;
-      int8_t *state = first + begin;
-      memset(state, levels, (size_t)length);
-      for (int32_t level = levels - 1; level >= 0; level--) {
-        if (wide[level])
-          COMPARE_LEVEL(int64_t, here != before ? level : state[e]);
-        else
-          COMPARE_LEVEL(int32_t, here != before ? level : state[e]);
-      }
-      if (skip) state[0] = 0;
-      for (int32_t level = 0; level <= levels; level++) {
-        int64_t here = 0;
-        for (int64_t e = 0; e < length; e++) here += state[e] == level;
-        seen[level] += here;
-      }
-    }
-#pragma omp critical
-    for (int32_t level = 0; level <= levels; level++) histogram[level] += seen[level];
-  }
+  const compared_columns in = {count, levels, columns, wide, first, histogram, NULL};
+  st_run(threads, blocks_of(count), true, first_differences, &in);
 }
 
 #define FILL_SEGMENTS(PARENT, POS)                                                         \
   do {                                                                                     \
-    const PARENT *restrict of = parent;                                                    \
-    POS *restrict to = pos;                                                                \
+    const PARENT *restrict of = in.parent;                                                 \
+    POS *restrict to = in.pos;                                                             \
     int64_t filled = begin ? (int64_t)of[begin - 1] : -1;                                  \
     for (int64_t e = begin; e < end; e++)                                                  \
       while (filled < of[e]) to[++filled] = (POS)e;                                        \
-    if (thread == team - 1)                                                                \
-      while (filled < parents) to[++filled] = (POS)count;                                  \
+    if (share == in.shares - 1)                                                            \
+      while (filled < in.parents) to[++filled] = (POS)in.count;                            \
   } while (0)
 
-void st_segments(int64_t count, const void *parent, int32_t parent_wide, int64_t parents, void *pos, int32_t pos_wide, int32_t threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t team = st_thread_count(), thread = st_thread_number();
-    const int64_t begin = st_share(count, thread, team), end = st_share(count, thread + 1, team);
-    if (parent_wide && pos_wide)
+typedef struct {
+  int64_t count, parents, shares;
+  const void *parent;
+  void *pos;
+  int32_t parent_wide, pos_wide;
+} segments;
+
+static void fill_segments(const void *context, st_claims *claims, int64_t share) {
+  const segments in = *(const segments *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t begin = st_share(in.count, share, in.shares), end = st_share(in.count, share + 1, in.shares);
+    if (in.parent_wide && in.pos_wide)
       FILL_SEGMENTS(int64_t, int64_t);
-    else if (parent_wide)
+    else if (in.parent_wide)
       FILL_SEGMENTS(int64_t, int32_t);
-    else if (pos_wide)
+    else if (in.pos_wide)
       FILL_SEGMENTS(int32_t, int64_t);
     else
       FILL_SEGMENTS(int32_t, int32_t);
   }
+}
+
+void st_segments(int64_t count, const void *parent, int32_t parent_wide, int64_t parents, void *pos, int32_t pos_wide, int32_t threads) {
+  const segments in = {count, parents, st_fine_shares(threads), parent, pos, parent_wide, pos_wide};
+  st_run(threads, in.shares, true, fill_segments, &in);
 }
 
 /* The last parent whose segment begins at or before a place: that of the child at the place. */
@@ -107,45 +137,90 @@ static int64_t parent_of(int64_t parents, const void *pos, int pos_wide, int64_t
   return low;
 }
 
+typedef struct {
+  int64_t parents, begin, count, shares;
+  const void *pos, *column;
+  void *out;
+  int32_t pos_wide, column_wide, out_wide;
+} expansion;
+
+static void expand(const void *context, st_claims *claims, int64_t share) {
+  const expansion in = *(const expansion *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    int64_t k = st_share(in.count, share, in.shares);
+    const int64_t end = st_share(in.count, share + 1, in.shares);
+    for (int64_t p = k < end ? parent_of(in.parents, in.pos, in.pos_wide, in.begin + k) : in.parents; k < end; p++) {
+      const int64_t next = st_get(in.pos, in.pos_wide, p + 1) - in.begin, stop = next < end ? next : end;
+      const int64_t value = in.column ? st_get(in.column, in.column_wide, p) : p;
+      for (; k < stop; k++) st_put(in.out, in.out_wide, k, value);
+    }
+  }
+}
+
 void st_expand(int64_t parents, const void *pos, int32_t pos_wide, const void *column, int32_t column_wide, void *out, int32_t out_wide,
                int32_t threads) {
   const int64_t begin = parents ? st_get(pos, pos_wide, 0) : 0, count = parents ? st_get(pos, pos_wide, parents) - begin : 0;
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t team = st_thread_count(), thread = st_thread_number();
-    int64_t k = st_share(count, thread, team);
-    const int64_t end = st_share(count, thread + 1, team);
-    for (int64_t p = k < end ? parent_of(parents, pos, pos_wide, begin + k) : parents; k < end; p++) {
-      const int64_t next = st_get(pos, pos_wide, p + 1) - begin, stop = next < end ? next : end;
-      const int64_t value = column ? st_get(column, column_wide, p) : p;
-      for (; k < stop; k++) st_put(out, out_wide, k, value);
+  const expansion in = {parents, begin, count, st_fine_shares(threads), pos, column, out, pos_wide, column_wide, out_wide};
+  st_run(threads, in.shares, true, expand, &in);
+}
+
+typedef struct {
+  int64_t parents, shares;
+  const void *pos, *crd;
+  void *base;
+  uint16_t *out;
+  int32_t pos_wide, crd_wide, base_wide;
+  int64_t *widest;
+} narrowing;
+
+static void narrow(const void *context, st_claims *claims, int64_t share) {
+  const narrowing in = *(const narrowing *)context;
+  int64_t widest = 0;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t stop = st_balanced_row(in.parents, in.pos, in.pos_wide, share + 1, in.shares);
+    for (int64_t p = st_balanced_row(in.parents, in.pos, in.pos_wide, share, in.shares); p < stop; p++) {
+      const int64_t begin = st_get(in.pos, in.pos_wide, p), end = st_get(in.pos, in.pos_wide, p + 1);
+      const int64_t first = begin < end ? st_get(in.crd, in.crd_wide, begin) : 0;
+      st_put(in.base, in.base_wide, p, first);
+      if (in.crd_wide)
+        for (int64_t k = begin; k < end; k++) in.out[k] = (uint16_t)(((const int64_t *)in.crd)[k] - first);
+      else
+        for (int64_t k = begin; k < end; k++) in.out[k] = (uint16_t)(((const int32_t *)in.crd)[k] - first);
+      const int64_t reach = begin < end ? st_get(in.crd, in.crd_wide, end - 1) - first + 1 : 0;
+      widest = reach > widest ? reach : widest;
     }
   }
+  st_raise(in.widest, widest);
 }
 
 int64_t st_distances(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, void *base, int32_t base_wide,
                      uint16_t *out, int32_t threads) {
   int64_t widest = 0;
-#pragma omp parallel for num_threads(threads) schedule(guided, 1024) reduction(max : widest)
-  for (int64_t p = 0; p < parents; p++) {
-    const int64_t begin = st_get(pos, pos_wide, p), end = st_get(pos, pos_wide, p + 1);
-    const int64_t first = begin < end ? st_get(crd, crd_wide, begin) : 0;
-    st_put(base, base_wide, p, first);
-    if (crd_wide)
-      for (int64_t k = begin; k < end; k++) out[k] = (uint16_t)(((const int64_t *)crd)[k] - first);
-    else
-      for (int64_t k = begin; k < end; k++) out[k] = (uint16_t)(((const int32_t *)crd)[k] - first);
-    const int64_t reach = begin < end ? st_get(crd, crd_wide, end - 1) - first + 1 : 0;
-    widest = reach > widest ? reach : widest;
-  }
+  const narrowing in = {parents, st_fine_shares(threads), pos, crd, base, out, pos_wide, crd_wide, base_wide, &widest};
+  st_run(threads, in.shares, true, narrow, &in);
   return widest;
+}
+
+typedef struct {
+  int64_t count, shares, extent;
+  const void *position, *column;
+  int32_t position_wide, column_wide;
+  int64_t *out;
+} dense_places;
+
+static void place_below_dense(const void *context, st_claims *claims, int64_t share) {
+  const dense_places in = *(const dense_places *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t end = st_share(in.count, share + 1, in.shares);
+    for (int64_t e = st_share(in.count, share, in.shares); e < end; e++)
+      in.out[e] = (in.position ? st_get(in.position, in.position_wide, e) * in.extent : 0) + st_get(in.column, in.column_wide, e);
+  }
 }
 
 void st_below_dense(int64_t count, const void *position, int32_t position_wide, int64_t extent, const void *column, int32_t column_wide,
                     int64_t *out, int32_t threads) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t e = 0; e < count; e++)
-    out[e] = (position ? st_get(position, position_wide, e) * extent : 0) + st_get(column, column_wide, e);
+  const dense_places in = {count, st_fine_shares(threads), extent, position, column, position_wide, column_wide, out};
+  st_run(threads, in.shares, true, place_below_dense, &in);
 }
 
 static int64_t count_heads(const int8_t *first, int64_t begin, int64_t end, int32_t last_level) {
@@ -154,91 +229,152 @@ static int64_t count_heads(const int8_t *first, int64_t begin, int64_t end, int3
   return heads;
 }
 
-void st_compress(int64_t count, const int8_t *first, int32_t last_level, const void *parent, int32_t parent_wide, int64_t parents,
-                 const void *column, int32_t column_wide, void *crd, int32_t crd_wide, void *pos, int32_t pos_wide, void *child,
-                 int32_t child_wide, int32_t threads) {
-  int64_t before[256] = {0};
-  if (threads > 255) threads = 255;
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t team = st_thread_count(), thread = st_thread_number();
-    const int64_t begin = st_share(count, thread, team), end = st_share(count, thread + 1, team);
-    before[thread + 1] = count_heads(first, begin, end, last_level);
-#pragma omp barrier
-    int64_t heads = 0;
-    for (int64_t other = 0; other <= thread; other++) heads += before[other];
-    int64_t filled = begin ? (parent ? st_get(parent, parent_wide, begin - 1) : 0) : -1; /* last parent whose begin is known */
+typedef struct {
+  int64_t count, parents, shares;
+  const int8_t *first;
+  int32_t last_level;
+  const void *parent, *column;
+  void *crd, *pos, *child;
+  int32_t parent_wide, column_wide, crd_wide, pos_wide, child_wide;
+  int64_t *heads; /* by share: how many children begin in it; then, how many begin before it */
+} compression;
+
+static void count_shares(const void *context, st_claims *claims, int64_t share) {
+  const compression in = *(const compression *)context;
+  for (; share >= 0; share = st_next(claims))
+    in.heads[share] = count_heads(in.first, st_share(in.count, share, in.shares), st_share(in.count, share + 1, in.shares), in.last_level);
+}
+
+static void compress_shares(const void *context, st_claims *claims, int64_t share) {
+  const compression in = *(const compression *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t begin = st_share(in.count, share, in.shares), end = st_share(in.count, share + 1, in.shares);
+    int64_t heads = in.heads[share];
+    int64_t filled = begin ? (in.parent ? st_get(in.parent, in.parent_wide, begin - 1) : 0) : -1; /* last parent whose begin is known */
     for (int64_t e = begin; e < end; e++) {
-      if (first[e] <= last_level) {
-        const int64_t p = parent ? st_get(parent, parent_wide, e) : 0;
-        while (filled < p) st_put(pos, pos_wide, ++filled, heads);
-        if (crd) st_put(crd, crd_wide, heads, st_get(column, column_wide, e));
+      if (in.first[e] <= in.last_level) {
+        const int64_t p = in.parent ? st_get(in.parent, in.parent_wide, e) : 0;
+        while (filled < p) st_put(in.pos, in.pos_wide, ++filled, heads);
+        if (in.crd) st_put(in.crd, in.crd_wide, heads, st_get(in.column, in.column_wide, e));
         heads++;
       }
-      if (child) st_put(child, child_wide, e, heads - 1);
+      if (in.child) st_put(in.child, in.child_wide, e, heads - 1);
     }
-    if (thread == team - 1)
-      while (filled < parents) st_put(pos, pos_wide, ++filled, heads);
+    if (share == in.shares - 1)
+      while (filled < in.parents) st_put(in.pos, in.pos_wide, ++filled, heads);
   }
 }
 
+void st_compress(int64_t count, const int8_t *first, int32_t last_level, const void *parent, int32_t parent_wide, int64_t parents,
+                 const void *column, int32_t column_wide, void *crd, int32_t crd_wide, void *pos, int32_t pos_wide, void *child,
+                 int32_t child_wide, int32_t threads) {
+  enum { MOST_SHARES = 2048 };
+  int64_t heads[MOST_SHARES], sum = 0;
+  const int64_t fine = st_fine_shares(threads), shares = fine < MOST_SHARES ? fine : MOST_SHARES;
+  const compression in = {count,  parents, shares,      first,       last_level, parent,   column,     crd,
+                          pos,    child,   parent_wide, column_wide, crd_wide,   pos_wide, child_wide, heads};
+  heads[0] = 0;
+  if (shares > 1) st_run(threads, shares, true, count_shares, &in);
+  for (int64_t share = 0; share < shares; share++) {
+    const int64_t here = heads[share];
+    heads[share] = sum;
+    sum += here;
+  }
+  st_run(threads, shares, true, compress_shares, &in);
+}
+
+typedef struct {
+  int64_t count, shares;
+  const int8_t *first;
+  int32_t level, column_wide, crd_wide, hashed;
+  const int64_t *parent, *starts;
+  const void *column;
+  void *crd;
+  int64_t *out; /* counts by parent, or children by entry */
+} children;
+
 /* The shares of a loop over entries, moved on to where a parent begins. */
-static int64_t share_of_parents(int64_t count, const int64_t *parent, int64_t thread, int64_t team) {
-  int64_t at = st_share(count, thread, team);
-  while (at > 0 && at < count && parent[at] == parent[at - 1]) at++;
+static int64_t share_of_parents(const children *in, int64_t share) {
+  int64_t at = st_share(in->count, share, in->shares);
+  while (at > 0 && at < in->count && in->parent[at] == in->parent[at - 1]) at++;
   return at;
 }
 
+static void count_children(const void *context, st_claims *claims, int64_t share) {
+  const children in = *(const children *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t end = share_of_parents(&in, share + 1);
+    for (int64_t e = share_of_parents(&in, share); e < end; e++) in.out[in.parent[e]] += in.first[e] <= in.level;
+  }
+}
+
 void st_count_children(int64_t count, const int8_t *first, int32_t level, const int64_t *parent, int64_t *counts, int32_t threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t team = st_thread_count(), thread = st_thread_number();
-    const int64_t end = share_of_parents(count, parent, thread + 1, team);
-    for (int64_t e = share_of_parents(count, parent, thread, team); e < end; e++) counts[parent[e]] += first[e] <= level;
+  const children in = {.count = count, .shares = st_fine_shares(threads), .first = first, .level = level, .parent = parent, .out = counts};
+  st_run(threads, in.shares, true, count_children, &in);
+}
+
+static void place_children(const void *context, st_claims *claims, int64_t share) {
+  const children in = *(const children *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t end = share_of_parents(&in, share + 1);
+    int64_t place = 0;
+    for (int64_t e = share_of_parents(&in, share), before = -1; e < end; e++) {
+      const int64_t p = in.parent[e];
+      if (in.first[e] <= in.level) {
+        const int64_t begin = in.starts[p], coordinate = st_get(in.column, in.column_wide, e);
+        if (in.hashed) {
+          const int64_t mask = in.starts[p + 1] - begin - 1;
+          place = begin + st_hash_slot(coordinate, mask + 1);
+          while (st_get(in.crd, in.crd_wide, place) >= 0) place = begin + ((place - begin + 1) & mask);
+        } else {
+          place = p == before ? place + 1 : begin;
+        }
+        before = p;
+        st_put(in.crd, in.crd_wide, place, coordinate);
+      }
+      in.out[e] = place;
+    }
   }
 }
 
 void st_place_children(int64_t count, const int8_t *first, int32_t level, const int64_t *parent, const int64_t *starts, const void *column,
                        int32_t column_wide, void *crd, int32_t crd_wide, int32_t hashed, int64_t *child, int32_t threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t team = st_thread_count(), thread = st_thread_number();
-    const int64_t end = share_of_parents(count, parent, thread + 1, team);
-    int64_t place = 0;
-    for (int64_t e = share_of_parents(count, parent, thread, team), before = -1; e < end; e++) {
-      const int64_t p = parent[e];
-      if (first[e] <= level) {
-        const int64_t begin = starts[p], coordinate = st_get(column, column_wide, e);
-        if (hashed) {
-          const int64_t mask = starts[p + 1] - begin - 1;
-          place = begin + st_hash_slot(coordinate, mask + 1);
-          while (st_get(crd, crd_wide, place) >= 0) place = begin + ((place - begin + 1) & mask);
-        } else {
-          place = p == before ? place + 1 : begin;
-        }
-        before = p;
-        st_put(crd, crd_wide, place, coordinate);
-      }
-      child[e] = place;
-    }
-  }
+  const int64_t shares = st_fine_shares(threads);
+  const children in = {count, shares, first, level, column_wide, crd_wide, hashed, parent, starts, column, crd, child};
+  st_run(threads, shares, true, place_children, &in);
 }
 
+typedef struct {
+  int64_t count, shares, itemsize;
+  const void *values, *position;
+  void *out;
+  int32_t position_wide;
+} moves;
+
 #define MOVE(T, TO, FROM)                                                                            \
-  do {                                                                                               \
-    _Pragma("omp parallel for num_threads(threads) schedule(static)")                                \
-    for (int64_t e = 0; e < count; e++) {                                                            \
-      const int64_t place = st_get(position, position_wide, e);                                      \
-      ((T *)out)[TO] = ((const T *)values)[FROM];                                                    \
-    }                                                                                                \
-  } while (0)
+  for (int64_t e = begin; e < end; e++) {                                                            \
+    const int64_t place = st_get(in.position, in.position_wide, e);                                  \
+    ((T *)in.out)[TO] = ((const T *)in.values)[FROM];                                                \
+  }
+#define MOVE_SHARES(NAME, TO, FROM)                                                                                           \
+  static void NAME(const void *context, st_claims *claims, int64_t share) {                                                   \
+    const moves in = *(const moves *)context;                                                                                 \
+    for (; share >= 0; share = st_next(claims)) {                                                                             \
+      const int64_t begin = st_share(in.count, share, in.shares), end = st_share(in.count, share + 1, in.shares);             \
+      ST_EACH_ITEMSIZE(in.itemsize, MOVE, TO, FROM)                                                                           \
+    }                                                                                                                         \
+  }
+MOVE_SHARES(scatter_shares, place, e)
+MOVE_SHARES(gather_shares, e, place)
 
 void st_scatter(int64_t count, const void *values, int64_t itemsize, const void *position, int32_t position_wide, void *out,
                 int32_t threads) {
-  ST_EACH_ITEMSIZE(itemsize, MOVE, place, e)
+  const moves in = {count, st_fine_shares(threads), itemsize, values, position, out, position_wide};
+  st_run(threads, in.shares, true, scatter_shares, &in);
 }
 
 void st_gather(int64_t count, const void *values, int64_t itemsize, const void *position, int32_t position_wide, void *out,
                int32_t threads) {
-  ST_EACH_ITEMSIZE(itemsize, MOVE, e, place)
+  const moves in = {count, st_fine_shares(threads), itemsize, values, position, out, position_wide};
+  st_run(threads, in.shares, true, gather_shares, &in);
 }

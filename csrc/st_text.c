@@ -18,6 +18,25 @@ static inline bool is_comment(char c) { return c == '%' || c == '#'; }
 
 static inline bool ends_field(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\0'; }
 
+typedef struct {
+  const char *text;
+  const int64_t *bounds;
+  int64_t *counts;
+} counted_text;
+
+static void count_entries(const void *context, st_claims *claims, int64_t chunk) {
+  const counted_text in = *(const counted_text *)context;
+  for (; chunk >= 0; chunk = st_next(claims)) {
+    const char *end = in.text + in.bounds[chunk + 1];
+    int64_t entries = 0;
+    for (const char *p = in.text + in.bounds[chunk]; p < end; p = next_line(p, end)) {
+      const char *field = skip_blanks(p);
+      entries += field < end && *field != '\n' && !is_comment(*field);
+    }
+    in.counts[chunk] = entries;
+  }
+}
+
 void st_count_entries(const char *text, int64_t chunks, int64_t *bounds, int64_t *counts, int32_t threads) {
   const char *whole_end = text + bounds[chunks];
   for (int64_t chunk = 1; chunk < chunks; chunk++) {
@@ -25,16 +44,8 @@ void st_count_entries(const char *text, int64_t chunks, int64_t *bounds, int64_t
     if (at > text + bounds[0] && at[-1] != '\n') bounds[chunk] = next_line(at, whole_end) - text;
     if (bounds[chunk] < bounds[chunk - 1]) bounds[chunk] = bounds[chunk - 1];
   }
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (int64_t chunk = 0; chunk < chunks; chunk++) {
-    const char *end = text + bounds[chunk + 1];
-    int64_t entries = 0;
-    for (const char *p = text + bounds[chunk]; p < end; p = next_line(p, end)) {
-      const char *field = skip_blanks(p);
-      entries += field < end && *field != '\n' && !is_comment(*field);
-    }
-    counts[chunk] = entries;
-  }
+  const counted_text in = {text, bounds, counts};
+  st_run(threads, chunks, true, count_entries, &in);
 }
 
 typedef struct {
@@ -64,9 +75,7 @@ static int read_double(reader *in, const char **p, int64_t slot) {
   if (state == ST_NO_NUMBER || !ends_field(**p)) return ST_BAD_VALUE;
   ((double *)in->layout->values)[slot] = value;
   if (state == ST_UNDECIDED) {
-    int64_t number;
-#pragma omp atomic capture
-    number = (*in->undecided_count)++;
+    const int64_t number = __atomic_fetch_add(in->undecided_count, 1, __ATOMIC_RELAXED);
     if (number >= in->room) return ST_MANY_UNDECIDED;
     in->undecided[2 * number] = slot;
     in->undecided[2 * number + 1] = begin - in->text;
@@ -131,34 +140,47 @@ static int read_line(reader *in, const char **p, int64_t entry, int64_t *greates
   return line_ends(in, *p) ? ST_FINE : ST_TOO_MANY;
 }
 
-enum { MOST_MODES = 64 };
+enum { MOST_MODES = 64, KINDS = 16 };
+
+typedef struct {
+  reader in;
+  const int64_t *bounds, *firsts;
+  int64_t *greatest, *mistake;
+} read_text;
+
+/* A mistake as a number: the one that comes first in the text is the least. */
+static int64_t number_of(int64_t place, int kind, int32_t mode) { return (place * KINDS + kind) * MOST_MODES + mode; }
+
+static void read_entries(const void *context, st_claims *claims, int64_t chunk) {
+  const read_text whole = *(const read_text *)context;
+  const int32_t order = whole.in.layout->order;
+  reader in = whole.in;
+  int64_t seen[MOST_MODES];
+  for (int32_t mode = 0; mode < order; mode++) seen[mode] = -1;
+  for (; chunk >= 0; chunk = st_next(claims)) {
+    const char *end = in.text + whole.bounds[chunk + 1];
+    int64_t entry = whole.firsts[chunk];
+    for (const char *p = in.text + whole.bounds[chunk]; p < end; p = next_line(p, end)) {
+      int32_t mode = 0;
+      p = skip_blanks(p);
+      if (p >= end || *p == '\n' || is_comment(*p)) continue;
+      const int kind = read_line(&in, &p, entry++, seen, &mode);
+      if (kind) {
+        st_raise(whole.mistake, INT64_MAX - number_of(p - in.text, kind, mode < MOST_MODES ? mode : 0));
+        break;
+      }
+    }
+  }
+  for (int32_t mode = 0; mode < order; mode++) st_raise(&whole.greatest[mode], seen[mode]);
+}
 
 st_mistake st_read_entries(const char *text, int64_t chunks, const int64_t *bounds, const int64_t *firsts,
                            const st_entry_layout *layout, int64_t *greatest, int64_t *undecided, int64_t room,
                            int64_t *undecided_count, int32_t threads) {
-  st_mistake mistake = {INT64_MAX, ST_FINE, 0};
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (int64_t chunk = 0; chunk < chunks; chunk++) {
-    reader in = {text, text + bounds[chunks], layout, undecided, room, undecided_count};
-    const char *end = text + bounds[chunk + 1];
-    int64_t entry = firsts[chunk], seen[MOST_MODES];
-    st_mistake here = {INT64_MAX, ST_FINE, 0};
-    for (int32_t mode = 0; mode < layout->order; mode++) seen[mode] = -1;
-    for (const char *p = text + bounds[chunk]; p < end; p = next_line(p, end)) {
-      p = skip_blanks(p);
-      if (p >= end || *p == '\n' || is_comment(*p)) continue;
-      here.kind = read_line(&in, &p, entry++, seen, &here.mode);
-      if (here.kind) {
-        here.place = p - text;
-        break;
-      }
-    }
-#pragma omp critical
-    {
-      if (here.place < mistake.place) mistake = here;
-      for (int32_t mode = 0; mode < layout->order; mode++)
-        if (seen[mode] > greatest[mode]) greatest[mode] = seen[mode];
-    }
-  }
-  return mistake;
+  int64_t found = 0; /* the greatest, so that the first mistake counts */
+  const read_text whole = {{text, text + bounds[chunks], layout, undecided, room, undecided_count}, bounds, firsts, greatest, &found};
+  st_run(threads, chunks, true, read_entries, &whole);
+  if (!found) return (st_mistake){INT64_MAX, ST_FINE, 0};
+  const int64_t first = INT64_MAX - found;
+  return (st_mistake){first / MOST_MODES / KINDS, (int32_t)(first / MOST_MODES % KINDS), (int32_t)(first % MOST_MODES)};
 }

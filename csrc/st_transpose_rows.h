@@ -1,4 +1,4 @@
-/* The transposition of st_transpose.c for one type of places: ST_PLACE, ST_NAME. */
+/* The transposition of st_transpose.c for one type of places: ST_PLACE; ST_NAMED(x) is a name for it. */
 
 /* Each entry goes to the place after the last one of its column. Its line is asked for some entries ahead: where a column stands
    then is where it will stand within a few elements. */
@@ -40,46 +40,68 @@
       }                                                                                                \
     }                                                                                                  \
   }
-static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) {
-  const int64_t columns = in.columns;
-  /* one thread keeps its places where the positions go in the end: new memory would have to be cleared first */
-  const bool in_place = threads == 1 && sizeof(ST_PLACE) == (out.pos_wide ? 8 : 4);
-  ST_PLACE *places = in_place ? out.pos : malloc(sizeof *places * (size_t)threads * (size_t)(columns + 1));
-  int64_t sums[MOST_THREADS + 1] = {0};
-  if (!places) return 1;
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t team = st_thread_count(), thread = st_thread_number();
-    const int64_t begin = in.row_of ? 0 : st_balanced_row(in.rows, in.pos, in.pos_wide, thread, team);
-    const int64_t end = in.row_of ? 0 : st_balanced_row(in.rows, in.pos, in.pos_wide, thread + 1, team);
-    const int64_t first = in.row_of ? st_share(in.count, thread, team) : st_get(in.pos, in.pos_wide, begin);
-    const int64_t last = in.row_of ? st_share(in.count, thread + 1, team) : st_get(in.pos, in.pos_wide, end);
-    const int64_t far = ahead_until(&in, first, last);
-    ST_PLACE *restrict next = places + thread * columns;
-    memset(next, 0, sizeof *next * (size_t)columns);
-    const void *crd = in.crd; /* which no store to `next` can change */
-    const int crd_wide = in.crd_wide;
-    for (int64_t p = first; p < last; p++) next[st_get(crd, crd_wide, p)]++;
-#pragma omp barrier
-    /* each thread sums the counts of its share of the columns, then turns them into places, column by column */
-    const int64_t low = st_share(columns, thread, team), high = st_share(columns, thread + 1, team);
+/* Each share of the entries has places of its own in every column, so that entries stay in order. The columns are cut into as many
+   shares. */
+typedef struct {
+  rows_of_coordinates in;
+  transposed out;
+  ST_PLACE *places; /* by share and column: first how many entries there are, then where they go */
+  int64_t *sums;    /* by share: the entries of its columns, behind a 0 */
+  int64_t shares;
+  bool in_place; /* the places are where the positions go in the end */
+} ST_NAMED(plan);
+
+static void ST_NAMED(count_entries)(const void *context, st_claims *claims, int64_t share) {
+  const ST_NAMED(plan) plan = *(const ST_NAMED(plan) *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const share_of_rows own = entries_of(&plan.in, share, plan.shares);
+    ST_PLACE *restrict next = plan.places + share * plan.in.columns;
+    memset(next, 0, sizeof *next * (size_t)plan.in.columns);
+    const void *crd = plan.in.crd; /* which no store to `next` can change */
+    const int crd_wide = plan.in.crd_wide;
+    for (int64_t p = own.first; p < own.last; p++) next[st_get(crd, crd_wide, p)]++;
+  }
+}
+
+static void ST_NAMED(sum_columns)(const void *context, st_claims *claims, int64_t share) {
+  const ST_NAMED(plan) plan = *(const ST_NAMED(plan) *)context;
+  const int64_t columns = plan.in.columns;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t low = st_share(columns, share, plan.shares), high = st_share(columns, share + 1, plan.shares);
     int64_t sum = 0;
-    for (int64_t other = 0; team > 1 && other < team; other++)
-      for (int64_t column = low; column < high; column++) sum += places[other * columns + column];
-    sums[thread + 1] = sum;
-#pragma omp barrier
-    sum = 0;
-    for (int64_t other = 0; other <= thread; other++) sum += sums[other];
+    for (int64_t other = 0; other < plan.shares; other++)
+      for (int64_t column = low; column < high; column++) sum += plan.places[other * columns + column];
+    plan.sums[share + 1] = sum;
+  }
+}
+
+static void ST_NAMED(place_columns)(const void *context, st_claims *claims, int64_t share) {
+  const ST_NAMED(plan) plan = *(const ST_NAMED(plan) *)context;
+  const int64_t columns = plan.in.columns;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t low = st_share(columns, share, plan.shares), high = st_share(columns, share + 1, plan.shares);
+    int64_t sum = 0;
+    for (int64_t other = 0; other <= share; other++) sum += plan.sums[other];
     for (int64_t column = low; column < high; column++) {
-      if (!in_place) st_put(out.pos, out.pos_wide, column, sum);
-      for (int64_t other = 0; other < team; other++) {
-        const ST_PLACE here = places[other * columns + column];
-        places[other * columns + column] = (ST_PLACE)sum;
+      if (!plan.in_place) st_put(plan.out.pos, plan.out.pos_wide, column, sum);
+      for (int64_t other = 0; other < plan.shares; other++) {
+        const ST_PLACE here = plan.places[other * columns + column];
+        plan.places[other * columns + column] = (ST_PLACE)sum;
         sum += here;
       }
     }
-    if (thread == team - 1 && !in_place) st_put(out.pos, out.pos_wide, columns, sum);
-#pragma omp barrier
+    if (share == plan.shares - 1 && !plan.in_place) st_put(plan.out.pos, plan.out.pos_wide, columns, sum);
+  }
+}
+
+static void ST_NAMED(move_entries)(const void *context, st_claims *claims, int64_t share) {
+  const ST_NAMED(plan) plan = *(const ST_NAMED(plan) *)context;
+  const rows_of_coordinates in = plan.in;
+  const transposed out = plan.out;
+  for (; share >= 0; share = st_next(claims)) {
+    const share_of_rows own = entries_of(&in, share, plan.shares);
+    const int64_t begin = own.begin, end = own.end, first = own.first, last = own.last, far = ahead_until(&in, first, last);
+    ST_PLACE *restrict next = plan.places + share * in.columns;
     if (in.crd_wide && out.crd_wide) {
       ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int64_t, int64_t)
     } else if (in.crd_wide) {
@@ -90,6 +112,20 @@ static int32_t ST_NAME(rows_of_coordinates in, transposed out, int32_t threads) 
       ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int32_t, int32_t)
     }
   }
+}
+
+static int32_t ST_NAMED(transpose)(rows_of_coordinates in, transposed out, int32_t threads) {
+  const int64_t columns = in.columns;
+  /* one thread keeps its places where the positions go in the end: new memory would have to be cleared first */
+  const bool in_place = threads == 1 && sizeof(ST_PLACE) == (out.pos_wide ? 8 : 4);
+  ST_PLACE *places = in_place ? out.pos : malloc(sizeof *places * (size_t)threads * (size_t)(columns + 1));
+  int64_t sums[MOST_THREADS + 1] = {0};
+  if (!places) return 1;
+  const ST_NAMED(plan) plan = {in, out, places, sums, threads, in_place};
+  st_run(threads, threads, true, ST_NAMED(count_entries), &plan);
+  if (threads > 1) st_run(threads, threads, true, ST_NAMED(sum_columns), &plan);
+  st_run(threads, threads, true, ST_NAMED(place_columns), &plan);
+  st_run(threads, threads, true, ST_NAMED(move_entries), &plan);
   if (!in_place) {
     free(places);
     return 0;

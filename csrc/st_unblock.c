@@ -6,7 +6,12 @@
 #include "st_items.h"
 #include "st_quads.h"
 
-enum { LINE = 64, CHUNK = 256 << 10 }; /* bytes of a cache line, and of blocks that stay in a cache of the second level */
+enum {
+  LINE = 64,         /* bytes of a cache line */
+  CHUNK = 128 << 10, /* bytes of blocks: some stay in a cache of the second level */
+  CHUNKS = 4,        /* that a thread counts before all write */
+  TOGETHER = 1024    /* that are counted before all write, at most */
+};
 
 #define DIFFERS(a, b, mask) ((((a) ^ (b)) & (mask)) != 0)
 #define DIFFERS16(a, b, mask) (DIFFERS((a).low, (b).low, (mask).low) || DIFFERS((a).high, (b).high, (mask).high))
@@ -128,6 +133,36 @@ static int64_t count_block_rows(const st_blocking *in, int64_t begin, int64_t en
   ST_EACH_ITEMSIZE(in->itemsize, COUNT)
 }
 
+/* Block rows that are unblocked together, in chunks. */
+typedef struct {
+  const st_blocking *in;
+  const void *fill, *mask;
+  int64_t *starts;
+  row_entries out;
+  int64_t first, chunks; /* the first of the chunks that are claimed, and how many there are of all block rows */
+  int64_t *places;       /* by claimed chunk: how many entries it has, then where they begin; and where the last one's end */
+} unblocking;
+
+static inline int64_t chunk_begin(const unblocking *plan, int64_t chunk) {
+  return st_balanced_row(plan->in->rows, plan->in->pos, plan->in->pos_wide, plan->first + chunk, plan->chunks);
+}
+
+static void count_chunks(const void *context, st_claims *claims, int64_t chunk) {
+  const unblocking *plan = context;
+  for (; chunk >= 0; chunk = st_next(claims))
+    plan->places[chunk] = count_block_rows(plan->in, chunk_begin(plan, chunk), chunk_begin(plan, chunk + 1), plan->fill, plan->mask);
+}
+
+static void fill_chunks(const void *context, st_claims *claims, int64_t chunk) {
+  const unblocking *plan = context;
+  for (; chunk >= 0; chunk = st_next(claims)) {
+    row_entries here = plan->out;
+    here.place = plan->places[chunk];
+    here.end = plan->places[chunk + 1];
+    fill_block_rows(plan->in, chunk_begin(plan, chunk), chunk_begin(plan, chunk + 1), plan->fill, plan->mask, plan->starts, here);
+  }
+}
+
 void st_unblock(const st_blocking *blocking, const void *fill, const void *mask, int64_t *starts, void *crd, int32_t crd_wide,
                 void *values, int32_t threads) {
   const st_blocking in = *blocking;
@@ -137,21 +172,20 @@ void st_unblock(const st_blocking *blocking, const void *fill, const void *mask,
     fill_block_rows(&in, 0, in.rows, fill, mask, starts, out);
     return;
   }
-  /* the blocks of a chunk are read from memory where entries are counted, and from the cache where they are written */
+  /* some chunks at a time, whose blocks are read from memory where entries are counted, and from the cache where they are written */
   const int64_t bytes = st_get(in.pos, in.pos_wide, in.rows) * in.height * in.width * in.itemsize;
-  const int64_t chunks = bytes / CHUNK + threads;
-  int64_t place = 0;
-#pragma omp parallel for ordered num_threads(threads) schedule(dynamic)
-  for (int64_t chunk = 0; chunk < chunks; chunk++) {
-    const int64_t begin = st_balanced_row(in.rows, in.pos, in.pos_wide, chunk, chunks);
-    const int64_t end = st_balanced_row(in.rows, in.pos, in.pos_wide, chunk + 1, chunks);
-    const int64_t found = count_block_rows(&in, begin, end, fill, mask);
-    row_entries here = out;
-#pragma omp ordered
-    {
-      here.place = place;
-      here.end = place += found;
+  int64_t places[TOGETHER + 1], place = 0;
+  unblocking plan = {&in, fill, mask, starts, out, 0, bytes / CHUNK + threads, places};
+  const int64_t together = CHUNKS * threads < TOGETHER ? CHUNKS * threads : TOGETHER;
+  for (; plan.first < plan.chunks; plan.first += together) {
+    const int64_t claimed = plan.chunks - plan.first < together ? plan.chunks - plan.first : together;
+    st_run(threads, claimed, true, count_chunks, &plan);
+    for (int64_t chunk = 0; chunk < claimed; chunk++) {
+      const int64_t found = places[chunk];
+      places[chunk] = place;
+      place += found;
     }
-    fill_block_rows(&in, begin, end, fill, mask, starts, here);
+    places[claimed] = place;
+    st_run(threads, claimed, true, fill_chunks, &plan);
   }
 }

@@ -68,6 +68,12 @@ def load_object(path: Path, declarations: str) -> Any:
         raise BuildError(f"the compiled object {path} cannot be loaded: {error}; {advice}") from None
 
 
+def declared_in(header: Path) -> str:
+    """Return what a header of csrc/ declares between its two marks, which is all that cffi can read of it."""
+    text = header.read_text()
+    return text[text.index("/* cdef */") : text.index("/* end */")]
+
+
 @cache
 def foreign_interface(declarations: str) -> Any:
     """Return the cffi interface of some declarations, one for all libraries that share them."""

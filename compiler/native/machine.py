@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import time
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+
+from .quota import processor_quota
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
@@ -89,19 +92,38 @@ def this_machine() -> Machine:
     )
 
 
-_ALLOWED = frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
-"""As it was when this module was imported: with OMP_PROC_BIND, OpenMP binds the first thread to a core of its own later on, and
-what the system then says of the process is that of this thread, which new processes inherit."""
+def _affinity() -> frozenset[int]:
+    return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+
+
+_AT_FIRST = _affinity()
+"""As it was when this module was imported: with OMP_PROC_BIND an OpenMP runtime in this process, such as PyTorch's, binds the first
+thread to a core of its own later on."""
+
+_BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
 def allowed_cores() -> frozenset[int]:
-    """Return the logical cores that this process may run on (affinity masks and containers' cpusets counted)."""
-    return _ALLOWED
+    """Return the logical cores on which this process began (affinity masks and containers' cpusets counted)."""
+    return _AT_FIRST
+
+
+def usable_cores() -> frozenset[int]:
+    """Return the logical cores on which the calling thread may run now; those of the process where a runtime binds threads."""
+    return _AT_FIRST if any(os.environ.get(name) for name in _BINDING) else _affinity()
 
 
 def available_cores() -> int:
-    """Return how many logical cores this process may run on."""
-    return len(_ALLOWED) or 1
+    """Return how many threads of this process can run all the time: one for each core that it may use, fewer under a quota."""
+    cores = len(usable_cores()) or 1
+    quota = _quota(int(time.monotonic()))
+    return cores if quota is None else max(1, min(cores, int(quota)))
+
+
+@lru_cache(maxsize=1)
+def _quota(_second: int) -> float | None:
+    """Return the quota, read once a second at most: it may change while a process runs."""
+    return processor_quota()
 
 
 def _processor() -> tuple[str, frozenset[str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ..errors import BuildError
-from ..native.library import CSRC, foreign_interface, load_source
+from ..native import team
+from ..native.library import CSRC, declared_in, foreign_interface, load_source
 from ..native.machine import available_cores
 from ..native.toolchain import machine_flags
 
@@ -23,6 +23,7 @@ def threads_for(work: int) -> int:
 
 def thread_count() -> int:
     """Return the number of threads that helpers use: SPARSETUNE_THREADS, else the cores that this process may use."""
+    team.respect_limits()
     asked = os.environ.get("SPARSETUNE_THREADS", "")
     return min(int(asked) if asked.isdecimal() and int(asked) > 0 else available_cores(), 255)
 
@@ -34,9 +35,11 @@ def library(*names: str) -> tuple[Any, Any] | None:
     None where no compiler is found or it fails; the reason goes to the log ``sparsetune.native``.
     """
     files = tuple(f"{name}.c" for name in names)
-    declarations = "".join(_declarations(CSRC / f"{name}.h") for name in names if (CSRC / f"{name}.h").exists())
+    declarations = "".join(declared_in(CSRC / f"{name}.h") for name in names if (CSRC / f"{name}.h").exists()) + team.DECLARATION
     try:
-        return foreign_interface(declarations), load_source("", declarations, flags=_flags(), openmp=True, files=files)
+        loaded = load_source("", declarations, flags=_flags(), files=files)
+        team.join_team(loaded)
+        return foreign_interface(declarations), loaded
     except BuildError as error:
         log.info("NumPy does the work of the native helpers: %s", error)
         return None
@@ -45,9 +48,3 @@ def library(*names: str) -> tuple[Any, Any] | None:
 def _flags() -> tuple[str, ...]:
     """Return the flags of helpers, which read and sum values exactly."""
     return ("-O3", *machine_flags(), "-fno-math-errno", "-ffp-contract=off")
-
-
-def _declarations(header: Path) -> str:
-    """Return what a header declares between its two marks, which is all that cffi can read of it."""
-    text = header.read_text()
-    return text[text.index("/* cdef */") : text.index("/* end */")]

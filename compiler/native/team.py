@@ -1,0 +1,71 @@
+"""The team of threads that all kernels and helpers of this process share: csrc/st_team.c, compiled once and loaded for good.
+
+Whoever loads an object with parallel loops points its ``st_team`` to the team; where the team cannot be built, callers work alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import Any
+
+from ..errors import BuildError
+from .library import CSRC, declared_in, foreign_interface, load_source
+from .machine import available_cores, usable_cores
+
+log = logging.getLogger("sparsetune.native")
+
+DECLARATION = "extern void *st_team;"
+"""Of the pointer, for the interface of an object with parallel loops."""
+
+_FLAGS = ("-O2", "-pthread")
+_PATIENCE = 1_000_000
+"""Nanoseconds for which an idle worker spins at most; a tenth where spinning takes from the quota of the process."""
+
+
+def join_team(library: Any) -> None:
+    """Give the parallel loops of a loaded object the team of this process."""
+    found = _team()
+    if found is not None:
+        library.st_team = foreign_interface(_declarations()).cast("void *", found.st_team_run)
+
+
+def respect_limits() -> None:
+    """Tell the team on which cores it may run and how many of them at once, as affinity and quota are now."""
+    found = _team()
+    if found is not None:
+        _tell(found, tuple(sorted(usable_cores())), available_cores())
+
+
+def workers() -> int:
+    """Return how many threads the team has besides those that call it."""
+    found = _team()
+    return 0 if found is None else found.st_team_workers()
+
+
+@cache
+def _team() -> Any:
+    try:
+        return load_source("", _declarations(), flags=_FLAGS, files=("st_team.c",))
+    except BuildError as error:
+        log.info("kernels run on one thread: %s", error)
+        return None
+
+
+_told: list[tuple[tuple[int, ...], int]] = []
+
+
+def _tell(team: Any, cores: tuple[int, ...], running: int) -> None:
+    if _told == [(cores, running)]:
+        return
+    words = [0] * (max(cores, default=0) // 64 + 1)
+    for core in cores:
+        words[core // 64] |= 1 << core % 64
+    patience = _PATIENCE if running >= len(cores) else _PATIENCE // 10
+    team.st_team_allow(running, foreign_interface(_declarations()).new("uint64_t[]", words), 8 * len(words), patience)
+    _told[:] = [(cores, running)]
+
+
+@cache
+def _declarations() -> str:
+    return declared_in(CSRC / "st_team.h") + "void st_team_run(void);"
