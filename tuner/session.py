@@ -160,7 +160,7 @@ def tune_problem(
         _search(campaign, trials, space, runner, budget, deadline, seed, report)
         report(_progress("finals", trials, budget))
         verdict = _finals(trials, runner, settings, budget)
-    return _result(campaign, trials, stages, _decide(campaign, verdict))
+    return _result(campaign, trials, stages, _decide(campaign, verdict, settings))
 
 
 def make_budget(trials: int, seconds: float | None) -> Budget:
@@ -250,10 +250,11 @@ def _complexity(schedule: str) -> int:
     return len(Schedule(schedule))
 
 
-def _decide(campaign: Campaign, verdict: Verdict) -> Decision:
+def _decide(campaign: Campaign, verdict: Verdict, settings: Settings) -> Decision:
     """Record the finals and the decision."""
+    policy = {"rounds": settings.final_rounds, "burst_seconds": settings.burst_seconds, "final_seconds": settings.final_seconds}
     for schedule, times in verdict.times.items():
-        campaign.record("final", schedule, Status.OK, seconds=median(times), times=times)
+        campaign.record("final", schedule, Status.OK, seconds=median(times), times=times, policy=policy)
     problem = campaign.problem
     decision = Decision(
         workload=problem.workload,

@@ -9,7 +9,7 @@ from typing import Any
 from ..compiler.errors import TuningError
 from .database import Database
 from .environment import code_version, describe_environment, load_per_core
-from .measure.runner import Built, Measured, Runner
+from .measure.runner import Built, Measured, Rival, Runner
 from .problem import Problem
 from .records import Measurement, Status, digest
 
@@ -142,9 +142,10 @@ class Trials:
             return self._note(schedule, built, Measured(built.status, message=built.message))
         twin = self._by_source.get(built.source)
         if twin is not None:
-            return self._note(schedule, built, Measured(twin.status, (), twin.seconds, message=f"same code as trial {twin.number}"))
+            return self._note(schedule, built, Measured(twin.status, twin.seconds, message=f"same code as trial {twin.number}"))
         best = self.best
-        return self._note(schedule, built, runner.measure(text, None if best is None else best.seconds))
+        rival = None if best is None else Rival(best.schedule, _seconds(best))
+        return self._note(schedule, built, runner.measure(text, rival))
 
     def _note(self, schedule: str, built: Built, measured: Measured) -> Trial:
         message = measured.message or measured.stopped
@@ -154,6 +155,7 @@ class Trials:
             measured.status,
             seconds=measured.seconds,
             times=measured.times,
+            policy=measured.policy,
             message=message,
             source=built.source,
             build_seconds=built.seconds,

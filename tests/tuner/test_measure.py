@@ -18,7 +18,7 @@ from sparsetune.compiler.native.machine import available_cores
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.measure import handover, runner
-from sparsetune.tuner.measure.runner import Runner, Worker
+from sparsetune.tuner.measure.runner import Rival, Runner, Worker
 from sparsetune.tuner.measure.timing import Policy
 from sparsetune.tuner.measure.verify import Reference, difference, sampled_problem, tolerance_factor
 from sparsetune.tuner.problem import Problem, make_problem
@@ -89,7 +89,7 @@ def test_crash_costs_one_trial(prepared: Runner, worker: Worker) -> None:
 def test_hang_ends_at_its_limit(prepared: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_GRACE_SECONDS", 0.2)
     start = time.monotonic()
-    measured = prepared.measure("hang", best=0.001)
+    measured = prepared.measure("hang", Rival("sleep 0.001", 0.001))
     assert measured.status is Status.TIMEOUT
     assert time.monotonic() - start < 5
     assert prepared.measure("sleep 0.001").status is Status.OK
@@ -107,7 +107,7 @@ def test_output_of_a_kernel_does_not_reach_the_replies(prepared: Runner) -> None
 
 
 def test_losing_candidate_stops_early(prepared: Runner) -> None:
-    measured = prepared.measure("sleep 0.01", best=0.001)
+    measured = prepared.measure("sleep 0.01", Rival("sleep 0.001", 0.001))
     assert measured.stopped == "losing"
     assert len(measured.times) == 3
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice, pairwise, permutations
 
 import pytest
+from sparsetune.tuner.measure.company import Company, Look
 from sparsetune.tuner.measure.finals import compare, median_interval_ranks, play
-from sparsetune.tuner.measure.timing import Policy, burst_size, measure, median, turns
+from sparsetune.tuner.measure.timing import PATIENCE, Contestant, Policy, Sample, Timing, burst, burst_size, measure, median, turns
 
 
 class FakeKernel:
@@ -30,7 +32,7 @@ class FakeKernel:
 
 def test_steady_kernel_stops_at_the_fewest_repeats() -> None:
     kernel = FakeKernel(lambda _: 0.01)
-    timing = measure(kernel, Policy(), clock=kernel.clock)
+    timing = measure(Contestant(kernel), Policy(), clock=kernel.clock)
     assert timing.stopped == "confirmed"
     assert len(timing.times) == Policy().min_repeats
     assert timing.seconds == pytest.approx(0.01)
@@ -38,14 +40,14 @@ def test_steady_kernel_stops_at_the_fewest_repeats() -> None:
 
 def test_warm_up_does_not_count() -> None:
     kernel = FakeKernel(lambda run: 1.0 if run == 0 else 0.01)
-    timing = measure(kernel, Policy(max_seconds=10), clock=kernel.clock)
+    timing = measure(Contestant(kernel), Policy(max_seconds=10), clock=kernel.clock)
     assert max(timing.times) == pytest.approx(0.01)
 
 
 def test_noise_asks_for_more_repeats() -> None:
     noise = random.Random(0)
     kernel = FakeKernel(lambda _: 0.001 * noise.uniform(1, 4))
-    timing = measure(kernel, Policy(), clock=kernel.clock)
+    timing = measure(Contestant(kernel), Policy(), clock=kernel.clock)
     assert len(timing.times) > 20
     assert timing.seconds < 0.00105
 
@@ -53,49 +55,118 @@ def test_noise_asks_for_more_repeats() -> None:
 def test_interrupted_runs_do_not_count() -> None:
     noise = random.Random(0)
     kernel = FakeKernel(lambda _: 0.001 if noise.random() < 0.2 else 0.02 * noise.random() + 0.002)
-    assert measure(kernel, Policy(), clock=kernel.clock).seconds == pytest.approx(0.001)
+    assert measure(Contestant(kernel), Policy(), clock=kernel.clock).seconds == pytest.approx(0.001)
 
 
 def test_short_kernels_run_several_times_a_sample() -> None:
     kernel = FakeKernel(lambda _: 1e-6)
-    timing = measure(kernel, Policy(), clock=kernel.clock)
+    timing = measure(Contestant(kernel), Policy(), clock=kernel.clock)
     assert timing.seconds == pytest.approx(1e-6)
     assert kernel.runs >= 500 * Policy().min_repeats
 
 
 def test_time_ends_it() -> None:
     kernel = FakeKernel(lambda run: 0.3 + 0.1 * (run % 3))
-    assert measure(kernel, Policy(max_seconds=1), clock=kernel.clock).stopped == "time"
+    assert measure(Contestant(kernel), Policy(max_seconds=1), clock=kernel.clock).stopped == "time"
     assert kernel.runs <= 7
 
 
-def test_hopeless_candidate_is_dropped_after_one_run() -> None:
+def race(candidate: FakeKernel, rival: float, policy: Policy | None = None, counters=None) -> Timing:
+    """Time a fake kernel beside a rival of so many seconds, on one clock."""
+
+    def beside() -> None:
+        candidate.now += rival
+
+    return measure(Contestant(candidate), policy or Policy(), Contestant(beside), counters, candidate.clock)
+
+
+def test_hopeless_candidate_of_long_runs_is_dropped_after_one() -> None:
     kernel = FakeKernel(lambda _: 1.0)
-    timing = measure(kernel, Policy(), best=0.1, clock=kernel.clock)
+    timing = race(kernel, 0.1)
     assert timing.stopped == "losing"
-    assert kernel.runs == 2
+    assert kernel.runs == 1
 
 
-def test_interrupted_run_is_not_hopeless() -> None:
-    kernel = FakeKernel(lambda run: 0.05 if run == 1 else 0.01)
-    assert measure(kernel, Policy(), best=0.01, clock=kernel.clock).seconds == pytest.approx(0.01)
-
-
-def test_short_hopeless_candidate_is_dropped_after_three_runs() -> None:
-    kernel = FakeKernel(lambda _: 0.05)
-    timing = measure(kernel, Policy(), best=0.01, clock=kernel.clock)
+def test_losing_candidate_is_dropped_after_three_pairs() -> None:
+    timing = race(FakeKernel(lambda _: 0.14), 0.1)
     assert (timing.stopped, len(timing.times)) == ("losing", 3)
 
 
-def test_losing_candidate_is_dropped_after_three() -> None:
-    kernel = FakeKernel(lambda _: 0.14)
-    timing = measure(kernel, Policy(), best=0.1, clock=kernel.clock)
-    assert (timing.stopped, len(timing.times)) == ("losing", 3)
+def test_candidate_that_was_ahead_once_is_not_losing() -> None:
+    timing = race(FakeKernel(lambda run: 0.01 if run == 3 else 0.05), 0.01, Policy(max_seconds=5))
+    assert timing.stopped != "losing"
+    assert timing.seconds == pytest.approx(0.01)
 
 
 def test_close_candidate_is_measured_in_full() -> None:
-    kernel = FakeKernel(lambda _: 0.11)
-    assert measure(kernel, Policy(max_seconds=5), best=0.1, clock=kernel.clock).stopped == "confirmed"
+    assert race(FakeKernel(lambda _: 0.11), 0.1, Policy(max_seconds=5)).stopped == "confirmed"
+
+
+def test_a_machine_that_slows_down_makes_nobody_lose() -> None:
+    """The rival took 0.1 s when it was measured; now everything takes three times as long."""
+    timing = race(FakeKernel(lambda _: 0.29), 0.3, Policy(max_seconds=50))
+    assert timing.stopped == "confirmed"
+    assert timing.ratio == pytest.approx(0.29 / 0.3)
+
+
+class Crowd:
+    """Counters of a machine on which some samples were disturbed, by their numbers."""
+
+    def __init__(self, disturbed: Callable[[int], bool]) -> None:
+        self.disturbed = disturbed
+        self.samples = 0
+
+    def look(self) -> Look:
+        return Look(0.0)
+
+    def since(self, before: Look) -> Company:
+        self.samples += 1
+        return Company(0.01, waited=0.009 if self.disturbed(self.samples - 1) else 0.0)
+
+
+def test_disturbed_samples_are_taken_again_and_not_judged() -> None:
+    """Each second sample of the candidate is ten times too long, and the machine says so."""
+    kernel = FakeKernel(lambda run: 0.1 if run % 2 else 0.01)
+    timing = measure(Contestant(kernel), Policy(), None, Crowd(lambda number: number % 2 == 1), kernel.clock)
+    assert timing.stopped == "confirmed"
+    assert not timing.disturbed
+    assert timing.seconds == pytest.approx(0.01)
+    assert len(timing.times) > Policy().min_repeats
+
+
+def test_under_disturbance_that_never_ends_the_ratio_in_the_same_window_counts() -> None:
+    kernel = FakeKernel(lambda _: 0.08)
+    timing = race(kernel, 0.04, counters=Crowd(lambda number: True))
+    assert timing.stopped == "time"
+    assert timing.disturbed
+    assert timing.ratio == pytest.approx(2)
+    assert kernel.now < 3
+
+
+def test_disturbed_pairs_do_not_make_a_candidate_lose() -> None:
+    kernel = FakeKernel(lambda run: 0.02 if run < 12 else 0.01)
+    timing = race(kernel, 0.01, Policy(max_seconds=5), Crowd(lambda number: number < 24))
+    assert timing.stopped == "confirmed"
+    assert timing.ratio == pytest.approx(1)
+
+
+def test_waiting_counts_out_of_what_is_hopeless() -> None:
+    """A run of 1 s of which 0.9 s were spent waiting for a core says nothing of a candidate of 0.1 s."""
+    sample = Sample(1.0, Company(1.0, waited=0.9))
+    assert sample.least == pytest.approx(0.1)
+    assert sample.company.disturbed
+
+
+def test_what_a_call_takes_beside_the_run_counts_in_every_sample() -> None:
+    kernel = FakeKernel(lambda _: 0.01)
+    timing = measure(Contestant(kernel, 0.005), Policy(), clock=kernel.clock)
+    assert timing.seconds == pytest.approx(0.015)
+
+
+def test_bursts_take_disturbed_samples_again() -> None:
+    kernel = FakeKernel(lambda _: 0.01)
+    assert len(burst(Contestant(kernel), 1, 5, Crowd(lambda number: number < 3), kernel.clock)) == 8
+    assert len(burst(Contestant(kernel), 1, 5, Crowd(lambda number: True), kernel.clock)) == 5 * PATIENCE
 
 
 def test_median() -> None:

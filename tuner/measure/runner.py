@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,8 @@ from ...compiler.native.machine import allowed_cores
 from ..problem import Problem
 from ..records import Status
 from . import handover
-from .timing import Policy, burst_size
+from .timing import PATIENCE, Policy, burst_size
+from .turn import Turn
 from .worker import BUILD_SECONDS, CORES
 
 _LOAD_SECONDS = 300.0
@@ -42,14 +43,37 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """What a candidate is timed beside: the best schedule so far, and the seconds it took when it was measured itself."""
+
+    schedule: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Measured:
-    """Outcome of running a candidate; ``stopped`` says why it was not run more often."""
+    """Outcome of running a candidate.
+
+    Attributes:
+        seconds: of the fastest undisturbed run; where all were disturbed, the rival's seconds times the ratio of the two.
+        samples: a row each, in order: seconds a run, then the seconds of its company: waited, stolen, throttled, others.
+        disturbed: whether all samples were.
+        policy: how it was timed.
+        stopped: why it was not run more often.
+    """
 
     status: Status
-    times: tuple[float, ...] = ()
     seconds: float | None = None
+    samples: tuple[tuple[float, ...], ...] = ()
+    disturbed: bool = False
+    policy: Mapping[str, Any] = field(default_factory=dict)
     stopped: str = ""
     message: str = ""
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Seconds a run of every sample."""
+        return tuple(row[0] for row in self.samples)
 
 
 class _Lost(Exception):
@@ -173,6 +197,7 @@ class Runner:
         self._grace = grace
         self.problem = problem
         self._worker = worker
+        self._turn = Turn()
         self._loaded = -1  # the worker's start at which it was given the operands
         self._slowest = 1.0  # seconds of the default schedule, once known
         self._folder = handover.make_folder(handover.total_bytes(problem.operands))
@@ -219,17 +244,17 @@ class Runner:
             return Built(Status.CRASH if lost.status is Status.CRASH else Status.COMPILE, message=lost.message)
         return Built(Status(reply["status"]), reply.get("source", ""), reply.get("seconds"), reply.get("message", ""))
 
-    def measure(self, schedule: str, best: float | None = None) -> Measured:
-        """Run, check and time a candidate that was built; ``best`` is the fastest time so far, to race against."""
+    def measure(self, schedule: str, rival: Rival | None = None) -> Measured:
+        """Run, check and time a candidate that was built, in turn with the best so far where there is one."""
         grace = _GRACE_SECONDS if self._grace is None else self._grace
-        limit = grace + 2 * self.policy.max_seconds + 10 * self.policy.hopeless * (best or self._slowest)
+        slowest = rival.seconds if rival else self._slowest
+        limit = grace + 2 * PATIENCE * self.policy.max_seconds + 10 * self.policy.hopeless * slowest
         try:
-            reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), best=best)
+            with self._turn:
+                reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), rival=rival and rival.schedule)
         except _Lost as lost:
             return Measured(lost.status, message=lost.message)
-        found = Measured(
-            Status(reply["status"]), tuple(reply.get("times", ())), reply.get("seconds"), reply.get("stopped", ""), reply.get("message", "")
-        )
+        found = _measured(reply, rival, self.policy)
         if schedule == "" and found.seconds:
             self._slowest = found.seconds
         return found
@@ -243,7 +268,8 @@ class Runner:
         batch, batches = burst_size(seconds, expected)
         limit = _GRACE_SECONDS + 100 * (batch * batches + 1) * expected
         try:
-            reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches)
+            with self._turn:
+                reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches)
         except _Lost:
             return None
         return reply["seconds"] if reply["status"] == "ok" else None
@@ -255,7 +281,8 @@ class Runner:
             TuningError: the process died.
         """
         try:
-            return self._ask(_GRACE_SECONDS, "yardstick")["seconds"]
+            with self._turn:
+                return self._ask(_GRACE_SECONDS, "yardstick")["seconds"]
         except _Lost as lost:
             raise TuningError(f"the measuring process was lost: {lost.message}") from None
 
@@ -283,3 +310,15 @@ class Runner:
         finally:
             shutil.rmtree(operands, ignore_errors=True)
         self._loaded = self._worker.starts
+
+
+def _measured(reply: Mapping[str, Any], rival: Rival | None, policy: Policy) -> Measured:
+    """Return what a worker's reply says of a candidate."""
+    status, message = Status(reply["status"]), reply.get("message", "")
+    if status is not Status.OK:
+        return Measured(status, message=message)
+    samples = tuple(tuple(row) for row in reply["samples"])
+    seconds, disturbed = reply["seconds"], reply["disturbed"]
+    if disturbed and rival is not None and reply["ratio"] is not None:
+        seconds = reply["ratio"] * rival.seconds
+    return Measured(status, seconds, samples, disturbed, policy.as_dict(), reply["stopped"], message)

@@ -1,8 +1,9 @@
-"""When to stop timing: warm-up, repeats until the fastest is confirmed, and racing against the best so far.
+"""When to stop timing: warm-up, repeats until the fastest is confirmed, a race against the best so far in the same window.
 
 What counts is the fastest run: whatever else a machine does can only add time, and does not do so the same way twice. It counts once a
-few other runs have come close to it. The policy is a value that is stored with every measurement. Times are of warm caches: a kernel
-is run on the same operands again and again, as an iterative solver would.
+few other runs have come close to it. Samples that were disturbed (``company``) are taken again. A candidate is not compared with what the
+best one took at another time but with what it takes now: their samples alternate, and a candidate loses by the ratios of neighbours.
+The policy is a value that is stored with every measurement.
 """
 
 from __future__ import annotations
@@ -12,14 +13,21 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from .company import Alone, Company, Look
 
 Name = TypeVar("Name")
+Run = Callable[[], Any]
+Clock = Callable[[], float]
 
 _CONFIRMING = 3  # runs that have to lie close together at the fast end
 _LEAST_BATCH = 5e-5  # seconds; a clock reads to a few tens of nanoseconds
 _LEAST_BATCHES = 5
 _LONG = 0.02  # seconds; programs take turns on a core after some milliseconds
+_LOSSES = 3  # pairs that a candidate has to lose
+PATIENCE = 4
+"""Where samples are disturbed a candidate may take so many times the seconds, and a burst so many times the samples, of a quiet machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +35,12 @@ class Policy:
     """How one candidate is timed. It runs at least 1 + ``min_repeats`` times, unless it is losing.
 
     Attributes:
-        min_repeats, max_repeats: samples to take.
-        max_seconds: stop after this long, once ``min_repeats`` are there (twice as long: even if they are not).
+        min_repeats, max_repeats: undisturbed samples to take.
+        max_seconds: stop after this long, once ``min_repeats`` are there (four times as long: even if they are not).
         sample_seconds: shorter kernels run several times a sample, so that a sample takes about this long.
-        spread: stop when three runs lie within this part of the fastest.
-        hopeless: stop when no run so far took less than this many times the best so far: after the first run if it is
-            ``long_seconds`` or longer, else after three, since a short one may just have been interrupted.
-        losing: stop after three samples when the fastest of them is this many times the best so far.
+        spread: stop when three samples lie within this part of the fastest.
+        hopeless: stop after one run that takes this many times the rival's, if it is ``long_seconds`` or longer, waiting apart.
+        losing: stop when the candidate, waiting apart, took this many times the rival's time in three pairs and in all undisturbed ones.
     """
 
     min_repeats: int = 5
@@ -50,46 +57,213 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Samples in seconds a run, and why there are no more: "confirmed", "repeats", "time", "losing"."""
+class Contestant:
+    """What is timed, and the seconds that a call takes beside it, such as converting operands, which every sample counts in."""
 
-    times: tuple[float, ...]
+    run: Run
+    beside: float = 0.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Seconds a run, and what else the machine did meanwhile."""
+
+    seconds: float
+    company: Company
+
+    def as_row(self) -> list[float]:
+        """Return the seconds, then those of company: waited, stolen, throttled, others."""
+        company = self.company
+        return [self.seconds, company.waited, company.stolen, company.throttled, company.others]
+
+    @property
+    def least(self) -> float:
+        """A lower bound of the seconds that a run would have taken alone: without what its threads waited for a core."""
+        length = self.company.seconds
+        return self.seconds * max(0.0, 1 - self.company.waited / length) if length > 0 else self.seconds
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How a candidate did.
+
+    Attributes:
+        samples: of the candidate, in order.
+        rival: of what it ran beside, pair by pair; empty where there was none.
+        stopped: why there are no more: "confirmed", "repeats", "time", "losing".
+    """
+
+    samples: tuple[Sample, ...]
+    rival: tuple[Sample, ...]
     stopped: str
 
     @property
+    def times(self) -> tuple[float, ...]:
+        """Seconds a run of every sample."""
+        return tuple(sample.seconds for sample in self.samples)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether no sample stands by itself, since all of them were disturbed."""
+        return not any(_quiet(self.samples))
+
+    @property
     def seconds(self) -> float:
-        """The fastest run."""
-        return min(self.times)
+        """The fastest run, an undisturbed one if there is any."""
+        return least(self.samples)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the rival's time the candidate took, the median of pairs (undisturbed ones if there are any)."""
+        ratios = _ratios(self.samples, self.rival)
+        return median(ratios) if ratios else None
 
 
-def measure(run: Callable[[], object], policy: Policy, best: float | None = None, clock: Callable[[], float] = time.perf_counter) -> Timing:
-    """Time ``run`` under a policy.
+class Counters(Protocol):
+    """What tells the company of a sample: ``company.Witness``, or ``company.Alone``."""
+
+    def look(self) -> Look: ...
+
+    def since(self, before: Look) -> Company: ...
+
+
+def measure(
+    candidate: Contestant,
+    policy: Policy,
+    rival: Contestant | None = None,
+    counters: Counters | None = None,
+    clock: Clock = time.perf_counter,
+) -> Timing:
+    """Time a candidate under a policy; its first run, whether or not there were others before, is not counted.
 
     Args:
-        run: what is timed; it has not run yet, or it has, it does not matter.
-        best: seconds of the best candidate so far; None: no race.
+        candidate: what is timed.
+        rival: the best candidate so far, which runs in turn with it; None: no race.
+        counters: tell which samples were disturbed; None: none was.
         clock: seconds, for tests.
     """
-    start = clock()
-    _sample(run, 1, clock)  # warm-up: pages, caches, threads
-    first = _sample(run, 1, clock)
-    singles = [first]
-    while best is not None and min(singles) > policy.hopeless * best:
-        if len(singles) == 3 or first >= policy.long_seconds:
-            return Timing(tuple(singles), "losing")
-        singles.append(_sample(run, 1, clock))
-    first = min(singles)
-    batch = max(1, math.ceil(policy.sample_seconds / max(first, 1e-9)))
-    times = singles if batch == 1 else []
-    while True:
-        if (reason := _reason_to_stop(times, clock() - start, policy, best)) is not None:
-            return Timing(tuple(times), reason)
-        times.append(_sample(run, batch, clock))
+    return _Race(candidate, rival, policy, counters or Alone(), clock).timing()
 
 
-def least_of(run: Callable[[], object], batch: int, samples: int, clock: Callable[[], float] = time.perf_counter) -> float:
+class _Race:
+    """A candidate and perhaps a rival, sample by sample."""
+
+    def __init__(self, mine: Contestant, rival: Contestant | None, policy: Policy, counters: Counters, clock: Clock) -> None:
+        self._mine, self._rival, self._policy, self._counters, self._clock = mine, rival, policy, counters, clock
+        self._samples: list[Sample] = []
+        self._beside: list[Sample] = []
+
+    def timing(self) -> Timing:
+        start = self._clock()
+        first, beside = self._first_runs()
+        if beside is not None and first.seconds >= self._policy.long_seconds and first.least > self._policy.hopeless * beside.seconds:
+            return Timing((first,), (beside,), "losing")
+        batch, batch_beside = self._batch(first), self._batch(beside)
+        if batch == 1 and batch_beside == 1:
+            self._keep(first, beside)
+        while (reason := self._reason_to_stop(self._clock() - start)) is None:
+            self._keep(*self._pair(batch, batch_beside))
+        return Timing(tuple(self._samples), tuple(self._beside), reason)
+
+    def _first_runs(self) -> tuple[Sample, Sample | None]:
+        """Run both once to warm up (pages, caches, threads), and once more; a candidate of long runs that is hopeless does not warm up."""
+        beside = None
+        if self._rival is not None:
+            self._sample(self._rival, 1)
+            beside = self._sample(self._rival, 1)
+        first = self._sample(self._mine, 1)
+        long = self._policy.long_seconds <= first.seconds
+        if beside is not None and long and first.least > 2 * self._policy.hopeless * beside.seconds:
+            return first, beside
+        return self._sample(self._mine, 1), beside
+
+    def _batch(self, first: Sample | None) -> int:
+        return 1 if first is None else max(1, math.ceil(self._policy.sample_seconds / max(first.seconds, 1e-9)))
+
+    def _pair(self, batch: int, batch_beside: int) -> tuple[Sample, Sample | None]:
+        """Take a sample of each; who begins alternates."""
+        if self._rival is None:
+            return self._sample(self._mine, batch), None
+        if len(self._samples) % 2:
+            sample = self._sample(self._mine, batch)
+            return sample, self._sample(self._rival, batch_beside)
+        beside = self._sample(self._rival, batch_beside)
+        return self._sample(self._mine, batch), beside
+
+    def _sample(self, contestant: Contestant, batch: int) -> Sample:
+        return take_sample(contestant, batch, self._counters, self._clock)
+
+    def _keep(self, sample: Sample, beside: Sample | None) -> None:
+        self._samples.append(sample)
+        if beside is not None:
+            self._beside.append(beside)
+
+    def _reason_to_stop(self, elapsed: float) -> str | None:
+        policy, quiet = self._policy, _quiet(self._samples)
+        if not self._samples:
+            return None
+        if self._is_losing():
+            return "losing"
+        if len(quiet) >= policy.max_repeats or len(self._samples) >= 2 * policy.max_repeats:
+            return "repeats"
+        enough = len(quiet) >= policy.min_repeats
+        times = sorted(sample.seconds for sample in quiet)
+        confirmed = times[_CONFIRMING - 1 : _CONFIRMING]
+        if enough and confirmed and confirmed[0] <= (1 + policy.spread) * times[0]:
+            return "confirmed"
+        return "time" if elapsed > (1 if enough else PATIENCE) * policy.max_seconds else None
+
+    def _is_losing(self) -> bool:
+        """Whether the candidate surely lost three pairs and won no undisturbed one; one that was ahead once may still be as fast."""
+        lost = sum(self._is_lost(*pair) for pair in zip(self._samples, self._beside, strict=False))
+        return lost >= _LOSSES and all(self._is_lost(*pair) for pair in _quiet_pairs(self._samples, self._beside))
+
+    def _is_lost(self, mine: Sample, other: Sample) -> bool:
+        """Whether one sample took too long beside another, whatever disturbed them."""
+        return mine.least > self._policy.losing * other.seconds
+
+
+def _quiet(samples: Sequence[Sample]) -> list[Sample]:
+    return [sample for sample in samples if not sample.company.disturbed]
+
+
+def _quiet_pairs(samples: Sequence[Sample], beside: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
+    pairs = zip(samples, beside, strict=False)
+    return [pair for pair in pairs if not any(sample.company.disturbed for sample in pair)]
+
+
+def _ratios(samples: Sequence[Sample], beside: Sequence[Sample]) -> list[float]:
+    pairs = _quiet_pairs(samples, beside) or list(zip(samples, beside, strict=False))
+    return [mine.seconds / other.seconds for mine, other in pairs]
+
+
+def take_sample(contestant: Contestant, batch: int, counters: Counters, clock: Clock = time.perf_counter) -> Sample:
+    """Time a batch of runs, and tell what else the machine did."""
+    before, start = counters.look(), clock()
+    for _ in range(batch):
+        contestant.run()
+    seconds = (clock() - start) / batch
+    return Sample(seconds + contestant.beside, counters.since(before))
+
+
+def burst(
+    contestant: Contestant, batch: int, samples: int, counters: Counters | None = None, clock: Clock = time.perf_counter
+) -> tuple[Sample, ...]:
+    """Take samples of ``batch`` runs each until so many are undisturbed, or four times as many are there."""
+    taken: list[Sample] = []
+    while len(taken) < samples or (len(_quiet(taken)) < samples and len(taken) < PATIENCE * samples):
+        taken.append(take_sample(contestant, batch, counters or Alone(), clock))
+    return tuple(taken)
+
+
+def least_of(run: Run, batch: int, samples: int, clock: Clock = time.perf_counter) -> float:
     """Return the least over samples of the seconds a run, ``batch`` runs a sample: what other programs do can only add."""
-    return min(_sample(run, batch, clock) for _ in range(samples))
+    return least(burst(Contestant(run), batch, samples, clock=clock))
+
+
+def least(samples: Sequence[Sample]) -> float:
+    """Return the seconds of the fastest sample, an undisturbed one if there is any."""
+    return min(sample.seconds for sample in _quiet(samples) or samples)
 
 
 def burst_size(seconds: float, expected: float) -> tuple[int, int]:
@@ -108,27 +282,6 @@ def median(values: Sequence[float]) -> float:
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def _sample(run: Callable[[], object], batch: int, clock: Callable[[], float]) -> float:
-    start = clock()
-    for _ in range(batch):
-        run()
-    return (clock() - start) / batch
-
-
-def _reason_to_stop(times: list[float], elapsed: float, policy: Policy, best: float | None) -> str | None:
-    if not times:
-        return None
-    if best is not None and len(times) >= 3 and min(times) > policy.losing * best:
-        return "losing"
-    if len(times) >= policy.max_repeats:
-        return "repeats"
-    enough = len(times) >= policy.min_repeats
-    if elapsed > (1 if enough else 2) * policy.max_seconds:
-        return "time"
-    confirmed = sorted(times)[_CONFIRMING - 1 : _CONFIRMING]
-    return "confirmed" if enough and confirmed and confirmed[0] <= (1 + policy.spread) * min(times) else None
 
 
 def turns(names: Iterable[Name]) -> Iterator[list[Name]]:

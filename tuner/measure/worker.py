@@ -29,8 +29,9 @@ from ...compiler.notation.printer import show_assignment
 from ...compiler.storage.tensor import Tensor
 from ..kernels import Task, compile_task
 from . import handover
+from .company import Witness
 from .oracle import absolute
-from .timing import Policy, least_of, measure
+from .timing import Contestant, Counters, Policy, burst, least, least_of, measure
 from .verify import Reference, Result, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
 
 BUILD_SECONDS = 60.0
@@ -74,10 +75,10 @@ Compile = Callable[[Task, str, Mapping[str, Tensor]], Compiled]
 class Worker:
     """Answers requests about one task at a time."""
 
-    def __init__(self, compile_kernel: Compile) -> None:
-        self._compile = compile_kernel
+    def __init__(self, compile_kernel: Compile, counters: Counters) -> None:
+        self._compile, self._counters = compile_kernel, counters
         self._kernels: OrderedDict[str, Compiled] = OrderedDict()
-        self._bound: dict[str, tuple[Bound, float]] = {}
+        self._bound: dict[str, Contestant] = {}
         self._operands: dict[str, Tensor] = {}
         self._reference: Reference | None = None
         self._out: np.ndarray[Any, Any] | None = None
@@ -128,20 +129,27 @@ class Worker:
             return None
         return self._run_once("", magnitudes, replace(self._task, expression=show_assignment(bounding)))
 
-    def measure(self, schedule: str, policy: dict[str, Any], best: float | None) -> dict[str, Any]:
-        """Run, check, then time a schedule."""
-        bound, conversion = self._bind(schedule)
-        if (wrong := difference(bound(), self._known_reference())) is not None:
+    def measure(self, schedule: str, policy: dict[str, Any], rival: str | None) -> dict[str, Any]:
+        """Run, check, then time a schedule, in turn with a rival that ran before."""
+        beside = None if rival is None else self._bind(rival)
+        mine = self._bind(schedule)
+        if (wrong := difference(mine.run(), self._known_reference())) is not None:
             return {"status": "wrong", "message": wrong}
-        timing = measure(bound, Policy(**policy), None if best is None else max(best - conversion, 1e-9))
-        times = [seconds + conversion for seconds in timing.times]
-        return {"status": "ok", "times": times, "seconds": timing.seconds + conversion, "stopped": timing.stopped}
+        timing = measure(mine, Policy(**policy), beside, self._counters)
+        return {
+            "status": "ok",
+            "seconds": timing.seconds,
+            "samples": [sample.as_row() for sample in timing.samples],
+            "ratio": timing.ratio,
+            "disturbed": timing.disturbed,
+            "stopped": timing.stopped,
+        }
 
     def burst(self, schedule: str, batch: int, batches: int) -> dict[str, Any]:
         """Run a finalist once to warm up, then in batches; the reply has the time a run of the fastest batch."""
-        bound, conversion = self._bind(schedule)
-        bound()
-        return {"status": "ok", "seconds": least_of(bound, batch, batches) + conversion}
+        mine = self._bind(schedule)
+        mine.run()
+        return {"status": "ok", "seconds": least(burst(mine, batch, batches, self._counters))}
 
     def yardstick(self) -> dict[str, Any]:
         """Run a STREAM triad in numpy, on one thread: the same work whatever our compiler does."""
@@ -163,8 +171,8 @@ class Worker:
         self._kernels.move_to_end(schedule)
         return self._kernels[schedule]
 
-    def _bind(self, schedule: str) -> tuple[Bound, float]:
-        """Return a bound schedule, and the seconds that binding takes where it converts operands."""
+    def _bind(self, schedule: str) -> Contestant:
+        """Return a bound schedule; where binding converts operands, each run counts it."""
         kernel = self._kernel(schedule)
         if schedule not in self._bound:
             kernel.load(BUILD_SECONDS)
@@ -172,8 +180,9 @@ class Worker:
             bound = kernel.bind(self._operands, self._task.threads, self._out)
             conversion = time.perf_counter() - start if kernel.converts else 0.0
             if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
-                self._out = first  # all candidates write into the same memory, so that its pages favour none
-            self._bound[schedule] = bound, conversion
+                self._out = first  # all candidates, this one too, write into the same memory, so that its pages favour none
+                bound = kernel.bind(self._operands, self._task.threads, first)
+            self._bound[schedule] = Contestant(bound, conversion)
         return self._bound[schedule]
 
     def _run_once(self, schedule: str, operands: Mapping[str, Tensor], task: Task) -> Result:
@@ -196,9 +205,9 @@ class Worker:
         return self._reference
 
 
-def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile) -> None:
+def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile, counters: Counters) -> None:
     """Answer requests until there are no more."""
-    worker = Worker(compile_kernel)
+    worker = Worker(compile_kernel, counters)
     actions: dict[str, Callable[..., dict[str, Any]]] = {
         "load": worker.load,
         "forget": worker.forget,
@@ -215,8 +224,8 @@ def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile) -> None:
         replies.flush()
 
 
-def main(compile_kernel: Compile) -> None:
-    """Serve on this process's standard input and output."""
+def main(compile_kernel: Compile, counters: Counters) -> None:
+    """Serve on this process's standard input and output; ``counters`` tell which samples were disturbed."""
     _end_with_parent()
     _take_all_cores()
     _limit_memory()
@@ -224,7 +233,7 @@ def main(compile_kernel: Compile) -> None:
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        serve(sys.stdin, replies, compile_kernel)
+        serve(sys.stdin, replies, compile_kernel, counters)
 
 
 def _answer(action: Callable[..., dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
@@ -294,4 +303,4 @@ def _limit_memory() -> None:
 
 
 if __name__ == "__main__":
-    main(compile_task)
+    main(compile_task, Witness())

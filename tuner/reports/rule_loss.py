@@ -22,7 +22,7 @@ from ...compiler.schedule.situation import Situation
 from ...compiler.schedule.template_space import Template
 from ..kernels import compile_problem
 from ..measure.finals import Comparison
-from ..measure.runner import Runner, Worker
+from ..measure.runner import Rival, Runner, Worker
 from ..measure.timing import Policy
 from ..problem import Problem
 from ..records import Status
@@ -185,8 +185,8 @@ class _Field:
         runner = self.runners[name]
         if runner.build(text).status is not Status.OK:
             return None
-        best = min((seconds for seconds, *_ in self.times[name].values()), default=None)
-        found = runner.measure(text, best)
+        seconds, best = min(((seconds, text) for text, (seconds, *_) in self.times[name].items()), default=(math.inf, ""))
+        found = runner.measure(text, Rival(best, seconds) if math.isfinite(seconds) else None)
         if found.status in (Status.WRONG, Status.CRASH):
             raise AssertionError(f"'{text}' on {name}: {found.status}, {found.message}")
         return found.seconds if found.seconds is not None else math.inf

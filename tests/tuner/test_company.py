@@ -1,0 +1,98 @@
+"""What disturbs a measurement is seen, and campaigns take turns."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sparsetune.tuner.measure import company
+from sparsetune.tuner.measure.company import Company, Witness
+from sparsetune.tuner.measure.turn import Turn
+
+BUSY = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flush=True)\nwhile True: pass"
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not count how long threads wait")
+def test_a_thread_that_shares_its_core_is_disturbed() -> None:
+    """One core, another process on it that never rests: half of a run is spent waiting."""
+    allowed = os.sched_getaffinity(0)
+    core = min(allowed)
+    other = subprocess.Popen([sys.executable, "-c", BUSY, str(core)], stdout=subprocess.PIPE)
+    try:
+        assert other.stdout is not None
+        other.stdout.readline()
+        os.sched_setaffinity(0, {core})
+        witness = Witness()
+        before, start = witness.look(), time.process_time()
+        while time.process_time() < start + 0.1:
+            pass
+        found = witness.since(before)
+    finally:
+        os.sched_setaffinity(0, allowed)
+        other.kill()
+        other.wait()
+    assert found.disturbed
+    assert found.waited > 0.05
+    assert found.seconds > 0.15
+    assert found.share_of_others > 0.2
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not count how long threads wait")
+def test_sleeping_is_not_waiting() -> None:
+    witness = Witness()
+    before = witness.look()
+    time.sleep(0.05)
+    assert witness.since(before).waited < 0.04
+
+
+@pytest.mark.parametrize(
+    ("found", "disturbed"),
+    [
+        (Company(0.1), False),
+        (Company(0.1, waited=0.004), False),
+        (Company(0.1, waited=0.006), True),
+        (Company(1e-4, waited=4e-5), False),
+        (Company(0.1, stolen=0.01), False),
+        (Company(1.0, stolen=0.05), True),
+        (Company(0.1, throttled=0.001), True),
+        (Company(1.0, others=2.0), False),
+    ],
+)
+def test_what_counts_as_disturbed(found: Company, disturbed: bool) -> None:
+    assert found.disturbed is disturbed
+
+
+def test_quotas_of_both_kinds_of_control_groups(tmp_path: Path) -> None:
+    first, second = "nr_periods 5\nnr_throttled 2\nthrottled_time 250000000\n", "usage_usec 9\nthrottled_usec 1500000\n"
+    for text, seconds in ((first, 0.25), (second, 1.5)):
+        (tmp_path / "cpu.stat").write_text(text)
+        assert company._throttled(tmp_path / "cpu.stat") == pytest.approx(seconds)
+    (tmp_path / "core_throttle_total_time_ms").write_text("20\n")
+    assert company._throttled(tmp_path / "core_throttle_total_time_ms") == pytest.approx(0.02)
+    assert company._throttled(tmp_path / "missing") == 0
+
+
+def test_turns_exclude_each_other(tmp_path: Path) -> None:
+    """A second campaign waits until the first one's turn ends, were it by kill -9, and not for ever."""
+    path = tmp_path / "measuring.lock"
+    program = (
+        "import sys, time; from pathlib import Path; from sparsetune.tuner.measure.turn import Turn\n"
+        "with Turn(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        start = time.monotonic()
+        with Turn(path, wait=0.2) as held:
+            assert held is False
+        assert 0.2 <= time.monotonic() - start < 30
+    finally:
+        process.kill()
+        process.wait()
+    with Turn(path, wait=30) as held:
+        assert held is True

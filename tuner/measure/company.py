@@ -1,0 +1,142 @@
+"""What else the machine did while something was timed.
+
+A time says little where threads stood ready without a core, where the hypervisor or a quota took cores away, or where other
+processes ran beside. The system counts all of that; it is read before and after each sample, outside of what is timed, kept with
+the sample, and decides whether the sample is judged (``timing``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_WAITED = 0.05  # part of a sample
+_LEAST_WAIT = 5e-5  # seconds; threads that are woken wait so long on an idle machine too
+_STOLEN = 0.02  # part of a sample and core
+_TICK = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
+
+
+@dataclass(frozen=True)
+class Company:
+    """What disturbed one sample, in seconds summed over threads or cores.
+
+    Attributes:
+        seconds: how long the sample was.
+        waited: threads of this process were ready to run and had no core.
+        stolen: the hypervisor gave the cores to other machines.
+        throttled: the quota of a control group or the heat of a core held this process back.
+        others: other processes ran (counted in ticks of the system: only long samples tell).
+    """
+
+    seconds: float
+    waited: float = 0.0
+    stolen: float = 0.0
+    throttled: float = 0.0
+    others: float = 0.0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the sample is longer than it would have been alone."""
+        waited = self.waited > max(_WAITED * self.seconds, _LEAST_WAIT)
+        stolen = self.stolen > max(_STOLEN * self.seconds, _TICK)
+        return waited or stolen or self.throttled > 0
+
+    @property
+    def share_of_others(self) -> float:
+        """How many cores other processes kept busy."""
+        return max(0.0, self.others - _TICK) / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """The counters at one moment: seconds each, as in ``Company``; ``busy`` of all cores, ``own`` of this process."""
+
+    clock: float
+    waited: float = 0.0
+    stolen: float = 0.0
+    throttled: float = 0.0
+    busy: float = 0.0
+    own: float = 0.0
+
+
+class Witness:
+    """Reads the counters of Linux; where the system has one of them not, its figure stays 0."""
+
+    def __init__(self) -> None:
+        self._throttles = tuple(_throttle_files())
+
+    def look(self) -> Look:
+        """Return the counters now. Takes some tens of microseconds a thread."""
+        busy, stolen = _machine_times()
+        return Look(time.perf_counter(), _waited(), stolen, sum(map(_throttled, self._throttles)), busy, time.process_time())
+
+    def since(self, before: Look) -> Company:
+        """Return what happened since an earlier look."""
+        now = self.look()
+        others = (now.busy - before.busy) - (now.own - before.own)
+        return Company(
+            now.clock - before.clock, max(0.0, now.waited - before.waited), now.stolen - before.stolen,
+            now.throttled - before.throttled, max(0.0, others),
+        )  # fmt: skip
+
+
+class Alone:
+    """A witness of a machine that does nothing else, for clocks that tests make."""
+
+    def look(self) -> Look:
+        return Look(0.0)
+
+    def since(self, before: Look) -> Company:
+        return Company(0.0)
+
+
+def _waited() -> float:
+    """Return the seconds that the threads of this process stood ready without a core."""
+    total = 0
+    try:
+        threads = os.listdir("/proc/self/task")
+    except OSError:
+        return 0.0
+    for thread in threads:
+        fields = _read(f"/proc/self/task/{thread}/schedstat").split()
+        total += int(fields[1]) if len(fields) > 1 else 0
+    return total * 1e-9
+
+
+def _machine_times() -> tuple[float, float]:
+    """Return the seconds that all cores were busy, and those that the hypervisor took (proc(5), /proc/stat)."""
+    fields = _read("/proc/stat").partition("\n")[0].split()[1:9]
+    if len(fields) < 8:
+        return 0.0, 0.0
+    user, nice, system, _idle, _waiting, interrupts, soft, stolen = (int(field) * _TICK for field in fields)
+    return user + nice + system + interrupts + soft, stolen
+
+
+def _throttle_files() -> Iterator[Path]:
+    """Yield the files that count how this process is held back: by its control group (both versions), by the heat of cores."""
+    for line in _read("/proc/self/cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        roots = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") if not controllers else ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct")
+        if not controllers or "cpu" in controllers.split(","):
+            yield from (file for root in roots if (file := Path(root + path) / "cpu.stat").exists())
+    yield from sorted(Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_total_time_ms"))
+
+
+def _throttled(path: Path) -> float:
+    """Return the seconds that a file of ``_throttle_files`` counts."""
+    text = _read(str(path)).split()
+    if path.name != "cpu.stat":
+        return float(text[0]) * 1e-3 if text else 0.0
+    counts = dict(zip(text[::2], text[1::2], strict=False))
+    return int(counts["throttled_usec"]) * 1e-6 if "throttled_usec" in counts else int(counts.get("throttled_time", 0)) * 1e-9
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""

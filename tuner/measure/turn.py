@@ -1,0 +1,35 @@
+"""Campaigns on one machine take turns at what they time."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from types import TracebackType
+
+import filelock
+from platformdirs import user_cache_path
+
+WAIT_SECONDS = 60.0
+"""A turn is a second or two; who holds it longer hangs, and is not waited for."""
+
+
+class Turn:
+    """A lock on the machine, held while something is timed; the system lets go of it when its process dies.
+
+    It is a file of this user's, whatever caches and databases a campaign works with. Where there is no place for it, nobody waits.
+    """
+
+    def __init__(self, path: Path | None = None, wait: float = WAIT_SECONDS) -> None:
+        self._path = path or user_cache_path("sparsetune") / "measuring.lock"
+        self._wait = wait
+        self._lock = filelock.FileLock(self._path)
+
+    def __enter__(self) -> bool:
+        """Wait for the turn; return whether this process has it."""
+        with contextlib.suppress(OSError, filelock.Timeout):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=self._wait, poll_interval=0.005)
+        return self._lock.is_locked
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._lock.release()
