@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..compiler.errors import DataError
+from .openfile import open_file
 
 RETRIES = 4
 TIMEOUT_SECONDS = 30
@@ -62,7 +63,7 @@ def extract_member(archive: Path, member: str, target: Path) -> Path:
         DataError: the archive is broken or has no such file, or the target cannot be written.
     """
     try:
-        with tarfile.open(archive, "r:gz") as packed:
+        with open_file(archive) as file, tarfile.open(fileobj=file, mode="r:gz") as packed:
             for info in packed:
                 if info.isreg() and (info.name == member or info.name.endswith(f"/{member}")):
                     source = packed.extractfile(info)

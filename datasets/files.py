@@ -47,7 +47,8 @@ def read_file(path: str | os.PathLike[str], format: Format | str | None = None, 
     try:
         return _read(path, format, index_base)
     except ResourceError as error:
-        raise ResourceError(f"{os.fspath(path)}: {error}") from None
+        named = str(error).startswith(os.fspath(path))
+        raise error if named else ResourceError(f"{os.fspath(path)}: {error}") from None
     except MemoryError:
         raise ResourceError(f"{os.fspath(path)}: there is not enough memory to read it") from None
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import zipfile
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..compiler.errors import DataError, SparsetuneError
 from ..compiler.format import Format, parse_format
+from ..compiler.native.memory import claim
 from ..compiler.storage import Tensor
 from ..compiler.storage.construct import tensor
+from .openfile import open_file
 
 FORMAT_KEY = "sparsetune_format"
 """Holds the format as text; beside it are shape, coordinates, values and fill_value, or values alone for dense formats."""
@@ -24,7 +26,8 @@ def read_npz(path: str | os.PathLike[str], format: Format | str | None = None) -
         DataError: the file is missing or none of these.
     """
     shown = os.fspath(path)
-    with _opened(path) as parts:
+    opened = _opened(path)
+    with opened as parts:
         if not isinstance(parts, np.lib.npyio.NpzFile):
             raise DataError(f"{shown}: is an array in NumPy's .npy format; name it .npy")
         names = set(parts.files)
@@ -32,7 +35,7 @@ def read_npz(path: str | os.PathLike[str], format: Format | str | None = None) -
             if FORMAT_KEY in names:
                 return _read_ours(parts, format)
             if {"format", "shape"} <= names:
-                return _read_scipy(path, format)
+                return _read_scipy(opened.file, format)
             if {"coords", "data", "shape"} <= names:
                 fill = parts["fill_value"][()] if "fill_value" in names else None
                 return tensor((parts["coords"], parts["data"]), format, tuple(parts["shape"].tolist()), fill_value=fill)
@@ -62,13 +65,18 @@ class _opened:  # noqa: N801 used like a function
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         shown = os.fspath(path)
+        self.file = open_file(path)
         try:
-            self.content: Any = np.load(path, allow_pickle=False)
-        except FileNotFoundError:
-            raise DataError(f"{shown}: no such file") from None
+            self.content: Any = np.load(self.file, allow_pickle=False)
+            if isinstance(self.content, np.lib.npyio.NpzFile):
+                claim(sum(member.file_size for member in zipfile.ZipFile(self.file).infolist()), f"{shown}: the unpacked content")
         except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            self.file.close()
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             raise DataError(f"{shown}: cannot be read as NumPy's format: {reason}") from None
+        except BaseException:
+            self.file.close()
+            raise
 
     def __enter__(self) -> Any:
         return self.content
@@ -76,6 +84,7 @@ class _opened:  # noqa: N801 used like a function
     def __exit__(self, *_details: object) -> None:
         if not isinstance(self.content, np.ndarray):
             self.content.close()
+        self.file.close()
 
 
 def _read_ours(parts: Any, format: Format | str | None) -> Tensor:
@@ -87,7 +96,9 @@ def _read_ours(parts: Any, format: Format | str | None) -> Tensor:
     return read if format is None else read.convert(format)
 
 
-def _read_scipy(path: str | os.PathLike[str], format: Format | str | None) -> Tensor:
+def _read_scipy(file: BinaryIO, format: Format | str | None) -> Tensor:
+    """Return the array of a file that SciPy has written; SciPy reads it itself, from the file that is open."""
     import scipy.sparse
 
-    return tensor(scipy.sparse.load_npz(os.fspath(path)), format)
+    file.seek(0)
+    return tensor(scipy.sparse.load_npz(file), format)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
+import io
 import os
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..compiler.errors import DataError
+from ..compiler.native.memory import claim
+from .openfile import open_file
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_PIECE, _STEP = 1 << 16, 1 << 26
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,19 @@ def read_text(path: str | os.PathLike[str]) -> TextFile:
     """Return the text of a file; gzip is told by its first bytes.
 
     Raises:
-        DataError: the file is missing or unreadable, is named .gz and is not gzip, or its gzip stream is broken.
+        DataError: the file is missing, unreadable or no regular one, is named .gz and is not gzip, or its gzip stream is broken.
+        ResourceError: it does not fit into memory.
     """
     shown = os.fspath(path)
-    data = read_bytes(path)
+    with open_file(path) as file:
+        try:
+            data = file.read()
+        except OSError as error:
+            raise DataError(f"{shown}: cannot be read: {error.strerror or error}") from None
     if data[:2] == _GZIP_MAGIC:
         try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
+            data = _unpacked(data, shown)
+        except (EOFError, zlib.error) as error:
             raise DataError(f"{shown}: the gzip stream is broken ({str(error).rstrip('.')}); fetch or copy the file again") from None
     elif shown.endswith(".gz"):
         hint = "it looks like a web page" if data.lstrip()[:1] == b"<" else "remove .gz from its name if it is plain text"
@@ -65,18 +72,22 @@ def read_text(path: str | os.PathLike[str]) -> TextFile:
     return TextFile(shown, data)
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file.
+def _unpacked(packed: bytes, shown: str) -> bytes:
+    """Return what the members of a gzip file hold, one after the other; padding of zeros may follow (RFC 1952).
 
-    Raises:
-        DataError: it is missing, a folder, or cannot be read.
+    Each piece gives at most some 1,000 times its own size, so that one whose text fills the memory is found in time.
     """
-    shown = os.fspath(path)
-    try:
-        return Path(path).read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{shown}: no such file") from None
-    except IsADirectoryError:
-        raise DataError(f"{shown}: is a folder; name a file in it") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{shown}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    text, claimed, place = io.BytesIO(), 0, 0
+    while place < len(packed):
+        member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        while not member.eof:
+            if place >= len(packed):
+                raise EOFError("it ends before its end is marked")
+            text.write(member.decompress(packed[place : place + _PIECE]))
+            place = min(place + _PIECE, len(packed)) - len(member.unused_data)
+            if text.tell() > claimed:
+                claimed = text.tell() + _STEP
+                claim(claimed, f"{shown}: the unpacked text")
+        if packed[place : place + 1] == b"\0":
+            place = len(packed) - len(packed[place:].lstrip(b"\0"))
+    return text.getvalue()
