@@ -1,6 +1,7 @@
 """A worker whose kernels do what their schedule says, in plain numpy: ``python fake_worker.py``.
 
-Schedules of fakes are words: ``sleep 0.01`` takes that long, ``crash``, ``hang``, ``wrong``, ``illegal``, ``compile``, ``bug``,
+Schedules of fakes are words: ``sleep 0.01`` takes that long, by a clock of its own that nothing else on the machine disturbs,
+``crash``, ``hang``, ``wrong``, ``illegal``, ``compile``, ``bug``,
 ``nan`` and ``same as X`` (the source of X). Where a real schedule is needed, ``unroll(j, N)`` stands for word N of ``CODES``, and the
 default schedule for the first.
 """
@@ -8,9 +9,10 @@ default schedule for the first.
 from __future__ import annotations
 
 import os
+import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,10 @@ from sparsetune.compiler.errors import BuildError, ScheduleError
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.tuner.kernels import Task
+from sparsetune.tuner.measure import worker
 from sparsetune.tuner.measure.company import Alone
 from sparsetune.tuner.measure.oracle import evaluate_dense
-from sparsetune.tuner.measure.worker import main
+from sparsetune.tuner.measure.timing import Contestant, burst, measure
 
 CODES = ("sleep 0.004", "sleep 0.002", "sleep 0.001", "crash", "wrong", "illegal", "compile", "same as sleep 0.002", "sleep 0.003", "hang")
 
@@ -29,6 +32,24 @@ def decoded(schedule: str) -> str:
     """Return the word that an ``unroll`` directive or the default schedule stands for, and other schedules as they are."""
     found = re.fullmatch(r"unroll\(\w+, (\d+)\)", schedule)
     return CODES[int(found[1])] if found else schedule or CODES[0]
+
+
+class Steady:
+    """A clock that kernels move on by the time that they take, give or take a thousandth; every look takes a microsecond."""
+
+    now = 0.0
+    draw = random.Random(0)
+
+    def look(self) -> float:
+        self.now += 1e-6
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+        self.now += seconds * self.draw.uniform(1, 1.001)
+
+
+CLOCK = Steady()
 
 
 class FakeKernel:
@@ -52,7 +73,7 @@ class FakeKernel:
         def run() -> Any:
             match self.words:
                 case ["same", "as", "sleep", seconds] | ["sleep", seconds]:
-                    time.sleep(float(seconds))
+                    CLOCK.sleep(float(seconds))
                 case ["crash"]:
                     os.abort()
                 case ["hang"]:
@@ -77,5 +98,15 @@ def compile_fake(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> F
     return FakeKernel(task, schedule)
 
 
+def by_own_clock(timed: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that times fakes by their own clock."""
+
+    def steady(candidate: Contestant, *arguments: Any) -> Any:
+        return timed(candidate, *arguments, clock=CLOCK.look)
+
+    return steady
+
+
 if __name__ == "__main__":
-    main(compile_fake, Alone())  # its sleeps take the same time on a busy machine
+    worker.measure, worker.burst = by_own_clock(measure), by_own_clock(burst)
+    worker.main(compile_fake, Alone())

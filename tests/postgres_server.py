@@ -35,7 +35,7 @@ def running_server(bin_folder: Path, owner: str) -> Iterator[str]:
         shutil.chown(folder, owner)
 
     def call(*command: str) -> None:
-        subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=60, **as_owner)
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=600, **as_owner)
 
     data = str(folder / "data")
     control = str(bin_folder / "pg_ctl")

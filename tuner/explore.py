@@ -12,10 +12,10 @@ a workspace that is not filled does nothing: our compiler drops it, where the pa
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
 from numbers import Real
+from time import perf_counter
 from typing import Any
 
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
@@ -94,14 +94,14 @@ class _Clock:
         if limit is not None and not (isinstance(limit, Real) and limit > 0):
             raise TuningError(f"time_limit is {limit!r}: a positive number of seconds is expected")
         self._stages = stages
-        self._last = time.perf_counter()
+        self._last = perf_counter()
         self._limit = limit
         self._known: str | None = None
         self._end = math.inf if limit is None else self._last + limit
 
     def watch(self) -> None:
         """Raise TuningError once the time is over."""
-        if time.perf_counter() > self._end:
+        if perf_counter() > self._end:
             kept = [f"{stage['stage']} {stage['kept']}" for stage in self._stages]
             done = ", ".join([*kept, *([self._known] if self._known else [])]) or "not even counted"
             raise TuningError(
@@ -114,10 +114,10 @@ class _Clock:
         self._known = known
 
     def note(self, stage: str, kept: int) -> None:
-        now = time.perf_counter()
+        now = perf_counter()
         self._stages.append({"stage": stage, "kept": kept, "seconds": now - self._last})
         self._known = None
-        self._last = time.perf_counter()
+        self._last = perf_counter()
 
 
 def _own_stages(

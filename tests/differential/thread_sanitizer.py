@@ -45,7 +45,7 @@ def report(bound: BoundKernel, threads: int, folder: Path) -> str:
     if built.returncode:
         raise RuntimeError(built.stderr[:2000])
     options = {"OMP_TOOL_LIBRARIES": str(archer()), "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 exitcode=66"}
-    done = subprocess.run([str(program)], capture_output=True, text=True, env={**os.environ, **options}, timeout=120, check=False)
+    done = subprocess.run([str(program)], capture_output=True, text=True, env={**os.environ, **options}, timeout=600, check=False)
     if done.returncode not in (0, 66):
         raise RuntimeError(f"status {done.returncode}: {done.stderr[:2000]}")
     return done.stderr if RACE in done.stderr else ""

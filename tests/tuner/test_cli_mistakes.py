@@ -154,7 +154,7 @@ def test_interruption_keeps_trials_and_the_same_command_goes_on(own_database: Pa
     source = "A=random:uniform:20000x20000:nnz=1e6"  # large enough for the search to go on until it is interrupted
     arguments = ["tune", "Y(i,k) = A(i,j) * X(j,k)", "-i", source, "--dim", "k=64", "--trials", "500", "--threads", "2"]
     tuning = subprocess.Popen([*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     count = 0
     while count < 3:
         assert time.monotonic() < deadline
@@ -163,10 +163,8 @@ def test_interruption_keeps_trials_and_the_same_command_goes_on(own_database: Pa
         if own_database.exists():
             with open_database(own_database, read_only=True) as store:
                 count = store.stats()["records"]
-    start = time.monotonic()
     tuning.send_signal(signal.SIGINT)
-    out, err = tuning.communicate(timeout=120)
-    assert time.monotonic() - start < 60
+    out, err = tuning.communicate(timeout=600)  # all 500 trials would take hours
     assert tuning.returncode == 130
     assert out == ""
     last = err.splitlines()[-1]
@@ -203,7 +201,7 @@ from sparsetune.tuner.cli import main
 
 class Huge:
     def __del__(self):
-        time.sleep(30)
+        time.sleep(6000)
 
 def search(*arguments, **options):
     held = Huge()
@@ -212,11 +210,9 @@ def search(*arguments, **options):
 explore.explore = search
 main()
 """
-    began = time.monotonic()
-    ended = subprocess.run([sys.executable, "-c", source, "explain", SPMV], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", source, "explain", SPMV], capture_output=True, text=True, timeout=600)
     assert ended.returncode == status
     assert ended.stderr.strip().startswith("tune-kernel: error: ")
-    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("extent", [10**11, 2**63 - 1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -172,7 +172,7 @@ def test_damage_is_told_in_one_line(tmp_path: Path) -> None:
         for number in range(200):
             database.add(measurement(message=str(number) * 50, campaign=str(number)))
     content = bytearray(path.read_bytes())
-    content[4096 * 3 : 4096 * 12] = os.urandom(4096 * 9)
+    content[4096 * 3 : 4096 * 12] = random.Random(0).randbytes(4096 * 9)
     path.write_bytes(bytes(content))
 
     def use() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from effort import calls
 from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
@@ -172,12 +172,11 @@ def test_new_records_are_seen(database: Path) -> None:
         assert lookup(EXPRESSION, fixed, threads=2, database=database).origin == "exact"
 
 
-def test_warm_lookup_costs_microseconds(database: Path) -> None:
+def test_warm_lookup_does_little(database: Path) -> None:
     add(database, decided(problem(), PARALLEL))
     fixed = operands()
     lookup(EXPRESSION, fixed, threads=2, database=database)
-    best = min(_timed(lambda: lookup(EXPRESSION, fixed, threads=2, database=database)) for _ in range(50))
-    assert best < 200e-6
+    assert min(calls(lambda: lookup(EXPRESSION, fixed, threads=2, database=database)) for _ in range(3)) < 200  # some forty
 
 
 def test_lookup_does_not_keep_operands_alive(database: Path) -> None:
@@ -237,9 +236,3 @@ def test_run_time_path_is_light() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
-
-
-def _timed(call) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start

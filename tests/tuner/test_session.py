@@ -29,8 +29,8 @@ def database(tmp_path: Path) -> Path:
 def test_the_fastest_wins(database: Path) -> None:
     result = campaign(database)
     assert str(result.best) == "unroll(j, 2)"
-    assert result.speedup == pytest.approx(4, rel=0.4)
-    assert result.default_time == pytest.approx(0.004, rel=0.3)
+    assert result.speedup == pytest.approx(4, rel=0.02)
+    assert result.default_time == pytest.approx(0.004, rel=0.01)
     assert result.failed_trials == 0
 
 
@@ -148,7 +148,7 @@ def test_failing_default_is_an_error(database: Path) -> None:
 def test_killed_campaign_goes_on(database: Path) -> None:
     command = [sys.executable, str(CAMPAIGNS), str(database), "20"]
     tuning = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     count = 0
     while count < 2:
         assert time.monotonic() < deadline
@@ -169,7 +169,7 @@ def test_killed_campaign_goes_on(database: Path) -> None:
 def test_two_processes_on_one_database(database: Path) -> None:
     command = [sys.executable, str(CAMPAIGNS), str(database), "20"]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outputs = [process.communicate(timeout=60)[0] for process in both]
+    outputs = [process.communicate(timeout=600)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert all("unroll(j, 2)" in output for output in outputs)
     with open_database(database) as store:

@@ -290,7 +290,7 @@ def test_other_threads_of_python_run_meanwhile() -> None:
     while worker.is_alive():
         passes += 1
         time.sleep(0.001)
-    assert passes > 20
+    assert passes > 5  # a kernel that kept the others waiting would let one or two through, before and after it
 
 
 def test_flags_and_compiler_of_the_schedule(matrix: Any, vector: np.ndarray) -> None:
@@ -320,7 +320,7 @@ def test_forked_processes_can_run_kernels() -> None:
         "first(); print('status', status)\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(Path(__file__).parents[2])]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert shown.stdout.strip() == "status 0", shown.stderr
 
 
