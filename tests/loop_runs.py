@@ -16,6 +16,8 @@ from sparsetune.compiler.ir.memory import numpy_type
 from sparsetune.compiler.ir.nodes import ArrayParameter, Function, SizeParameter, Step, Steps, Type
 from sparsetune.compiler.native.library import load_source, openmp_works
 from sparsetune.compiler.native.toolchain import find_compiler
+from sparsetune.compiler.passes.cpu import CPU
+from sparsetune.compiler.passes.manager import Setting, VectorUnit
 
 EXACT = ("-O1", "-march=native", "-ffp-contract=off", "-fwrapv")
 """Flags under which compiled and interpreted kernels agree to the bit."""
@@ -34,6 +36,20 @@ def function(statements: Sequence[Step], arrays: dict[str, tuple[str, bool]], si
     """Return a kernel over arrays given as name: (element type, writable)."""
     parameters = tuple(ArrayParameter(name, Type(kind), (name, "values"), writable) for name, (kind, writable) in arrays.items())
     return Function("st_kernel", parameters, tuple(SizeParameter(name, ("index", name)) for name in sizes), Steps(tuple(statements)))
+
+
+def source_of(kernel: Function, vector_bytes: int, heading: str = "") -> str:
+    """Return the C of a function for vectors of some width."""
+    return print_c(CPU.run(kernel, VectorUnit(vector_bytes)), heading)
+
+
+def vectorized(kernel: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None, gather_bytes: int = 64) -> Function:
+    """Return a function after the passes that make vectors and what comes before them, simplified at the end alone."""
+    setting = Setting(VectorUnit(vector_bytes, masks, gathers, gather_bytes))
+    names = [each.name for each in CPU.passes]
+    for each in CPU.passes[names.index("flags") : names.index("streams")]:
+        kernel = each.run(kernel, setting)
+    return kernel
 
 
 def run_compiled(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ..codegen.c import KERNEL, emit_c
+from ..codegen.c import KERNEL, print_c
 from ..errors import BuildError
 from ..lowering.kernel_spec import KernelSpec
 from ..native.cache import cached_object
@@ -15,6 +15,8 @@ from ..native.instructions import check_instructions
 from ..native.library import CSRC, OPENMP_FLAG, foreign_interface, load_object, openmp_works
 from ..native.machine import this_machine
 from ..native.toolchain import default_flags, find_compiler, vector_bytes
+from ..passes.cpu import CPU
+from ..passes.manager import VectorUnit
 
 DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares;"
 _MEMORY = "void *calloc(size_t count, size_t size);"
@@ -49,7 +51,8 @@ def kernel_source(spec: KernelSpec) -> str:
     """Return the C source of a kernel for this machine, with vectors as wide as its flags ask for."""
     width, machine = vector_bytes(_flags(spec)), this_machine()
     heading = f"{spec.expression}\n{spec.schedule}\n{width}-byte vectors"
-    return emit_c(spec.function, width, heading, machine.masks, machine.gathers, machine.gather_bytes)
+    unit = VectorUnit(width, machine.masks, machine.gathers, machine.gather_bytes)
+    return print_c(CPU.run(spec.function, unit), heading)
 
 
 def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:

@@ -12,11 +12,6 @@ from dataclasses import replace
 
 from ..ir.nodes import Allocate, ArrayRef, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Steps, Store, Var
 from ..ir.rewrite import walk
-from ..passes.dead import remove_dead
-from ..passes.placement import place_large_arrays
-from ..passes.simplify import simplify
-from ..passes.streams import pass_caches
-from ..passes.vectorize import vectorize
 from .analysis import check_map_insertions, heap_allocations, may_fail
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
@@ -26,21 +21,6 @@ from .statements import Region, StatementPrinter
 KERNEL = "st_kernel"
 CODEGEN_VERSION = 1
 """Part of the key under which compiled kernels are cached, should the same source ever come to mean something else."""
-
-
-def emit_c(
-    function: Function, vector_bytes: int, heading: str = "", masks: bool = False, gathers: int | None = None, gather_bytes: int = 64
-) -> str:
-    """Return the C source of a kernel.
-
-    Args:
-        function: the kernel as lowering made it.
-        vector_bytes: width of the vectors that loops tagged ``Vector`` are cut into.
-        heading: text for a comment on top.
-        masks, gathers, gather_bytes: what the machine's vector instructions do, as for ``vectorize``.
-    """
-    plain = remove_dead(simplify(place_large_arrays(function)))
-    return print_c(pass_caches(vectorize(plain, vector_bytes, masks, gathers, gather_bytes), vector_bytes), heading)
 
 
 def print_c(function: Function, heading: str = "") -> str:

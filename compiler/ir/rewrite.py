@@ -98,6 +98,11 @@ def block(statements: tuple[Step, ...] | list[Step]) -> Steps:
     return Steps(tuple(statement for statement in statements if not is_empty(statement)))
 
 
+def as_steps(statement: Step) -> Steps:
+    """Return a statement as a block: itself where it is one."""
+    return statement if isinstance(statement, Steps) else Steps((statement,))
+
+
 def leaves(statement: Step) -> list[Step]:
     """Return the statements of a block and of the blocks in it; of any other statement itself."""
     return [leaf for inner in statement.statements for leaf in leaves(inner)] if isinstance(statement, Steps) else [statement]

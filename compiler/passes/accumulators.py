@@ -17,6 +17,7 @@ from ..ir.nodes import (
     Declare,
     Fill,
     For,
+    Function,
     Grow,
     Load,
     Node,
@@ -25,14 +26,15 @@ from ..ir.nodes import (
     Publish,
     SetVar,
     Step,
-    Steps,
     Store,
     Type,
     Value,
     Var,
     Vector,
 )
-from ..ir.rewrite import block, mentions, walk
+from ..ir.rewrite import array_types, as_steps, block, mentions, walk
+from .forms import WRITTEN_OUT, is_short, is_vectorizable
+from .manager import Setting
 
 _UPDATES = frozenset(("+", "-", "*", "min", "max"))
 
@@ -47,16 +49,16 @@ class Row:
     extent: int
 
 
-def keep_accumulators(body: Steps, types: dict[str, Type], fits: Callable[[For, int], bool], fresh: Callable[[str], str]) -> Steps:
-    """Return statements in which updated rows live in registers around the outermost loops that do not move them.
+def keep_accumulators(function: Function, setting: Setting) -> Function:
+    """Return a kernel in which updated rows live in registers around the outermost loops that do not move them."""
+    lanes = setting.lanes(function)
+    if lanes == 1:
+        return function
+    types, fresh = {name: Type(kind) for name, kind in array_types(function).items()}, setting.names(function)
+    registers = {node.array for node in walk(function.body) if isinstance(node, Allocate) and node.storage == "registers"}
 
-    Args:
-        types: the element type of every array.
-        fits: whether a loop over a row has a vector form and its extent fits into registers.
-        fresh: gives a name that nothing else has.
-    """
-
-    registers = {node.array for node in walk(body) if isinstance(node, Allocate) and node.storage == "registers"}
+    def fits(loop: For, extent: int) -> bool:
+        return is_short(extent, WRITTEN_OUT, lanes) and is_vectorizable(loop, lanes)
 
     def visit(statement: Step) -> Step:
         if isinstance(statement, For) and not isinstance(statement.tag, Parallel | Vector):
@@ -66,8 +68,7 @@ def keep_accumulators(body: Steps, types: dict[str, Type], fits: Callable[[For, 
         children = tuple(visit(child) if isinstance(child, Step) else child for child in statement.children)
         return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
 
-    made = visit(body)
-    return made if isinstance(made, Steps) else Steps((made,))
+    return replace(function, body=as_steps(visit(function.body)))
 
 
 def _rows(loop: For) -> list[Row]:

@@ -25,6 +25,7 @@ from ..ir.nodes import (
     Fill,
     For,
     Free,
+    Function,
     Grow,
     If,
     Load,
@@ -40,7 +41,8 @@ from ..ir.nodes import (
     Var,
     Vector,
 )
-from ..ir.rewrite import block, mentions, transform, walk
+from ..ir.rewrite import array_types, as_steps, block, mentions, transform, walk
+from .manager import Setting
 
 IDENTITY = {"+": 0, "*": 1}
 LONGEST_ROW = 256
@@ -55,13 +57,12 @@ class _Target:
     row: For | None
 
 
-def gather_atomics(body: Steps, types: dict[str, Type], fresh: Callable[[str], str]) -> Steps:
-    """Return statements in which outermost loops that only update a place atomically do so once.
-
-    Args:
-        types: the element type of every array.
-        fresh: gives a name that nothing else has.
-    """
+def gather_atomics(function: Function, setting: Setting) -> Function:
+    """Return a kernel in which outermost loops that only update a place atomically do so once."""
+    if not any(isinstance(node, Store) and node.atomic for node in walk(function.body)):
+        return function
+    types = {name: Type(kind) for name, kind in array_types(function).items()}
+    fresh = setting.names(function)
 
     def visit(statement: Step, tiles: frozenset[_Tile]) -> Step:
         if isinstance(statement, For) and isinstance(statement.tag, Parallel):
@@ -71,10 +72,7 @@ def gather_atomics(body: Steps, types: dict[str, Type], fresh: Callable[[str], s
         children = tuple(visit(child, tiles) if isinstance(child, Step) else child for child in statement.children)
         return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
 
-    if not any(isinstance(node, Store) and node.atomic for node in walk(body)):
-        return body
-    made = visit(body, frozenset())
-    return made if isinstance(made, Steps) else Steps((made,))
+    return replace(function, body=as_steps(visit(function.body, frozenset())))
 
 
 _Tile = tuple[str, str]

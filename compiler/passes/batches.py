@@ -25,6 +25,7 @@ from ..ir.nodes import (
     Declare,
     Fill,
     For,
+    Function,
     Grow,
     If,
     Load,
@@ -41,8 +42,10 @@ from ..ir.nodes import (
     Vector,
 )
 from ..ir.rewrite import block, is_pure, mentions, pairwise, substitute, transform, walk
+from .forms import gathered_bytes
+from .manager import Setting
 from .simplify import simplify_expression
-from .sums import GatheredBytes, asking_ahead, only_adds
+from .sums import asking_ahead, only_adds
 
 ROWS = 64
 """Rows of a block."""
@@ -57,16 +60,15 @@ FEWEST = 8
 """Rows below which a block is not worth it."""
 
 
-def batch_short_sums(body: Steps, gathered: GatheredBytes, lanes: int, fresh: Callable[[str], str]) -> Steps:
-    """Return statements in which loops over rows that sum gathered elements have a second form for short rows.
-
-    Args:
-        lanes: of the vectors that add.
-        fresh: gives a name that nothing else has.
-    """
+def batch_short_sums(function: Function, setting: Setting) -> Function:
+    """Return a kernel in which loops over rows that sum gathered elements have a second form for short rows."""
+    lanes = setting.lanes(function)
+    if setting.unit.gathers is None or lanes == 1:
+        return function
+    fresh = setting.names(function)
 
     def visit(statement: Step) -> tuple[Step, list[Allocate]]:
-        if isinstance(statement, For) and (rows := _rows_of(statement, gathered)) is not None:
+        if isinstance(statement, For) and (rows := _rows_of(statement, lanes)) is not None:
             made, rooms = _Batches(statement, rows, lanes, fresh).made()
         else:
             rooms, children = [], []
@@ -79,8 +81,8 @@ def batch_short_sums(body: Steps, gathered: GatheredBytes, lanes: int, fresh: Ca
             return replace(made, private=(*rooms, *made.private)), []
         return made, rooms  # type: ignore[return-value]  # statements rebuild to statements
 
-    made, rooms = visit(body)
-    return block([*rooms, made]) if rooms or not isinstance(made, Steps) else made
+    made, rooms = visit(function.body)
+    return replace(function, body=block([*rooms, made]) if rooms or not isinstance(made, Steps) else made)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class _Sum:
     begin: Value
 
 
-def _rows_of(loop: For, gathered: GatheredBytes) -> list[_Sum] | None:
+def _rows_of(loop: For, lanes: int) -> list[_Sum] | None:
     """Return the sums that a loop over rows makes, which may be made in batches; None if it is no such loop."""
     if not (loop.tag is None or isinstance(loop.tag, Parallel)) or loop.step != 1 or _rows_a_block(loop.tag) is None:
         return None
@@ -106,7 +108,7 @@ def _rows_of(loop: For, gathered: GatheredBytes) -> list[_Sum] | None:
     sums = []
     for inner in _unconditional_loops(loop.body):
         found = _sum_of(inner, loop.variable, declared, written, assigned)
-        if found is not None and gathered(_terms(found, "", inner.low)):
+        if found is not None and gathered_bytes(_terms(found, "", inner.low), lanes):
             sums.append(found)
     return sums or None
 

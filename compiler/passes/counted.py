@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import replace
 
-from ..ir.nodes import I64, Allocate, Binary, Const, Declare, For, Step, Steps, Value, Var, Vector
+from ..ir.nodes import I64, Allocate, Binary, Const, Declare, For, Function, Node, Step, Steps, Value, Var, Vector
 from ..ir.rewrite import block, is_pure, substitute, transform, walk
+from .forms import is_vectorizable
+from .manager import Setting
 
 
-def count_from_zero(body: Steps, wanted: Callable[[For], bool], fresh: Callable[[str], str]) -> Steps:
-    """Let loops over ``low .. low + constant`` run from 0, so that their extent is a constant like that of any row.
+def count_from_zero(function: Function, setting: Setting) -> Function:
+    """Let loops over ``low .. low + constant`` run from 0, so that their extent is a constant like that of any row."""
+    lanes = setting.lanes(function)
+    if lanes == 1:
+        return function
+    fresh = setting.names(function)
 
-    Args:
-        wanted: whether such a loop, counted from zero, is worth it.
-        fresh: gives a name that nothing else has.
-    """
-
-    def change(node: object) -> object:
+    def change(node: Node) -> Node:
         if not isinstance(node, For) or not (node.tag is None or isinstance(node.tag, Vector)) or node.step != 1:
             return node
         extent = _extent(node.low, node.high)
@@ -27,11 +28,11 @@ def count_from_zero(body: Steps, wanted: Callable[[For], bool], fresh: Callable[
         counter = Var(fresh(node.variable.name), node.variable.type)
         inside = substitute(node.body, {node.variable.name: Binary("+", begin, counter, I64)})
         counted = replace(node, variable=counter, low=Const(0, I64), high=Const(extent, I64), body=inside)
-        if not wanted(counted):
+        if not is_vectorizable(counted, lanes):
             return node
         return counted if begin == node.low else Steps((Declare(begin, node.low), counted))
 
-    return transform(body, change)  # type: ignore[arg-type]  # statements become statements
+    return replace(function, body=transform(function.body, change))
 
 
 def _extent(low: Value, high: Value) -> int | None:
@@ -42,8 +43,9 @@ def _extent(low: Value, high: Value) -> int | None:
     return None
 
 
-def name_registers_apart(body: Steps, fresh: Callable[[str], str]) -> Steps:
+def name_registers_apart(function: Function, setting: Setting) -> Function:
     """Give every register array a name of its own, where several branches or loops call theirs the same."""
+    fresh = setting.names(function)
     seen: set[str] = set()
 
     def visit(statement: Step) -> Step:
@@ -65,7 +67,13 @@ def name_registers_apart(body: Steps, fresh: Callable[[str], str]) -> Steps:
             made.append(visit(statement))
         return block(made)
 
-    return _visit_block(body)
+    return replace(function, body=_visit_block(function.body))
+
+
+def shared_register_names(function: Function) -> str | None:
+    """Return which name two register arrays share."""
+    names = Counter(node.array for node in walk(function.body) if isinstance(node, Allocate) and node.storage == "registers")
+    return next((f"two register arrays are called {name}" for name, count in names.items() if count > 1), None)
 
 
 def _renamed(statement: Step, old: str, new: str) -> Step:

@@ -7,24 +7,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.nodes import BOOL, Binary, Const, Declare, For, Node, Parallel, SetVar, Step, Steps, Var
+from ..ir.nodes import BOOL, Binary, Const, Declare, For, Function, Node, Parallel, SetVar, Step, Steps, Var
 from ..ir.rewrite import block, is_pure, transform, walk
+from .manager import Setting
 
 
-def raise_flags_before_loops(body: Steps) -> Steps:
-    """Return statements in which a comparison of bounds raises the flags that loops raise in every iteration and never look at."""
+def raise_flags_before_loops(function: Function, _: Setting) -> Function:
+    """Return a kernel in which a comparison of bounds raises the flags that loops raise in every iteration and never look at."""
 
     def change(node: Node) -> Node:
-        if not isinstance(node, For) or isinstance(node.tag, Parallel) or not all(map(is_pure, (node.low, node.high))):
-            return node
-        raised = [step for step in _always(node.body) if _raises(step) and _is_untouched(node, step)]
-        if not raised:
+        if not isinstance(node, For) or not (raised := _raised(node)):
             return node
         some = Binary("<", node.low, node.high, BOOL)
         rest = transform(node.body, lambda inner: Steps(()) if any(inner is step for step in raised) else inner)
         return block([*(SetVar(step.variable, some, "or") for step in raised), replace(node, body=rest)])
 
-    return transform(body, change)
+    return replace(function, body=transform(function.body, change))
+
+
+def raised_in_loops(function: Function) -> str | None:
+    """Return which loop raises a flag in every iteration."""
+    loops = (node for node in walk(function.body) if isinstance(node, For) and _raised(node))
+    return next((f"the loop over {loop.variable.name} raises a flag in every iteration" for loop in loops), None)
+
+
+def _raised(loop: For) -> list[SetVar]:
+    """Return the assignments by which a loop raises flags in every iteration."""
+    if isinstance(loop.tag, Parallel) or not all(map(is_pure, (loop.low, loop.high))):
+        return []
+    return [step for step in _always(loop.body) if _raises(step) and _is_untouched(loop, step)]
 
 
 def _always(statement: Step) -> list[SetVar]:

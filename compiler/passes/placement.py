@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import Allocate, Const, Free, Function, Step, Steps
+from ..ir.rewrite import walk
 
 STACK_BYTES = 64 * 1024
 """The largest array on the stack; threads of OpenMP may have no more than two megabytes in all."""
@@ -13,6 +14,12 @@ STACK_BYTES = 64 * 1024
 def place_large_arrays(function: Function) -> Function:
     """Return a function in which register arrays that could overflow the stack are allocated and freed instead."""
     return replace(function, body=_block(function.body))
+
+
+def too_large_for_stack(function: Function) -> str | None:
+    """Return which array could overflow the stack."""
+    found = (node.array for node in walk(function.body) if isinstance(node, Allocate) and _overflows(node))
+    return next((f"array {array} is larger than the stack of a thread may hold" for array in found), None)
 
 
 def _visit(statement: Step) -> Step:

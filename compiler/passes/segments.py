@@ -12,8 +12,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Binary, Call, Cast, Const, Declare, For, Load, Node, Parallel, Step, Steps, Value, Var
-from ..ir.rewrite import transform, walk
+from ..ir.nodes import (
+    BOOL,
+    I64,
+    Allocate,
+    ArrayRef,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Declare,
+    For,
+    Function,
+    Load,
+    Node,
+    Parallel,
+    Step,
+    Steps,
+    Value,
+    Var,
+)
+from ..ir.rewrite import as_steps, transform, walk
+from .manager import Setting
 
 LONGEST_BODY = 600
 """Nodes of a loop's body up to which it is copied."""
@@ -33,14 +53,11 @@ class _Clip:
     high: Var
 
 
-def separate_whole_segments(body: Steps, fresh: Callable[[str], str]) -> Steps:
-    """Return statements in which loops over the segments of a tile are three: the first segment, those inside, the last one.
-
-    Args:
-        fresh: gives a name that nothing else has.
-    """
-    if not any(isinstance(node, Call) and node.function == "upper_bound" for node in walk(body)):
-        return body
+def separate_whole_segments(function: Function, setting: Setting) -> Function:
+    """Return a kernel in which loops over the segments of a tile are three: the first segment, those inside, the last one."""
+    if not any(isinstance(node, Call) and node.function == "upper_bound" for node in walk(function.body)):
+        return function
+    fresh = setting.names(function)
 
     def visit(statement: Step, declared: dict[str, Value]) -> Step:
         if isinstance(statement, For) and (made := _separated(statement, declared, fresh)) is not None:
@@ -53,8 +70,7 @@ def separate_whole_segments(body: Steps, fresh: Callable[[str], str]) -> Steps:
                 inside[child.variable.name] = child.value
         return statement.rebuild(tuple(children)) if children else statement  # type: ignore[return-value]  # statements stay statements
 
-    made = visit(body, {})
-    return made if isinstance(made, Steps) else Steps((made,))
+    return replace(function, body=as_steps(visit(function.body, {})))
 
 
 def _separated(loop: For, declared: Declared, fresh: Callable[[str], str]) -> Step | None:

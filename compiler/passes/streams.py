@@ -33,19 +33,18 @@ from ..ir.nodes import (
     Var,
 )
 from ..ir.rewrite import block, transform, walk
+from .manager import Setting
 
 
-def pass_caches(function: Function, vector_bytes: int) -> Function:
-    """Return a function in which rows that its parameters tell of are stored in both ways, one of which is taken at run time.
+def pass_caches(function: Function, setting: Setting) -> Function:
+    """Return a kernel in which rows that its parameters tell of are stored in both ways, one of which is taken at run time.
 
-    Args:
-        function: a kernel whose loops are cut into vectors already.
-        vector_bytes: the width of a vector; arrays begin at a multiple of it where their parameter is 1.
+    Arrays begin at a multiple of a vector's width where their parameter is 1.
     """
     results = {parameter.source[0]: parameter for parameter in function.arrays if parameter.source[1] == "values"}
     for size in function.sizes:
         if size.source[1:] == (PAST_CACHES, 0):
-            function = _streaming(function, results[size.source[0]], size, vector_bytes)
+            function = _streaming(function, results[size.source[0]], size, setting.unit.bytes)
     return function
 
 

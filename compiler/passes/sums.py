@@ -8,35 +8,32 @@ sums stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from ..ir.nodes import I64, Binary, Comment, Const, Declare, For, Load, Prefetch, SetVar, Step, Steps, Vector
+from ..ir.nodes import I64, Binary, Comment, Const, Declare, For, Function, Load, Node, Prefetch, SetVar, Step, Steps, Vector
 from ..ir.rewrite import transform, walk
+from .forms import gathered_bytes
+from .manager import Setting
 
 AHEAD = 512  # elements: some pages, beyond which processors do not look by themselves
 
-GatheredBytes = Callable[[For], int | None]
-"""How wide the places are that a vector loop gathers from, in bytes (0: it gathers nothing); None: it has no vector form."""
 
+def sum_in_vectors(function: Function, setting: Setting) -> Function:
+    """Tag the loops that do nothing but add to scalars."""
+    lanes, gathers = setting.lanes(function), setting.unit.gathers
+    if lanes == 1:
+        return function
 
-def sum_in_vectors(body: Steps, gathered: GatheredBytes, gathers: int | None) -> Steps:
-    """Tag the loops that do nothing but add to scalars.
-
-    Args:
-        gathers: from how many iterations on gathering is faster in vectors than one by one; None: never.
-    """
-
-    def change(node: object) -> object:
+    def change(node: Node) -> Node:
         if not isinstance(node, For) or node.tag is not None or not only_adds(node):
             return node
         tagged = replace(node, tag=Vector())
-        places = gathered(tagged)
+        places = gathered_bytes(tagged, lanes)
         if places is None or (places and gathers is None):
             return node
         return replace(tagged, tag=Vector(least=gathers or 0), body=asking_ahead(node)) if places else tagged
 
-    return transform(body, change)  # type: ignore[arg-type]  # statements become statements
+    return replace(function, body=transform(function.body, change))
 
 
 def asking_ahead(loop: For) -> Step:

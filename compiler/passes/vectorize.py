@@ -32,34 +32,23 @@ from ..ir.nodes import (
     If,
     Load,
     Node,
-    Parallel,
     Prefetch,
     SetVar,
     Step,
     Steps,
     Store,
     Type,
-    Unroll,
     Value,
     Var,
     Vector,
     While,
 )
-from ..ir.rewrite import array_types, block, leaves, mentions, transform, walk
-from .accumulators import keep_accumulators
-from .atomics import gather_atomics
-from .batches import batch_short_sums
-from .counted import count_from_zero, name_registers_apart
-from .flags import raise_flags_before_loops
+from ..ir.rewrite import as_steps, block, leaves, mentions, transform, walk
+from .forms import WRITTEN_OUT, is_short, is_vectorizable, vector_form
 from .lanes import NoVectors, Vectorizer, element_accesses
+from .manager import Setting
 from .plan import REDUCTIONS, Chunk, Plan, chunks_of, combined, first_values, make_plan
-from .segments import separate_whole_segments
-from .simplify import simplify, simplify_expression
-from .sums import sum_in_vectors
-from .whole_rows import store_whole_rows
-
-WRITTEN_OUT = 16
-"""A loop of constant extent is written out whole up to so many vectors; one with loops inside, up to a quarter."""
+from .simplify import simplify_expression
 
 ACCUMULATORS = 4
 """Independent sums of a reduction: enough to hide the latency of an addition."""
@@ -68,71 +57,26 @@ REGISTERS = 28
 """Vector registers that arrays may take; what is more stays in memory."""
 
 
-def vectorize(
-    function: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None, gather_bytes: int = 64
-) -> Function:
-    """Return a function whose vector loops are made of vectors ``vector_bytes`` wide.
-
-    Args:
-        masks: whether the machine reads the first lanes of a vector alone in one instruction.
-        gathers: from how many iterations on it sums gathered elements faster in vectors than one by one; None: never.
-        gather_bytes: how wide vectors are at most in loops that gather.
-    """
-    widest = _widest_element(function)
-    if vector_bytes <= widest:
-        return function
-    return simplify(replace(function, body=_Pass(function, vector_bytes, widest, masks, gathers, gather_bytes).run()))
-
-
-def _widest_element(function: Function) -> int:
-    """Return the bytes of the widest value that the kernel computes with; all its vectors have as many lanes."""
-    kinds = [node.type for node in walk(function.body) if isinstance(node, Load | Var | Allocate)]
-    return max((kind.bytes for kind in kinds if kind.is_float), default=8)
+def vectorize(function: Function, setting: Setting) -> Function:
+    """Return a kernel whose vector loops are made of vectors, and whose register arrays are variables where they can be."""
+    return function if setting.lanes(function) == 1 else replace(function, body=_Pass(function, setting).run(function.body))
 
 
 class _Pass:
-    def __init__(
-        self, function: Function, vector_bytes: int, widest: int, masks: bool, gathers: int | None, gather_bytes: int
-    ) -> None:
-        self.function, self.masks, self.gathers = function, masks, gathers
-        self.gather_bytes, self.widest = min(vector_bytes, gather_bytes), widest
-        self.lanes = vector_bytes // widest
-        self.taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
-        self.taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
-        self.taken |= {node.array for node in walk(function.body) if isinstance(node, Allocate)}
+    def __init__(self, function: Function, setting: Setting) -> None:
+        unit, self.widest, self.lanes = setting.unit, setting.widest(function), setting.lanes(function)
+        self.masks, self.gather_bytes = unit.masks, min(unit.bytes, unit.gather_bytes)
+        self.fresh = setting.names(function)
         self.registers: dict[str, tuple[Chunk, ...]] = {}
         self.names: dict[tuple[str, int], str] = {}
 
-    def run(self) -> Steps:
-        types = {name: Type(kind) for name, kind in array_types(self.function).items()}
-        body = raise_flags_before_loops(self.function.body)
-        body = separate_whole_segments(gather_atomics(body, types, self.fresh), self.fresh)
-        body = store_whole_rows(body, self.fresh)
-        if self.gathers is not None:
-            body = batch_short_sums(body, self._gathered, self.lanes, self.fresh)
-        body = sum_in_vectors(body, self._gathered, self.gathers)
-        body = count_from_zero(name_registers_apart(body, self.fresh), self._vectorizable, self.fresh)
-        body = keep_accumulators(body, types, self._fits, self.fresh)
+    def run(self, body: Steps) -> Steps:
         for array, allocation in self._register_arrays(body).items():
             chunks = chunks_of(int(_constant(allocation.length)), self.lanes)
             if len(self.names) + len(chunks) <= REGISTERS:
                 self.registers[array] = chunks
                 self.names |= {(array, chunk.first): self.fresh(f"{array}_{chunk.first}") for chunk in chunks}
-        return _as_block(self.statement(body))
-
-    def _fits(self, loop: For, extent: int) -> bool:
-        """Return whether a row that a loop updates can live in registers."""
-        return self._is_short(extent, WRITTEN_OUT) and self._vectorizable(loop)
-
-    def _is_short(self, extent: int, most: int) -> bool:
-        """Return whether iterations make so many vectors at most."""
-        return extent <= most * self.lanes and len(chunks_of(extent, self.lanes)) <= most
-
-    def fresh(self, wish: str) -> str:
-        candidates = (wish, *(f"{wish}_{number}" for number in range(1, len(self.taken) + 2)))
-        chosen = next(name for name in candidates if name not in self.taken)
-        self.taken.add(chosen)
-        return chosen
+        return as_steps(self.statement(body))
 
     # Registers
 
@@ -151,7 +95,7 @@ class _Pass:
                     uses[array] += 1
                     fitting[array] += array in arrays and _covers(low, high, arrays[array])
         for loop in self._vector_loops(body):
-            form = self._form(loop)
+            form = vector_form(loop, self.lanes)
             whole = Counter(array for array, index, _ in element_accesses(loop.body) if mentions(index, {loop.variable.name}))
             for array, number in whole.items():
                 if array in arrays and _covers(loop.low, loop.high, arrays[array]) and array not in form.displaced:
@@ -160,31 +104,9 @@ class _Pass:
 
     def _vector_loops(self, node: Node) -> list[For]:
         """Return the outermost loops that have a vector form."""
-        if isinstance(node, For) and self._vectorizable(node):
+        if isinstance(node, For) and is_vectorizable(node, self.lanes):
             return [node]
         return [loop for child in node.children for loop in self._vector_loops(child)]
-
-    # Which loops
-
-    def _vectorizable(self, loop: For) -> bool:
-        if isinstance(loop.tag, Parallel | Unroll) or loop.step != 1:
-            return False
-        if loop.tag is None and not _iterations_are_apart(loop):
-            return False
-        return self._gathered(loop) is not None
-
-    def _gathered(self, loop: For) -> int | None:
-        """Return the bytes of the widest place that the vector form of a loop gathers from, 0 for none; None: it has no such form."""
-        try:
-            return self._form(loop).gathered
-        except NoVectors:
-            return None
-
-    def _form(self, loop: For) -> Vectorizer:
-        """Try the vector form of a loop; raises NoVectors."""
-        vectorizer = Vectorizer(make_plan(loop, lambda wish: wish), loop.variable, self.lanes, 0, 0)
-        vectorizer.statement(loop.body)
-        return vectorizer
 
     # Rewriting
 
@@ -210,14 +132,14 @@ class _Pass:
             loop, after = self._without_stores_to_one_place(loop)
             if after:
                 return block([after[0], self._loop(loop), after[1]])
-        if not self._vectorizable(loop):
+        if not is_vectorizable(loop, self.lanes):
             parts = tuple(self.statement(child) if isinstance(child, Step) else child for child in loop.children)
             return loop.rebuild(parts)  # type: ignore[return-value]
         if isinstance(loop.low, Const) and isinstance(loop.high, Const):
             extent = int(loop.high.value) - int(loop.low.value)
             most = WRITTEN_OUT // 4 if any(isinstance(node, For) for node in walk(loop.body)) else WRITTEN_OUT
             used = {array for array, _, _ in element_accesses(loop.body)}
-            if self._is_short(extent, most) or used & self.registers.keys():
+            if is_short(extent, most, self.lanes) or used & self.registers.keys():
                 return self._written_out(loop, chunks_of(extent, self.lanes))
         return self._vector_loop(loop)
 
@@ -256,7 +178,7 @@ class _Pass:
         steps: list[Step] = []
         low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
         reduces = any(isinstance(node, SetVar) and node.variable.name not in plan.inside for node in walk(loop.body))
-        gathered = self._form(loop).gathered
+        gathered = vector_form(loop, self.lanes).gathered
         lanes = self.gather_bytes // max(gathered, self.widest) if gathered else self.lanes
         suiting = ACCUMULATORS if reduces and not gathered else 1  # gathers take longer than the sums that they feed
         widths = sorted({lanes * (_vectors_a_step(loop) or suiting), lanes}, reverse=True)
@@ -333,25 +255,6 @@ def _covers(low: Value, high: Value, allocation: Allocate) -> bool:
     return isinstance(low, Const) and low.value == 0 and isinstance(high, Const) and high.value == _constant(allocation.length)
 
 
-def _iterations_are_apart(loop: For) -> bool:
-    """Return whether an untagged loop may run its iterations at once: no reductions, and no element meets two of them.
-
-    Every array that is written must be used at one place only, which no loop inside moves; that this place follows the
-    loop's variable is what the vector form asks for.
-    """
-    inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)}
-    if any(isinstance(node, SetVar) and node.variable.name not in inside for node in walk(loop.body)):
-        return False
-    loops = [node for node in walk(loop.body) if isinstance(node, For)]
-    moving = {node.variable.name for inner in loops for node in walk(inner) if isinstance(node, Declare | SetVar | For)}
-    places: dict[str, set[Value]] = {}
-    for array, index, _ in element_accesses(loop.body):
-        places.setdefault(array, set()).add(index)
-    written = {array for array, _, stored in element_accesses(loop.body) if stored}
-    still = all(not mentions(index, moving) for array in written for index in places[array])
-    return still and all(len(places[array]) == 1 for array in written)
-
-
 def _with_first_values(statements: list[Step]) -> list[Step]:
     """Declare registers with the values that they are given at once, where the next statement does nothing else."""
     made: list[Step] = []
@@ -371,7 +274,3 @@ def _replaced(statement: Step, old: Step, new: Step) -> Step:
         return new
     children = tuple(_replaced(child, old, new) if isinstance(child, Step) else child for child in statement.children)
     return statement.rebuild(children) if children else statement  # type: ignore[return-value]
-
-
-def _as_block(statement: Step) -> Steps:
-    return statement if isinstance(statement, Steps) else Steps((statement,))

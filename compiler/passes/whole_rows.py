@@ -20,6 +20,7 @@ from ..ir.nodes import (
     Declare,
     Fill,
     For,
+    Function,
     If,
     Load,
     Node,
@@ -33,19 +34,15 @@ from ..ir.nodes import (
     Var,
 )
 from ..ir.rewrite import block, leaves, substitute, walk
+from .manager import Setting
 from .simplify import simplify_expression
 
 _ONE = Const(1, I64)
 
 
-def store_whole_rows(body: Steps, fresh: Callable[[str], str]) -> Steps:
-    """Return a kernel's statements in which rows that only one tile has are stored.
-
-    Args:
-        body: statements whose loops over the segments of a tile are three (``separate_whole_segments``).
-        fresh: gives a name that nothing else has.
-    """
-    made = leaves(body)
+def store_whole_rows(function: Function, setting: Setting) -> Function:
+    """Return a kernel in which rows that only one tile has are stored."""
+    made = leaves(function.body)
     for at, zeros in enumerate(made):
         array = _zeroed(zeros)
         following = next((place for place in range(at + 1, len(made)) if array and _uses(made[place], array)), None)
@@ -54,9 +51,9 @@ def store_whole_rows(body: Steps, fresh: Callable[[str], str]) -> Steps:
         tiles = _tiles(made[following], array)
         ahead = made[at + 1 : following]
         if tiles is not None and isinstance(zeros, For) and all(isinstance(step, Declare) for step in ahead):
-            made[at : following + 1] = [*ahead, _zeros_between(zeros, tiles, fresh), tiles.stored()]
-            return Steps(tuple(made))
-    return body
+            made[at : following + 1] = [*ahead, _zeros_between(zeros, tiles, setting.names(function)), tiles.stored()]
+            return replace(function, body=Steps(tuple(made)))
+    return function
 
 
 def _uses(node: Node, array: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sparsetune.compiler.codegen.c import emit_c
+from loop_runs import source_of
 from sparsetune.compiler.ir.printer import show_function
 from sparsetune.compiler.pipeline import compile_kernel
 
@@ -53,7 +53,7 @@ def stages(name: str) -> str:
     compiled = compile_kernel(expression, formats, extents, schedule)
     function = compiled.default_kernel.spec.function
     asked = ", ".join([f"{tensor}: {form}" for tensor, form in formats.items()] + [f"{index} = {size}" for index, size in extents.items()])
-    parts = (f"{expression}\n{asked}\n{schedule}".rstrip(), compiled.loop_nest, show_function(function), emit_c(function, 32))
+    parts = (f"{expression}\n{asked}\n{schedule}".rstrip(), compiled.loop_nest, show_function(function), source_of(function, 32))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

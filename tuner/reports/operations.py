@@ -7,14 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...compiler.ir.interpret import interpret
-from ...compiler.passes.vectorize import vectorize
+from ...compiler.passes.cpu import CPU
+from ...compiler.passes.manager import VectorUnit
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.tensor import Tensor
 from ..kernels import compile_problem
 from .records import Count
 from .workloads import KernelCase, operands_of, problem_of
 
-_VECTOR_BYTES = 64  # only how many operations the interpreter does at once; a vector counts once a lane
+_VECTORS = VectorUnit(64)  # only how many operations the interpreter does at once; a vector counts once a lane
 
 
 def fibres(source: Tensor) -> int:
@@ -40,7 +41,7 @@ def counted(case: KernelCase, source: Tensor, schedule: str) -> int:
     bound = compile_problem(problem, Schedule(schedule)).bind(problem.operands, 1)
     bound()
     arrays, sizes = bound.arguments()
-    function = vectorize(bound.kernel.spec.function, _VECTOR_BYTES)
+    function = CPU.run(bound.kernel.spec.function, _VECTORS)
     copies = [None if array is None else array.copy() for array in arrays]
     return interpret(function, copies, sizes).counts.flops
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import loop_kernels
 import pytest
 from assembly_loops import innermost_loops
-from loop_runs import COMPILERS
-from sparsetune.compiler.codegen.c import emit_c
+from loop_runs import COMPILERS, source_of
 from sparsetune.compiler.ir.nodes import Function
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.native.toolchain import default_flags
@@ -27,7 +26,7 @@ TARGETS = {16: "-march=x86-64-v3", 32: "-march=x86-64-v3", 64: "-march=x86-64-v4
 
 def assembly(kernel: Function, compiler: str, vector_bytes: int, folder: Path) -> list[str]:
     source, target = folder / "kernel.c", folder / "kernel.s"
-    source.write_text(emit_c(kernel, vector_bytes))
+    source.write_text(source_of(kernel, vector_bytes))
     flags = [flag for flag in default_flags() if not flag.startswith("-march")]
     options = ["-std=gnu11", "-S", TARGETS[vector_bytes], *flags, "-fPIC", "-fopenmp", "-I", str(CSRC)]
     subprocess.run([compiler, *options, str(source), "-o", str(target)], check=True, capture_output=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import loop_kernels
 import pytest
-from sparsetune.compiler.codegen.c import emit_c
+from loop_runs import source_of
 from sparsetune.compiler.ir.nodes import Function
 from sparsetune.compiler.ir.printer import show_function
 
@@ -24,7 +24,7 @@ KERNELS = {
 @pytest.mark.parametrize("kind", ["c", "loops"])
 def test_golden(name: str, kind: str, update_golden: bool) -> None:
     kernel: Function = KERNELS[name]
-    text = emit_c(kernel, 32, f"{name}, 32-byte vectors") if kind == "c" else show_function(kernel) + "\n"
+    text = source_of(kernel, 32, f"{name}, 32-byte vectors") if kind == "c" else show_function(kernel) + "\n"
     path = GOLDEN / f"{name}.{kind}"
     if update_golden:
         path.write_text(text)

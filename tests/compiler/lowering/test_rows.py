@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from loop_runs import COMPILERS
+from loop_runs import COMPILERS, source_of
 from numpy.typing import NDArray
 from sparsetune.compiler.build.executable import build
 from sparsetune.compiler.build.kernel import Kernel
-from sparsetune.compiler.codegen.c import emit_c
 from sparsetune.compiler.ir.nodes import Fill, Load, Store
 from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.native.machine import Machine
@@ -92,7 +91,7 @@ def test_results_larger_than_the_caches_are_written_past_them(
     x = np.arange(30.0 * 64).reshape(30, 64).astype(dtype)
     compiled = compile_kernel(SPMM, {"A": "csr"}, {"r": 64}, schedule, dtype=dtype)
     kernel = Kernel(replace(compiled.default_kernel.spec, build=(compiler, None)))
-    source = emit_c(kernel.spec.function, vector_bytes)
+    source = source_of(kernel.spec.function, vector_bytes)
     assert "st_stream_" in source
     monkeypatch.setitem(kernel.__dict__, "executable", build(kernel.spec, source))
     room = np.full(50 * 64 + 32, 7, dtype)
@@ -106,7 +105,7 @@ def test_results_larger_than_the_caches_are_written_past_them(
 
 def test_only_whole_vectors_are_written_past_the_caches() -> None:
     def streams(extent: int) -> bool:
-        return "st_stream_" in emit_c(compile_kernel(SPMM, {"A": "csr"}, {"r": extent}).default_kernel.spec.function, 64)
+        return "st_stream_" in source_of(compile_kernel(SPMM, {"A": "csr"}, {"r": extent}).default_kernel.spec.function, 64)
 
     assert [extent for extent in (4, 8, 12, 16, 20, 100, 128) if streams(extent)] == [8, 16, 128]
 
@@ -128,5 +127,5 @@ def test_any_name_is_an_index() -> None:
 def test_threads_drain_what_they_wrote() -> None:
     """Before the end of the parallel region, after which others read the result."""
     compiled = compile_kernel(SPMM, {"A": "csr"}, {"r": 8}, "parallelize(i, cpu_thread, no_races)")
-    source = emit_c(compiled.default_kernel.spec.function, 64)
+    source = source_of(compiled.default_kernel.spec.function, 64)
     assert re.search(r"nowait\n(.*\n)+    if \(Y_past_caches != 0\) {\n      st_drain_stores\(\);\n    }\n  }\n", source)

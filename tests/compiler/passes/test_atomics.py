@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse
-from loop_runs import function, run_both
-from sparsetune.compiler.codegen.c import emit_c
+from loop_runs import function, run_both, source_of, vectorized
 from sparsetune.compiler.ir.nodes import (
     F64,
     I64,
@@ -27,7 +26,6 @@ from sparsetune.compiler.ir.nodes import (
     Var,
 )
 from sparsetune.compiler.ir.rewrite import walk
-from sparsetune.compiler.passes.vectorize import vectorize
 from sparsetune.compiler.pipeline import compile_kernel
 
 R, P, K, N = (Var(name, I64) for name in ("i", "p", "k", "n"))
@@ -68,14 +66,14 @@ def run(made: Function, width: int = 1, op: str = "+") -> np.ndarray:
 
 @pytest.mark.parametrize("op", ["+", "*"])
 def test_one_element_is_updated_once(op: str) -> None:
-    made = vectorize(segments(Store("y", R, Load("a", P, F64), op, atomic=True)), 32)
+    made = vectorized(segments(Store("y", R, Load("a", P, F64), op, atomic=True)), 32)
     assert not atomics_inside(made)
     run(made, op=op)
 
 
 def test_a_row_is_updated_once() -> None:
     row = Store("y", plus(plus(R, Const(ROW, I64), "*"), K), Load("a", P, F64), "+", atomic=True)
-    made = vectorize(segments(For(K, ZERO, Const(ROW, I64), row)), 32)
+    made = vectorized(segments(For(K, ZERO, Const(ROW, I64), row)), 32)
     assert not atomics_inside(made)
     run(made, ROW)
 
@@ -93,13 +91,13 @@ def test_a_row_is_updated_once() -> None:
     ids=["moved", "read", "twice", "no neutral value", "row of unknown length", "long row"],
 )
 def test_what_has_to_stay_inside(update: Step) -> None:
-    assert atomics_inside(vectorize(segments(update), 32))
+    assert atomics_inside(vectorized(segments(update), 32))
 
 
 def test_row_of_position_split_stays_in_registers() -> None:
     text = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 4); parallelize(p0, cpu_thread, atomics, static)"
     kernel = compile_kernel("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, {"k": 16}, text)
-    source = emit_c(kernel.default_kernel.spec.function, 64)
+    source = source_of(kernel.default_kernel.spec.function, 64)
     entries = source[source.index("for (int64_t p_A2") :]
     assert "atomic" not in entries[: entries.index("}")]
     assert "f64x8 Y_vals_sums_0" in source
@@ -130,6 +128,6 @@ def test_tiles_of_other_sizes_than_they_step_overlap() -> None:
         tile = [Declare(low, plus(K, Const(4, I64), "*")), Declare(high, plus(plus(low, Const(size, I64)), Load("pos", N, I64), "min"))]
         loop = For(K, ZERO, Const(3, I64), Steps((*tile, For(R, ZERO, N, entries))), Parallel())
         arrays = {"pos": ("i64", False), "a": ("f64", False), "y": ("f64", True)}
-        made = vectorize(function([loop], arrays, ["n"]), 32)
+        made = vectorized(function([loop], arrays, ["n"]), 32)
         plain = [node for node in walk(made.body) if isinstance(node, Store) and not node.atomic]
         assert len(plain) == (1 if size == 4 else 0)

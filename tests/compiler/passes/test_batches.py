@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_runs import COMPILERS, function, run_both, run_compiled
+from loop_runs import COMPILERS, function, run_both, run_compiled, vectorized
 from numpy.typing import NDArray
 from sparsetune.compiler.ir.nodes import (
     BOOL,
@@ -39,7 +39,6 @@ from sparsetune.compiler.ir.nodes import (
 )
 from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.passes.batches import AT_ONCE, FEWEST, ROWS, SHORT
-from sparsetune.compiler.passes.vectorize import vectorize
 
 ROW, P, J, N = Var("i", I64), Var("p", I64), Var("j", I64), Var("n", I64)
 ZERO, ONE = Const(0, I64), Const(1, I64)
@@ -81,7 +80,7 @@ def spmv(body: Steps | None = None, value: Type = F64, tag: Parallel | None = No
 
 
 def batched(kernel: Function, vector_bytes: int = 32, masks: bool = False) -> Function:
-    return vectorize(kernel, vector_bytes, masks, 24, 32)
+    return vectorized(kernel, vector_bytes, masks, 24, 32)
 
 
 def rooms(kernel: Function) -> list[Allocate]:
@@ -220,4 +219,4 @@ def test_what_has_no_batches(kernel: Function) -> None:
 
 def test_machines_that_do_not_gather_have_none() -> None:
     assert rooms(batched(spmv()))
-    assert not rooms(vectorize(spmv(), 32))
+    assert not rooms(vectorized(spmv(), 32))

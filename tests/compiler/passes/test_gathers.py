@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from loop_runs import COMPILERS, function, run_both
-from sparsetune.compiler.codegen.c import emit_c
+from loop_runs import COMPILERS, function, run_both, source_of, vectorized
 from sparsetune.compiler.ir.memory import InterpreterError
 from sparsetune.compiler.ir.nodes import (
     F32,
@@ -29,7 +28,6 @@ from sparsetune.compiler.ir.nodes import (
     Vector,
 )
 from sparsetune.compiler.ir.rewrite import walk
-from sparsetune.compiler.passes.vectorize import vectorize
 
 K, N, J = Var("k", I64), Var("n", I64), Var("j", I64)
 ZERO = Const(0, I64)
@@ -64,7 +62,7 @@ def inputs(coordinates: Type, value: Type) -> list[np.ndarray]:
 @pytest.mark.parametrize("factor", [1, 3])
 @pytest.mark.parametrize("masks", [False, True], ids=["elements", "masks"])
 def test_sums_of_gathered_elements(compiler: str, vector_bytes: int, value: Type, coordinates: Type, factor: int, masks: bool) -> None:
-    made = vectorize(summed(coordinates, value, Vector(), factor), vector_bytes, masks)
+    made = vectorized(summed(coordinates, value, Vector(), factor), vector_bytes, masks)
     widest = max(value.bytes, 8 if factor == 3 else coordinates.bytes)
     assert [load.type.lanes for load in gathers(made)] == [vector_bytes // widest] * (2 if masks else 1)
     for count in (0, 1, 7, 8, 16, 21, ENTRIES):
@@ -75,7 +73,7 @@ def test_sums_of_gathered_elements(compiler: str, vector_bytes: int, value: Type
 
 @pytest.mark.parametrize("value", [F64, F32], ids=str)
 def test_vectors_that_gather_may_be_narrower_than_others(value: Type) -> None:
-    made = vectorize(summed(I32, value, Vector()), 64, masks=True, gather_bytes=32)
+    made = vectorized(summed(I32, value, Vector()), 64, masks=True, gather_bytes=32)
     assert [load.type.lanes for load in gathers(made)] == [32 // value.bytes] * 2
     for count in (0, 1, 8, 15, ENTRIES):
         x, a, crd, y = arrays = inputs(I32, value)
@@ -84,23 +82,23 @@ def test_vectors_that_gather_may_be_narrower_than_others(value: Type) -> None:
 
 
 def test_loops_gather_only_where_vectors_are_asked_for() -> None:
-    assert not gathers(vectorize(summed(I32), 64))
+    assert not gathers(vectorized(summed(I32), 64))
 
 
 def test_coordinates_stay_as_narrow_as_they_are_stored() -> None:
-    assert [load.index.type for load in gathers(vectorize(summed(I32, tag=Vector()), 64))] == [I32.vector(8)]
-    assert "(f64x4){base[at[0]], base[at[1]], base[at[2]], base[at[3]]}" in emit_c(summed(I32, tag=Vector()), 32)
+    assert [load.index.type for load in gathers(vectorized(summed(I32, tag=Vector()), 64))] == [I32.vector(8)]
+    assert "(f64x4){base[at[0]], base[at[1]], base[at[2]], base[at[3]]}" in source_of(summed(I32, tag=Vector()), 32)
 
 
 def test_places_are_computed_in_64_bits() -> None:
-    assert [load.index.type for load in gathers(vectorize(summed(I32, tag=Vector(), factor=3), 64))] == [I64.vector(8)]
+    assert [load.index.type for load in gathers(vectorized(summed(I32, tag=Vector(), factor=3), 64))] == [I64.vector(8)]
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_lanes_that_are_left_out_add_nothing(compiler: str) -> None:
     """A quotient of zeros would be NaN in them, and so would a sum over infinity times zero."""
     for op, numbers in (("/", np.divide), ("+", np.add)):
-        made = vectorize(summed(I32, tag=Vector(), op=op), 64, masks=True)
+        made = vectorized(summed(I32, tag=Vector(), op=op), 64, masks=True)
         assert any(isinstance(node, Call) and node.function == "keep_lanes" for node in walk(made.body))
         for count in (1, 5, 9, 15):
             x, a, crd, y = arrays = inputs(I32, F64)
@@ -113,7 +111,7 @@ def test_lanes_that_are_left_out_add_nothing(compiler: str) -> None:
 
 
 def test_what_is_left_of_a_product_is_read_element_by_element() -> None:
-    made = vectorize(summed(I32, tag=Vector(), into="*"), 64, masks=True)
+    made = vectorized(summed(I32, tag=Vector(), into="*"), 64, masks=True)
     assert len(gathers(made)) == 1
     x, a, crd, y = arrays = inputs(I32, F64)
     run_both(made, arrays, [13])
@@ -122,7 +120,7 @@ def test_what_is_left_of_a_product_is_read_element_by_element() -> None:
 
 @pytest.mark.parametrize("vectors", [2, 3, 8])
 def test_a_step_takes_as_many_vectors_as_it_is_told(vectors: int) -> None:
-    made = vectorize(summed(I32, tag=Vector(vectors)), 32, masks=True)
+    made = vectorized(summed(I32, tag=Vector(vectors)), 32, masks=True)
     assert (
         sum(isinstance(node, Declare) and node.variable.type.lanes == 4 and node.variable.type.is_float for node in walk(made.body))
         == vectors
@@ -137,4 +135,4 @@ def test_every_lane_is_checked_by_the_interpreter() -> None:
     x, a, crd, y = inputs(I32, F64)
     crd[5] = len(x)
     with pytest.raises(InterpreterError, match="array x has 90 elements, but element 90 is used"):
-        run_both(vectorize(summed(I32, tag=Vector()), 64), [x, a, crd, y], [ENTRIES])
+        run_both(vectorized(summed(I32, tag=Vector()), 64), [x, a, crd, y], [ENTRIES])

@@ -25,6 +25,7 @@ from sparsetune.compiler.ir.nodes import (
     Var,
 )
 from sparsetune.compiler.ir.rewrite import walk
+from sparsetune.compiler.passes.manager import Setting, VectorUnit
 from sparsetune.compiler.passes.streams import pass_caches
 
 P, N, AT = Var("p", I64), Var("n", I64), Var("at", I64)
@@ -46,7 +47,7 @@ def plus(left: Value, right: Value) -> Value:
 def streams(*steps: Step, step: int = 1) -> bool:
     made = function([For(P, number(0), N, Steps(steps), step=step)], {"x": ("f64", False), "y": ("f64", True)}, ["n"])
     made = replace(made, sizes=(*made.sizes, SizeParameter("large", ("y", PAST_CACHES, 0))))
-    return any(isinstance(node, Store) and node.streams for node in walk(pass_caches(made, 64).body))
+    return any(isinstance(node, Store) and node.streams for node in walk(pass_caches(made, Setting(VectorUnit(64))).body))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from loop_runs import COMPILERS, function, run_both
+from loop_runs import COMPILERS, function, run_both, vectorized
 from sparsetune.compiler.ir.nodes import (
     BOOL,
     F32,
@@ -23,6 +23,7 @@ from sparsetune.compiler.ir.nodes import (
     If,
     Load,
     Prefetch,
+    Select,
     SetVar,
     Step,
     Steps,
@@ -35,8 +36,8 @@ from sparsetune.compiler.ir.nodes import (
     While,
 )
 from sparsetune.compiler.ir.rewrite import walk
+from sparsetune.compiler.passes.manager import Setting, VectorUnit
 from sparsetune.compiler.passes.sums import sum_in_vectors
-from sparsetune.compiler.passes.vectorize import vectorize
 
 K, N, J = Var("k", I64), Var("n", I64), Var("j", I64)
 ZERO = Const(0, I64)
@@ -50,22 +51,31 @@ def added(value: Value, op: str = "+") -> SetVar:
     return SetVar(Var("total", value.type), value, op)
 
 
-def tag_of(loop: For, places: int | None, gathers: int | None) -> object:
-    made = sum_in_vectors(Steps((loop,)), lambda _: places, gathers).statements[0]
+def summed(loop: For, gathers: int | None) -> For:
+    """Return a loop after the pass."""
+    made = sum_in_vectors(function([loop], {}), Setting(VectorUnit(32, gathers=gathers))).body.statements[0]
     assert isinstance(made, For)
-    return made.tag
+    return made
+
+
+def gathering(coordinates: Type) -> For:
+    """Return a loop that adds products of consecutive elements and gathered ones."""
+    coordinate = Load("crd", K, coordinates)
+    place = coordinate if coordinates == I64 else Cast(coordinate, I64)
+    return looped(added(Binary("*", Load("x", J, F64), ELEMENT, F64)), Declare(J, place))
 
 
 ELEMENT = Load("a", K, F64)
+CONSECUTIVE, IN_NO_VECTORS = looped(added(ELEMENT)), looped(added(Select(Binary("<", J, K, BOOL), ELEMENT, ELEMENT, F64)))
 
 
 @pytest.mark.parametrize(
-    ("places", "gathers", "tag"),
-    [(0, None, Vector()), (4, None, None), (4, 0, Vector()), (8, 0, Vector()), (8, 16, Vector(least=16)), (0, 16, Vector()),
-     (None, 0, None)],
+    ("loop", "gathers", "tag"),
+    [(CONSECUTIVE, None, Vector()), (gathering(I32), None, None), (gathering(I32), 0, Vector()), (gathering(I64), 0, Vector()),
+     (gathering(I64), 16, Vector(least=16)), (CONSECUTIVE, 16, Vector()), (IN_NO_VECTORS, 0, None)],
 )  # fmt: skip
-def test_gathering_decides_unless_elements_are_consecutive(places: int | None, gathers: int | None, tag: Vector | None) -> None:
-    assert tag_of(looped(added(ELEMENT)), places, gathers) == tag
+def test_gathering_decides_unless_elements_are_consecutive(loop: For, gathers: int | None, tag: Vector | None) -> None:
+    assert summed(loop, gathers).tag == tag
 
 
 @pytest.mark.parametrize(
@@ -83,7 +93,7 @@ def test_gathering_decides_unless_elements_are_consecutive(places: int | None, g
     ids=["one by one asked for", "product", "last value", "integers", "stores", "condition", "own scalar", "outer loop"],
 )
 def test_what_is_no_sum_stays(loop: For) -> None:
-    assert tag_of(loop, 0, 0) == loop.tag
+    assert summed(loop, 0).tag == loop.tag
 
 
 def dot(value: Type) -> Function:
@@ -97,7 +107,7 @@ def dot(value: Type) -> Function:
 @pytest.mark.parametrize("value", [F64, F32], ids=str)
 @pytest.mark.parametrize("masks", [False, True], ids=["elements", "masks"])
 def test_dot_products_are_made_in_vectors(compiler: str, value: Type, masks: bool) -> None:
-    made = vectorize(dot(value), 32, masks)
+    made = vectorized(dot(value), 32, masks)
     assert any(isinstance(node, Load) and node.type.lanes == 32 // value.bytes for node in walk(made.body))
     random = np.random.default_rng(2)
     for count in (0, 1, 3, 8, 31, 70):
@@ -107,25 +117,25 @@ def test_dot_products_are_made_in_vectors(compiler: str, value: Type, masks: boo
         assert y[0] == (x[:count] * a[:count]).sum()
 
 
+def asked(loop: For) -> list[Prefetch]:
+    return [node for node in walk(summed(loop, 0)) if isinstance(node, Prefetch)]
+
+
 def test_a_gathered_sum_asks_for_what_it_reads_in_order() -> None:
-    product = Binary("*", Load("x", J, F64), ELEMENT, F64)
-    loop = looped(added(product), Declare(J, Cast(Load("crd", K, I32), I64)))
-    asked = {node.array for node in walk(sum_in_vectors(Steps((loop,)), lambda _: 4, 0)) if isinstance(node, Prefetch)}
-    assert asked == {"a", "crd"}
-    own = replace(loop, body=Steps((Prefetch("a", K, 1), *loop.body.statements)))  # pyright: ignore[reportAttributeAccessIssue] a block
-    kept = [node for node in walk(sum_in_vectors(Steps((own,)), lambda _: 4, 0)) if isinstance(node, Prefetch)]
-    assert kept == [Prefetch("a", K, 1)]
-    assert not [node for node in walk(sum_in_vectors(Steps((loop,)), lambda _: 0, 0)) if isinstance(node, Prefetch)]
+    loop = gathering(I32)
+    assert {prefetch.array for prefetch in asked(loop)} == {"a", "crd"}
+    own = replace(loop, body=Steps((Prefetch("a", K, 1), loop.body)))
+    assert asked(own) == [Prefetch("a", K, 1)]
+    assert asked(CONSECUTIVE) == []
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("masks", [False, True], ids=["elements", "masks"])
 def test_few_gathered_elements_are_added_one_by_one(compiler: str, masks: bool) -> None:
     total = Var("total", F64)
-    product = Binary("*", Load("x", J, F64), ELEMENT, F64)
-    loop = looped(added(product), Declare(J, Cast(Load("crd", K, I32), I64)))
+    loop = gathering(I32)
     arrays = {"x": ("f64", False), "a": ("f64", False), "crd": ("i32", False), "y": ("f64", True)}
-    made = vectorize(function([Declare(total, Const(0.0, F64)), loop, Store("y", ZERO, total)], arrays, ["n"]), 32, masks, 16)
+    made = vectorized(function([Declare(total, Const(0.0, F64)), loop, Store("y", ZERO, total)], arrays, ["n"]), 32, masks, 16)
     enough = Binary("<=", Const(16, I64), N, BOOL)
     conditions = [node.condition for node in walk(made.body) if isinstance(node, If)]
     assert conditions[0] == Call("seldom", (enough,), BOOL)

@@ -9,7 +9,7 @@ import loop_kernels
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from loop_runs import function, run_compiled
+from loop_runs import function, run_compiled, vectorized
 from sparsetune.compiler.ir.interpret import interpret
 from sparsetune.compiler.ir.nodes import (
     BOOL,
@@ -41,7 +41,6 @@ from sparsetune.compiler.ir.nodes import (
 from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.passes.plan import Chunk, chunks_of
 from sparsetune.compiler.passes.simplify import simplify
-from sparsetune.compiler.passes.vectorize import vectorize
 
 K, N = Var("k", I64), Var("n", I64)
 EXTENTS = (0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 31, 32, 33, 70, 129, 300)
@@ -152,7 +151,7 @@ def test_vectors_compute_the_same(body, tag: Vector | None, constant: bool) -> N
         plain = function(body(whole(extent) if constant else N, tag), ARRAYS, ["n"])
         expected = outputs(plain, [extent])
         for width in WIDTHS:
-            for ours, theirs in zip(outputs(vectorize(simplify(plain), width), [extent]), expected, strict=True):
+            for ours, theirs in zip(outputs(vectorized(simplify(plain), width), [extent]), expected, strict=True):
                 np.testing.assert_array_equal(ours, theirs)  # small integers: sums are exact in any order
 
 
@@ -171,7 +170,7 @@ def test_vectors_compiled(compiler: str, width: int) -> None:
     ]
     plain = function(statements, ARRAYS, ["n"])
     expected, arrays = outputs(plain, [37]), buffers()
-    run_compiled(vectorize(plain, width), arrays, [37], compiler=compiler)
+    run_compiled(vectorized(plain, width), arrays, [37], compiler=compiler)
     for ours, theirs in zip(arrays, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -188,7 +187,7 @@ def vectors_of(node: Node) -> list[Type]:
 
 @pytest.mark.parametrize(("extent", "count"), [(32, 4), (21, 4), (8, 1), (128, 16)])
 def test_accumulators_are_registers(extent: int, count: int) -> None:
-    made = vectorize(simplify(loop_kernels.spmm(extent)), 64)
+    made = vectorized(simplify(loop_kernels.spmm(extent)), 64)
     assert not any(isinstance(node, Allocate) for node in walk(made.body))
     registers = [node for node in walk(made.body) if isinstance(node, Declare) and node.variable.name.startswith("w_")]
     assert len(registers) == count
@@ -197,7 +196,7 @@ def test_accumulators_are_registers(extent: int, count: int) -> None:
 
 
 def test_too_many_registers_stay_in_memory() -> None:
-    made = vectorize(simplify(loop_kernels.spmm(512)), 64)
+    made = vectorized(simplify(loop_kernels.spmm(512)), 64)
     assert any(isinstance(node, Allocate) for node in walk(made.body))
     assert any(isinstance(node, For) and node.step == 8 for node in walk(made.body))
 
@@ -210,7 +209,7 @@ def test_whole_kernels(kernel: Function) -> None:
     matrix.data[:] = random.integers(1, 5, matrix.nnz)
     sizes = [9, matrix.nnz][: len(kernel.sizes)]
     results = []
-    for made in (kernel, vectorize(simplify(kernel), 32)):
+    for made in (kernel, vectorized(simplify(kernel), 32)):
         arrays = [np.zeros(9 * 512), matrix.indptr, matrix.indices, matrix.data, *dense][: len(kernel.arrays)]
         interpret(made, arrays, sizes)
         results.append(arrays[0])
@@ -246,7 +245,7 @@ SOME_LANES = If(Binary("<", K, whole(3), Type("bool")), Store("y", K, Const(1.0,
 )
 def test_loops_that_stay_as_they_are(name: str, statement: Step) -> None:
     plain = with_total(loop(N, statement))
-    made = vectorize(plain, 64)
+    made = vectorized(plain, 64)
     assert vectors_of(made.body) == [], name
     assert steps(made) == steps(plain)
 
@@ -254,7 +253,7 @@ def test_loops_that_stay_as_they_are(name: str, statement: Step) -> None:
 def test_a_vector_loop_without_a_vector_form_keeps_its_tag() -> None:
     x, z = element("x", K), element("z", K)
     chosen = SetVar(TOTAL, Select(Binary("<", x, z, BOOL), x, z, F64), "+")
-    made = vectorize(with_total(loop(N, chosen, tag=Vector())), 64)
+    made = vectorized(with_total(loop(N, chosen, tag=Vector())), 64)
     assert next(node for node in walk(made.body) if isinstance(node, For)).tag == Vector()
 
 
@@ -276,7 +275,7 @@ def rows_stored(made: Function) -> int:
 
 
 def test_updated_rows_are_kept_in_registers() -> None:
-    made = vectorize(simplify(updates(ROW)), 64)
+    made = vectorized(simplify(updates(ROW)), 64)
     assert rows_stored(made) == 0
     np.testing.assert_array_equal(outputs(made, [0])[1], outputs(updates(ROW), [0])[1])
 
@@ -291,7 +290,7 @@ def test_updated_rows_are_kept_in_registers() -> None:
     ],
 )
 def test_rows_that_stay_in_memory(name: str, kernel: Function) -> None:
-    made = vectorize(simplify(kernel), 64)
+    made = vectorized(simplify(kernel), 64)
     assert rows_stored(made) > 0, name
     np.testing.assert_array_equal(outputs(made, [0])[1], outputs(kernel, [0])[1])
 
@@ -315,7 +314,7 @@ def tiled(count: int) -> list[Step]:
 @pytest.mark.parametrize("count", [1, 4, 20])
 def test_tiles_are_counted_from_zero(count: int) -> None:
     plain = function([For(Var("t", I64), whole(0), whole(3), Steps(tuple(tiled(count))))], ARRAYS)
-    made = vectorize(simplify(plain), 32)
+    made = vectorized(simplify(plain), 32)
     assert not any(isinstance(node, Allocate) for node in walk(made.body)) or count == 1
     np.testing.assert_array_equal(outputs(made, [])[1], outputs(plain, [])[1])
 
@@ -325,6 +324,6 @@ def test_register_arrays_of_one_name_in_two_branches() -> None:
     branches = If(Binary("<", t, whole(2), Type("bool")), Steps(tuple(tiled(16))), Steps(tuple(tiled(24))))
     again = For(t, whole(0), whole(3), Steps(tuple(tiled(8))))
     plain = function([For(t, whole(0), whole(4), branches), again], ARRAYS)
-    made = vectorize(simplify(plain), 64)
+    made = vectorized(simplify(plain), 64)
     assert not any(isinstance(node, Allocate) for node in walk(made.body))
     np.testing.assert_array_equal(outputs(made, [])[1], outputs(plain, [])[1])

@@ -1,0 +1,70 @@
+"""The passes for processors, in order: from loop IR as lowering makes it to what is printed as C.
+
+To add a pass: write ``def change(function: Function, setting: Setting) -> Function`` in a file of its own, and a line here that says
+what it requires, gives and ends. The list is refused where a pass stands too early or too late.
+"""
+
+from __future__ import annotations
+
+from .accumulators import keep_accumulators
+from .atomics import gather_atomics
+from .batches import batch_short_sums
+from .counted import count_from_zero, name_registers_apart, shared_register_names
+from .dead import remove_dead
+from .flags import raise_flags_before_loops, raised_in_loops
+from .manager import Pass, PassList, Property
+from .placement import place_large_arrays, too_large_for_stack
+from .segments import separate_whole_segments
+from .simplify import simplify
+from .streams import pass_caches
+from .sums import sum_in_vectors
+from .vectorize import vectorize
+from .whole_rows import store_whole_rows
+
+PLACED = Property("every array has the storage that it keeps", too_large_for_stack)
+FOLDED = Property("what is constant is written as a constant")
+LIVE = Property("what nothing reads is gone")
+RAISED = Property("no loop raises a flag in every iteration", raised_in_loops)
+LOCKED_ONCE = Property("loops that update one place atomically do so once")
+ROW_BY_ROW = Property("rows are visited one by one")
+WHOLE = Property("segments that lie inside a tile have a loop of their own")
+STORED_ONCE = Property("rows that one tile has are stored")
+UNTAGGED = Property("sums of which a schedule says nothing bear no tag")
+BATCHED = Property("short rows are summed in batches")
+TAGGED = Property("sums are tagged")
+APART = Property("register arrays have names of their own", shared_register_names)
+COUNTED = Property("loops of constant extent count from zero")
+KEPT = Property("rows that loops update again and again are in registers")
+CUT = Property("loops are cut into vectors")
+
+
+def _all(*properties: Property) -> frozenset[Property]:
+    return frozenset(properties)
+
+
+CPU = PassList(
+    [
+        Pass("place", lambda function, _: place_large_arrays(function), gives=_all(PLACED)),
+        Pass("simplify", lambda function, _: simplify(function), gives=_all(FOLDED)),
+        Pass("dead", lambda function, _: remove_dead(function), requires=_all(FOLDED), gives=_all(LIVE)),
+        Pass("flags", raise_flags_before_loops, requires=_all(LIVE), gives=_all(RAISED)),
+        Pass("atomics", gather_atomics, requires=_all(LIVE, ROW_BY_ROW), gives=_all(LOCKED_ONCE)),
+        Pass("segments", separate_whole_segments, requires=_all(PLACED, LOCKED_ONCE, ROW_BY_ROW), gives=_all(WHOLE), ends=_all(APART)),
+        Pass("whole_rows", store_whole_rows, requires=_all(WHOLE, ROW_BY_ROW), gives=_all(STORED_ONCE)),
+        Pass(
+            "batches",
+            batch_short_sums,
+            requires=_all(RAISED, STORED_ONCE, UNTAGGED),
+            gives=_all(BATCHED),
+            ends=_all(ROW_BY_ROW, WHOLE, APART),
+        ),
+        Pass("sums", sum_in_vectors, requires=_all(RAISED, BATCHED), gives=_all(TAGGED), ends=_all(UNTAGGED)),
+        Pass("registers", name_registers_apart, requires=_all(PLACED), gives=_all(APART)),
+        Pass("counted", count_from_zero, requires=_all(TAGGED), gives=_all(COUNTED)),
+        Pass("accumulators", keep_accumulators, requires=_all(APART, COUNTED), gives=_all(KEPT)),
+        Pass("vectorize", vectorize, requires=_all(APART, COUNTED, KEPT), gives=_all(CUT), ends=_all(FOLDED)),
+        Pass("fold", lambda function, _: simplify(function), gives=_all(FOLDED)),
+        Pass("streams", pass_caches, requires=_all(STORED_ONCE, CUT, FOLDED)),
+    ],
+    at_first=[ROW_BY_ROW, UNTAGGED],
+)

@@ -1,0 +1,66 @@
+"""Which loops have a vector form, and how wide it may be.
+
+A loop tagged ``Vector``, or an untagged one whose iterations provably do not meet, has one if everything in it does (``lanes``).
+"""
+
+from __future__ import annotations
+
+from ..ir.nodes import Declare, For, Parallel, SetVar, Unroll, Value
+from ..ir.rewrite import mentions, walk
+from .lanes import NoVectors, Vectorizer, element_accesses
+from .plan import chunks_of, make_plan
+
+WRITTEN_OUT = 16
+"""A loop of constant extent is written out whole up to so many vectors; one with loops inside, up to a quarter."""
+
+
+def vector_form(loop: For, lanes: int) -> Vectorizer:
+    """Try the vector form of a loop's body; what it makes says what the form needs.
+
+    Raises:
+        NoVectors: it has none.
+    """
+    vectorizer = Vectorizer(make_plan(loop, lambda wish: wish), loop.variable, lanes, 0, 0)
+    vectorizer.statement(loop.body)
+    return vectorizer
+
+
+def gathered_bytes(loop: For, lanes: int) -> int | None:
+    """Return the bytes of the widest place that the vector form of a loop gathers from, 0 for none; None: it has no such form."""
+    try:
+        return vector_form(loop, lanes).gathered
+    except NoVectors:
+        return None
+
+
+def is_vectorizable(loop: For, lanes: int) -> bool:
+    """Return whether a loop is to be cut into vectors."""
+    if isinstance(loop.tag, Parallel | Unroll) or loop.step != 1:
+        return False
+    if loop.tag is None and not _iterations_are_apart(loop):
+        return False
+    return gathered_bytes(loop, lanes) is not None
+
+
+def is_short(extent: int, most: int, lanes: int) -> bool:
+    """Return whether iterations make so many vectors at most."""
+    return extent <= most * lanes and len(chunks_of(extent, lanes)) <= most
+
+
+def _iterations_are_apart(loop: For) -> bool:
+    """Return whether an untagged loop may run its iterations at once: no reductions, and no element meets two of them.
+
+    Every array that is written must be used at one place only, which no loop inside moves; that this place follows the
+    loop's variable is what the vector form asks for.
+    """
+    inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)}
+    if any(isinstance(node, SetVar) and node.variable.name not in inside for node in walk(loop.body)):
+        return False
+    loops = [node for node in walk(loop.body) if isinstance(node, For)]
+    moving = {node.variable.name for inner in loops for node in walk(inner) if isinstance(node, Declare | SetVar | For)}
+    places: dict[str, set[Value]] = {}
+    for array, index, _ in element_accesses(loop.body):
+        places.setdefault(array, set()).add(index)
+    written = {array for array, _, stored in element_accesses(loop.body) if stored}
+    still = all(not mentions(index, moving) for array in written for index in places[array])
+    return still and all(len(places[array]) == 1 for array in written)

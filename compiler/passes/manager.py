@@ -1,0 +1,137 @@
+"""Passes in order: what each needs and what it gives, which orders are refused, and how they run.
+
+A pass takes a kernel and gives a kernel that computes the same. Some find what they look for only in the form in which others leave
+a kernel. Such a form is a ``Property``: a pass names those that it requires, those that it gives, and those that it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ..ir.nodes import Allocate, Function, Load, Var
+from ..ir.rewrite import walk
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """What passes know of a processor's vectors.
+
+    Attributes:
+        bytes: how wide they are.
+        masks: whether the first lanes of a vector are read alone in one instruction.
+        gathers: from how many iterations on gathered elements are summed faster in vectors than one by one; None: never.
+        gather_bytes: how wide vectors are at most in loops that gather.
+    """
+
+    bytes: int
+    masks: bool = False
+    gathers: int | None = None
+    gather_bytes: int = 64
+
+
+class Setting:
+    """What the passes over one kernel share: the processor's vectors, and which names are taken.
+
+    A name that one pass makes no other makes again, so that it means the same after every pass.
+    """
+
+    def __init__(self, unit: VectorUnit) -> None:
+        self.unit = unit
+        self._taken: set[str] = set()
+        self._widest = 0
+
+    def names(self, function: Function) -> Callable[[str], str]:
+        """Return what gives a name that nothing else has."""
+        if not self._taken:
+            self._taken |= {parameter.name for parameter in (*function.arrays, *function.sizes)}
+            self._taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
+            self._taken |= {node.array for node in walk(function.body) if isinstance(node, Allocate)}
+        return self._fresh
+
+    def _fresh(self, wish: str) -> str:
+        candidates = (wish, *(f"{wish}_{number}" for number in range(1, len(self._taken) + 2)))
+        chosen = next(name for name in candidates if name not in self._taken)
+        self._taken.add(chosen)
+        return chosen
+
+    def widest(self, function: Function) -> int:
+        """Return the bytes of the widest value that the kernel computes with; all its vectors have as many lanes."""
+        if not self._widest:
+            kinds = [node.type for node in walk(function.body) if isinstance(node, Load | Var | Allocate)]
+            self._widest = max((kind.bytes for kind in kinds if kind.is_float), default=8)
+        return self._widest
+
+    def lanes(self, function: Function) -> int:
+        """Return the lanes of the kernel's vectors; 1 where it has none."""
+        return max(self.unit.bytes // self.widest(function), 1)
+
+
+@dataclass(frozen=True)
+class Property:
+    """A form of kernels on which passes build.
+
+    Attributes:
+        meaning: what is true of such kernels, in words.
+        fault: says what contradicts it, None where nothing does.
+    """
+
+    meaning: str
+    fault: Callable[[Function], str | None] | None = None
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass by its name.
+
+    Attributes:
+        requires: what has to be true before it.
+        gives: what is true after it.
+        ends: what need not be true any more after it.
+    """
+
+    name: str
+    run: Callable[[Function, Setting], Function]
+    requires: frozenset[Property] = frozenset()
+    gives: frozenset[Property] = frozenset()
+    ends: frozenset[Property] = frozenset()
+
+
+class PassList:
+    """Passes in an order in which each finds what it requires.
+
+    Attributes:
+        passes: in order.
+        at_first: what is true of kernels as lowering makes them.
+    """
+
+    def __init__(self, passes: Iterable[Pass], at_first: Iterable[Property] = ()) -> None:
+        """Create a list.
+
+        Raises:
+            ValueError: a pass requires what is not true where it stands, or two passes have one name.
+        """
+        self.passes, self.at_first = tuple(passes), frozenset(at_first)
+        names = [each.name for each in self.passes]
+        if len(names) > len(set(names)):
+            raise ValueError(f"two passes have one name: {', '.join(names)}")
+        held = self.at_first
+        for each in self.passes:
+            missing = each.requires - held
+            if missing:
+                meanings = ", and that ".join(sorted(one.meaning for one in missing))
+                raise ValueError(f"pass '{each.name}' stands where it cannot: it requires that {meanings}")
+            held = (held - each.ends) | each.gives
+
+    def stages(self, function: Function, unit: VectorUnit) -> Iterator[tuple[Pass, Function]]:
+        """Yield every pass with the kernel as it leaves it."""
+        setting = Setting(unit)
+        for each in self.passes:
+            function = each.run(function, setting)
+            yield each, function
+
+    def run(self, function: Function, unit: VectorUnit) -> Function:
+        """Return the kernel after all passes."""
+        for _, made in self.stages(function, unit):
+            function = made
+        return function
