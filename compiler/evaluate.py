@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,6 +24,7 @@ from .storage.aligned import FEWER_LEVELS
 from .storage.construct import tensor
 from .storage.foreign import bytes_to_pack
 from .storage.tensor import Tensor
+from .warn import warn
 
 Chooser: TypeAlias = Callable[..., Schedule]
 KEPT = 256  # requests that a process keeps at hand, with the kernels compiled for them
@@ -120,7 +120,8 @@ def evaluate(
     try:
         return run(decided)
     except (ScheduleError, BuildError) as error:
-        warnings.warn(f"the schedule '{decided}' chosen for '{expression}' cannot be used ({error}); using the default one", stacklevel=2)
+        reason = str(error).splitlines()[0]
+        warn(f"the schedule '{decided}' chosen for '{expression}' cannot be used ({reason}); using the default one")
         return run(Schedule())
 
 

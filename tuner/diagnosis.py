@@ -16,6 +16,7 @@ from ..compiler.native.cache import cache_folder
 from ..compiler.native.library import load_source, openmp_works
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import MISSING, available_compilers, find_compiler
+from ..compiler.native.trust import flaw
 from .database import default_url, open_database, sqlite_path, studies_folder
 from .environment import load_per_core
 from .peers import installed_peers
@@ -44,7 +45,7 @@ def run_checks(database: str | None) -> list[Check]:
     """Return all checks, required ones that fail first."""
     checks = [check for find in (_compiler, _openmp, _processor, _memory, _load, _gpu, _mpi, _peers) for check in find()]
     checks += [
-        _folder("kernel cache", cache_folder, "SPARSETUNE_CACHE"),
+        _folder("kernel cache", _kernel_cache, "SPARSETUNE_CACHE"),
         _folder("data folder", _data_folder, "SPARSETUNE_DATA"),
         _folder("studies", lambda: studies_folder(database) or Path(tempfile.gettempdir()), "SPARSETUNE_DATABASE"),
         _database(database),
@@ -132,8 +133,17 @@ def _folder(name: str, place: Callable[[], Path], variable: str) -> Check:
             free = shutil.disk_usage(there).free
     except (OSError, SparsetuneError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return Check(name, False, False, f"cannot be written: {reason}", f"set {variable} to a place that can be written")
+        trouble = reason if isinstance(error, BuildError) else f"cannot be written: {reason}"
+        return Check(name, False, False, trouble, f"set {variable} to a folder of your own that can be written")
     return Check(name, True, False, f"{folder}, {free / 2**30:.1f} GiB free")
+
+
+def _kernel_cache() -> Path:
+    """Return the folder of compiled kernels. Raises ``BuildError`` where it is not used."""
+    folder = cache_folder()
+    if found := flaw(folder):
+        raise BuildError(f"{folder} is not used: {found}, and whoever writes there runs code as you")
+    return folder
 
 
 def _data_folder() -> Path:

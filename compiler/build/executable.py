@@ -10,9 +10,8 @@ from typing import Any
 from ..codegen.c import KERNEL, print_c
 from ..errors import BuildError
 from ..lowering.kernel_spec import KernelSpec
-from ..native.cache import cached_object
 from ..native.instructions import check_instructions
-from ..native.library import CSRC, OPENMP_FLAG, foreign_interface, load_object, openmp_works
+from ..native.library import OPENMP_FLAG, foreign_interface, load_compiled, openmp_works
 from ..native.machine import this_machine
 from ..native.toolchain import default_flags, find_compiler, vector_bytes
 from ..passes.cpu import CPU
@@ -72,7 +71,7 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
         flags = (*flags, OPENMP_FLAG)
     if spec.result.dtype.startswith(("int", "uint")):
         flags = (*flags, WRAPPING_FLAG)
-    library = load_object(cached_object(source, compiler, flags, CSRC, timeout), DECLARATIONS)
+    library = load_compiled(source, DECLARATIONS, compiler, flags, timeout)
     library.st_spares = _spares()
     return Executable(getattr(library, KERNEL), compiler.name, flags, library.st_release)
 

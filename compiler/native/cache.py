@@ -1,27 +1,39 @@
 """Shared objects by content: the same source, flags, compiler and machine are compiled once, for all processes.
 
-An entry is a folder ``<key>/`` with the object, its source and a checksum. It is made beside its place and renamed, so
-that a reader sees all of it or nothing; one whose checksum does not match is moved away and made again.
+An entry is a folder ``<key>/`` with the object, its source and a seal. It is made beside its place, loaded in a child process and
+renamed, so that a reader sees all of it or nothing. The seal is a digest of key and object, so that an object that was cut off,
+damaged, or made for something else is made again, and says in which state of the file it was loaded: one that has changed since is
+loaded in a child again before it is believed. This is a guard against accidents. Whoever can write the folder can run code as its
+user, so a folder that others can write is not used.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
-import shutil
 import tempfile
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ..errors import BuildError
-from .compile import compile_shared
+from ..warn import warn
+from .compile import compile_program, compile_shared
 from .machine import this_machine
+from .scratch import Scratch, new_scratch, sweep
 from .toolchain import Compiler
+from .trial_load import PROGRAM, refusal, works
+from .trust import flaw, make_private
 
-_OBJECT, _SOURCE, _CHECKSUM = "kernel.so", "kernel.c", "sha256"
+_OBJECT, _LOADER, _SOURCE, _SEAL = "kernel.so", "loader", "kernel.c", "sha256"
+_MAKING, _PRIVATE = ".making-", "sparsetune-kernels-"
+_ROOM = 1 << 20  # bytes that a folder has room for where a compiler does not fail for want of it
+
+_GENERATOR = ("build", "codegen", "native")
+"""The folders of the compiler whose sources say how an object is made, called and stored."""
 
 
 def cache_folder() -> Path:
@@ -34,9 +46,15 @@ def cache_folder() -> Path:
 
 
 def cached_object(
-    source: str, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float = 120.0, files: tuple[str, ...] = ()
+    source: str,
+    compiler: Compiler,
+    flags: tuple[str, ...],
+    include: Path,
+    timeout: float = 120.0,
+    files: tuple[str, ...] = (),
+    symbols: tuple[str, ...] = (),
 ) -> Path:
-    """Return the shared object of a C source, compiling it if no whole entry is in the cache.
+    """Return the shared object of a C source, compiling it if no sound entry is in the cache.
 
     Args:
         source: the whole translation unit.
@@ -44,40 +62,149 @@ def cached_object(
         include: folder of what the source may include; its content is part of the key.
         timeout: seconds that the compiler may take.
         files: names of C files in the folder ``include`` that are compiled along, each a translation unit.
+        symbols: what the object must define.
 
     Raises:
-        BuildError: the compiler fails or takes too long, or no folder can be written.
+        BuildError: the compiler fails or takes too long, the object cannot be loaded or lacks a symbol, or no folder can be written.
     """
-    key = _key(source, compiler, (*flags, *files), include)
+
+    def make(workplace: Path) -> None:
+        sources = (workplace / _SOURCE, *(include / name for name in files))
+        compile_shared(sources, workplace / _OBJECT, compiler, flags, include, timeout)
+
+    key = _key(source, compiler.identity, *flags, *files, *symbols, this_machine().features, _generator(include))
     for folder in _folders():
-        entry = folder / key[:2] / key
-        if _whole(entry):
-            return entry / _OBJECT
         try:
-            entry.parent.mkdir(parents=True, exist_ok=True)
-            workplace = Path(tempfile.mkdtemp(prefix=".making-", dir=entry.parent))
+            _sweep(folder)
+            return _sound(folder, _Recipe(key, source, _OBJECT, make, _Check(folder, compiler, symbols)))
+        except _Untrusted as error:
+            _warn_untrusted(str(folder), str(error))
         except OSError as error:
             _warn_unwritable(str(folder), error.strerror or str(error))
-            continue
+    places = f"neither {cache_folder()} nor {tempfile.gettempdir()} can be written, or others can write them too"
+    raise BuildError(f"compiled kernels can be stored nowhere: {places}; set SPARSETUNE_CACHE to a folder of your own")
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How an entry comes to be.
+
+    Attributes:
+        name: of the file that it holds beside its source and its seal.
+        make: called with a folder where the source lies; makes the file there, or raises ``BuildError``.
+        check: returns why a file cannot be used, or None.
+    """
+
+    key: str
+    source: str
+    name: str
+    make: Callable[[Path], None]
+    check: Callable[[Path], str | None]
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Loads objects in a child, by a program that is made when it is first needed in a folder."""
+
+    folder: Path
+    compiler: Compiler
+    symbols: tuple[str, ...]
+
+    def __call__(self, path: Path) -> str | None:
+        return refusal(path, self.symbols, _loader(self.folder, self.compiler))
+
+
+@cache
+def _loader(folder: Path, compiler: Compiler) -> Path | None:
+    """Return the program that loads objects, None where this compiler makes none that runs."""
+
+    def make(workplace: Path) -> None:
+        compile_program(workplace / _SOURCE, workplace / _LOADER, compiler, timeout=60.0)
+
+    def check(path: Path) -> str | None:
+        return None if works(path) else "it does not run"
+
+    key = _key(PROGRAM, compiler.identity, this_machine().features)
+    try:
+        return _sound(folder, _Recipe(key, PROGRAM, _LOADER, make, check))
+    except BuildError:
+        return None
+
+
+def _sound(folder: Path, recipe: _Recipe) -> Path:
+    """Return the file of an entry, made if there is none that can be used. Raises ``OSError``, ``BuildError``."""
+    entry = folder / recipe.key[:2] / recipe.key
+    if found := flaw(folder) or flaw(entry):
+        raise _Untrusted(found)
+    if not _is_sound(entry, recipe):
+        _make(folder, entry, recipe)
+    return entry / recipe.name
+
+
+def _make(folder: Path, entry: Path, recipe: _Recipe) -> None:
+    make_private(entry.parent)
+    with Scratch(folder, _MAKING) as workplace:
+        (workplace / _SOURCE).write_text(recipe.source)
+        made = workplace / recipe.name
         try:
-            (workplace / _SOURCE).write_text(source)
-            sources = (workplace / _SOURCE, *(include / name for name in files))
-            compile_shared(sources, workplace / _OBJECT, compiler, flags, include, timeout)
-            (workplace / _CHECKSUM).write_text(hashlib.sha256((workplace / _OBJECT).read_bytes()).hexdigest())
-            _publish(workplace, entry)
-        except OSError as error:
-            _warn_unwritable(str(folder), error.strerror or str(error))
-            continue
-        finally:
-            shutil.rmtree(workplace, ignore_errors=True)
-        return entry / _OBJECT
-    places = f"neither {cache_folder()} nor {tempfile.gettempdir()} can be written"
-    raise BuildError(f"compiled kernels can be stored nowhere: {places}; set SPARSETUNE_CACHE to a folder that can")
+            recipe.make(workplace)
+            if refused := recipe.check(made):
+                raise BuildError(f"the compiled object cannot be loaded: {refused}; check that the compiler fits this Python")
+        except BuildError:
+            _require_room(workplace)
+            raise
+        (workplace / _SEAL).write_text(_seal(recipe.key, made))
+        _publish(folder, workplace, entry, recipe)
 
 
-def _key(source: str, compiler: Compiler, flags: tuple[str, ...], include: Path) -> str:
-    included = [path.read_text() for path in sorted(include.glob("*.[ch]"))]
-    parts = (source, *included, compiler.identity, *flags, this_machine().features)
+def _is_sound(entry: Path, recipe: _Recipe) -> bool:
+    """Return whether an entry holds what was written into it, and what a child could load."""
+    made = entry / recipe.name
+    try:
+        found, sealed = _seal(recipe.key, made), (entry / _SEAL).read_text()
+    except (OSError, UnicodeDecodeError):
+        return False
+    if sealed == found:
+        return True
+    if sealed.partition(" ")[0] != found.partition(" ")[0] or recipe.check(made) is not None:
+        return False
+    with contextlib.suppress(OSError), Scratch(entry.parents[1], _MAKING) as workplace:  # copied here, perhaps: as good as made here
+        (workplace / _SEAL).write_text(found)
+        os.replace(workplace / _SEAL, entry / _SEAL)
+    return True
+
+
+def _publish(folder: Path, workplace: Path, entry: Path, recipe: _Recipe) -> None:
+    """Put a finished entry into its place; another process's sound one may stand there already and is as good."""
+    with contextlib.suppress(OSError):
+        os.rename(workplace, entry)
+        return
+    if _is_sound(entry, recipe):
+        return
+    with Scratch(folder, _MAKING) as broken, contextlib.suppress(FileNotFoundError):  # another process moved it away first
+        os.rename(entry, broken / "entry")
+    try:
+        os.rename(workplace, entry)
+    except OSError:
+        if not _is_sound(entry, recipe):
+            raise
+
+
+def _seal(key: str, path: Path) -> str:
+    """Return a digest of a file made for a key, and one of its state: the system notes when a file was last changed in any way."""
+    content = hashlib.sha256(key.encode() + path.read_bytes()).hexdigest()
+    status = path.stat()
+    return f"{content} {status.st_ino}-{status.st_size}-{status.st_ctime_ns}"
+
+
+def _require_room(folder: Path) -> None:
+    """Raise ``OSError`` where nothing can be written (any more), which is then why a compiler has failed."""
+    with (folder / "room").open("wb", buffering=0) as file:
+        if file.write(bytes(_ROOM)) < _ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _key(*parts: str) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(f"{len(part)}:".encode())
@@ -85,53 +212,53 @@ def _key(source: str, compiler: Compiler, flags: tuple[str, ...], include: Path)
     return digest.hexdigest()
 
 
+@cache
+def _generator(include: Path) -> str:
+    """Return a digest of what decides, beside the generated source, what an object is: other code makes other entries."""
+    compiler = Path(__file__).resolve().parents[1]
+    files = [*include.glob("*.[ch]"), *(path for folder in _GENERATOR for path in (compiler / folder).glob("*.py"))]
+    return _key(*(path.read_text() for path in sorted(files)))
+
+
+class _Untrusted(OSError):
+    """Others can write a folder."""
+
+
 def _folders() -> Iterator[Path]:
     """Yield the shared folder and, only when that one has failed, a folder of this process alone."""
     yield cache_folder()
-    yield _private_folder()
+    if private := _private_folder():
+        yield private
 
 
 @cache
-def _private_folder() -> Path:
-    """Return a folder of this process alone, for when the shared one cannot be written; removed at exit."""
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes left behind, once a process."""
+    sweep(folder, _MAKING)
+
+
+@cache
+def _private_folder() -> Path | None:
+    """Return a folder of this process alone, removed at exit, for when the shared one cannot be used; None where none can be made."""
     import atexit
 
     try:
-        folder = Path(tempfile.mkdtemp(prefix="sparsetune-"))
+        folder = new_scratch(Path(tempfile.gettempdir()), _PRIVATE)
     except OSError:
-        return Path(tempfile.gettempdir()) / "sparsetune-unwritable"
+        return None
     owner = os.getpid()
-    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
-    return folder
+    atexit.register(lambda: folder.remove() if os.getpid() == owner else None)
+    return folder.path
 
 
 @cache
 def _warn_unwritable(folder: str, reason: str) -> None:
-    message = f"the cache of compiled kernels {folder} cannot be written ({reason}); set SPARSETUNE_CACHE"
-    warnings.warn(message, RuntimeWarning, stacklevel=4)
+    warn(f"the cache of compiled kernels {folder} cannot be written ({reason}); set SPARSETUNE_CACHE")
 
 
-def _whole(entry: Path) -> bool:
-    """Return whether an entry holds what was written into it."""
-    try:
-        return (entry / _CHECKSUM).read_text() == hashlib.sha256((entry / _OBJECT).read_bytes()).hexdigest()
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-def _publish(workplace: Path, entry: Path) -> None:
-    """Put a finished entry into its place; another process's whole one may stand there already and is as good."""
-    with contextlib.suppress(OSError):
-        os.rename(workplace, entry)
-        return
-    if _whole(entry):
-        return
-    broken = Path(tempfile.mkdtemp(prefix=".broken-", dir=entry.parent))
-    with contextlib.suppress(FileNotFoundError):  # another process moved it away first
-        os.rename(entry, broken / "entry")
-    shutil.rmtree(broken, ignore_errors=True)
-    try:
-        os.rename(workplace, entry)
-    except OSError:
-        if not _whole(entry):
-            raise
+@cache
+def _warn_untrusted(folder: str, reason: str) -> None:
+    warn(
+        f"the cache of compiled kernels {folder} is not used, since {reason}, and whoever writes there runs code as you; kernels are "
+        "compiled anew in every process until this is mended or SPARSETUNE_CACHE names a folder of your own"
+    )

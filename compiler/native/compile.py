@@ -1,75 +1,64 @@
-"""One run of the C compiler, out of process and with a limit on its time."""
+"""One run of the C compiler, out of process and with limits on its time and on what it says."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import signal
-import subprocess
 from pathlib import Path
 
 from ..errors import BuildError
+from .supervised import run_program
 from .toolchain import REQUIRED_FLAGS, Compiler
 
 _ERROR = re.compile(r"\berror:|\bundefined reference\b|\bcannot find\b")
+_LONGEST_LINE = 300
+_MOST_LINES = 40
 
 
 def compile_shared(
     sources: tuple[Path, ...], target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float
 ) -> None:
-    """Compile C files into one shared object.
+    """Compile C files into one shared object; what the compiler writes meanwhile lies beside it.
 
     Raises:
-        BuildError: the compiler reports an error (its first one stands in the message), cannot be run, or takes longer
-            than ``timeout`` seconds.
+        BuildError: the compiler reports an error (its first one is the message, the others are notes of the exception), cannot be
+            run, or takes longer than ``timeout`` seconds.
     """
-    units = map(str, sources)
-    _run((*compiler.command, *REQUIRED_FLAGS, "-shared", *flags, "-I", str(include), *units, "-o", str(target)), compiler, timeout)
+    _run((*REQUIRED_FLAGS, "-shared", *flags, "-I", str(include), *map(str, sources)), target, compiler, timeout)
+
+
+def compile_program(source: Path, target: Path, compiler: Compiler, timeout: float) -> None:
+    """Compile a C file into a program that may load shared objects. Raises ``BuildError`` as ``compile_shared`` does."""
+    _run((str(source), "-ldl"), target, compiler, timeout)
+
+
+def _run(arguments: tuple[str, ...], target: Path, compiler: Compiler, timeout: float) -> None:
+    """Let the compiler make a file, its own temporary ones beside it, where they are removed with it."""
+    command = (*compiler.command, *arguments, "-o", str(target))
+    try:
+        ended = run_program(command, timeout, {"LC_ALL": "C", "TMPDIR": str(target.parent)})
+    except OSError as error:
+        raise BuildError(f"the C compiler {compiler.name} cannot be run: {error.strerror or error}; check SPARSETUNE_CC") from None
+    if ended.status is None:
+        raise BuildError(f"the C compiler {compiler.name} took longer than {timeout:g} s and was stopped; try another compiler or flags")
+    if ended.status != 0:
+        lines = [_shortened(line) for line in ended.output.splitlines() if line.strip()]
+        failure = BuildError(f"the C compiler {compiler.name} failed: {_first_error(lines, ended.status)}")
+        failure.add_note("\n".join([f"command: {_shortened(' '.join(command))}", *lines[:_MOST_LINES]]))
+        raise failure
     if not target.is_file():
         raise BuildError(f"the C compiler {compiler.name} reported success but wrote no object; check SPARSETUNE_CC")
 
 
-def _run(command: tuple[str, ...], compiler: Compiler, timeout: float) -> None:
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise BuildError(f"the C compiler {compiler.name} cannot be run: {error.strerror or error}; check SPARSETUNE_CC") from None
-    try:
-        output, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        _end(process)
-        message = f"the C compiler {compiler.name} took longer than {timeout:g} s and was stopped; try another compiler or flags"
-        raise BuildError(message) from None
-    except BaseException:
-        _end(process)
-        raise
-    if process.returncode != 0:
-        first = _first_error(output, process.returncode)
-        raise BuildError(f"the C compiler {compiler.name} failed: {first}\ncommand: {' '.join(command)}\n{output}")
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End the compiler with the programs that it started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.wait()
-
-
-def _first_error(output: str, status: int) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+def _first_error(lines: list[str], status: int) -> str:
     for line in lines:
         if _ERROR.search(line):
             return line
     if lines:
         return lines[0]
-    return f"exit status {status} without a message" if status > 0 else f"ended by signal {-status}"
+    return f"exit status {status} without a message" if status < 128 else f"ended by signal {status - 128}"
+
+
+def _shortened(line: str) -> str:
+    """Return a line as a message may hold it: what compilers write may be long, or no text at all."""
+    printable = "".join(character if character.isprintable() else " " for character in line[: _LONGEST_LINE + 1]).strip()
+    return printable if len(printable) <= _LONGEST_LINE else f"{printable[:_LONGEST_LINE]}..."

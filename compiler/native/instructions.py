@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from functools import cache
 
 from ..errors import BuildError
+from .supervised import run_program
 from .toolchain import Compiler, machine_flags
 
 _CHOOSES = re.compile(r"-m(?:arch|cpu)=(?!native$)|-mavx|-mfma")
@@ -40,9 +40,8 @@ def check_instructions(compiler: Compiler, flags: tuple[str, ...]) -> None:
 @cache
 def _instructions(compiler: Compiler, flags: tuple[str, ...]) -> frozenset[str] | None:
     """Return the sets of instructions that a compiler uses with some flags; None where it does not take them."""
-    command = [*compiler.command, *flags, "-dM", "-E", "-x", "c", "/dev/null"]
     try:
-        shown = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        ended = run_program((*compiler.command, *flags, "-dM", "-E", "-x", "c", "/dev/null"), _SECONDS)
+    except OSError:
         return None
-    return frozenset(_INSTRUCTIONS.findall(shown.stdout)) if shown.returncode == 0 else None
+    return frozenset(_INSTRUCTIONS.findall(ended.output)) if ended.status == 0 else None

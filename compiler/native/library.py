@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import BuildError
 from .cache import cached_object
-from .toolchain import default_flags, find_compiler
+from .toolchain import Compiler, default_flags, find_compiler
 
 CSRC = Path(__file__).resolve().parents[2] / "csrc"
 """The C headers and helpers that ship with the package."""
@@ -17,6 +17,7 @@ CSRC = Path(__file__).resolve().parents[2] / "csrc"
 OPENMP_FLAG = "-fopenmp"
 
 _OPENMP_FUNCTIONS = "int st_probe(void); int omp_pause_resource_all(int kind);"
+_OPENMP_SYMBOLS = ("st_probe",)
 _PAUSE_HARD = 2
 _OPENMP_PROBE = "#include <omp.h>\nint st_probe(void) { return omp_get_max_threads(); }\n"
 
@@ -29,6 +30,7 @@ def load_source(
     openmp: bool = False,
     timeout: float = 120.0,
     files: tuple[str, ...] = (),
+    symbols: tuple[str, ...] | None = None,
 ) -> Any:
     """Compile a C source (or take it from the cache) and load it.
 
@@ -39,6 +41,7 @@ def load_source(
         flags: flags that stand in for the default ones.
         openmp: ask for OpenMP, if the compiler has it.
         files: C files of csrc/ that are compiled along, such as ``st_pack.c``.
+        symbols: what of the declarations the object defines; None: everything.
 
     Returns:
         The cffi library; its functions are attributes. The object stays loaded as long as the process lives.
@@ -50,11 +53,39 @@ def load_source(
     wanted = default_flags() if flags is None else flags
     if openmp and openmp_works(chosen.identity, compiler):
         wanted = (*wanted, OPENMP_FLAG)
-    return load_object(cached_object(source, chosen, wanted, CSRC, timeout, files), declarations)
+    return load_compiled(source, declarations, chosen, wanted, timeout, files, symbols)
+
+
+def load_compiled(
+    source: str,
+    declarations: str,
+    compiler: Compiler,
+    flags: tuple[str, ...],
+    timeout: float = 120.0,
+    files: tuple[str, ...] = (),
+    symbols: tuple[str, ...] | None = None,
+) -> Any:
+    """Compile a C source with these flags alone (or take it from the cache) and load it; see ``load_source``."""
+    wanted = declared(declarations) if symbols is None else symbols
+    return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted), declarations)
 
 
 @cache
-def load_object(path: Path, declarations: str) -> Any:
+def declared(declarations: str) -> tuple[str, ...]:
+    """Return the names of the functions and variables that are declared; constants of enumerations are in no object."""
+    program = foreign_interface(declarations).dlopen(None)
+
+    def is_constant(name: str) -> bool:
+        try:
+            return isinstance(getattr(program, name), int)
+        except (AttributeError, KeyError):  # cffi's words for functions and variables that this process does not define
+            return False
+
+    return tuple(sorted(name for name in dir(program) if not is_constant(name)))
+
+
+@cache
+def _load_object(path: Path, declarations: str) -> Any:
     """Load a shared object, for good: memory that its functions made may be released as late as the interpreter ends.
 
     Raises:
@@ -65,7 +96,7 @@ def load_object(path: Path, declarations: str) -> Any:
         return interface.dlopen(str(path), interface.RTLD_NOW | getattr(interface, "RTLD_NODELETE", 0))
     except OSError as error:
         advice = "remove the file, or check that the compiler fits this Python"
-        raise BuildError(f"the compiled object {path} cannot be loaded: {error}; {advice}") from None
+        raise BuildError(f"the compiled object {path} cannot be loaded here: {error}; {advice}") from None
 
 
 def declared_in(header: Path) -> str:
@@ -88,8 +119,7 @@ def foreign_interface(declarations: str) -> Any:
 def openmp_works(identity: str, compiler: str | None) -> bool:
     """Return whether a compiler (of this identity) can compile and link OpenMP; clang often lacks its library."""
     try:
-        path = cached_object(_OPENMP_PROBE, find_compiler(compiler), ("-O1", OPENMP_FLAG), CSRC)
-        library = load_object(path, _OPENMP_FUNCTIONS)
+        library = load_compiled(_OPENMP_PROBE, _OPENMP_FUNCTIONS, find_compiler(compiler), ("-O1", OPENMP_FLAG), symbols=_OPENMP_SYMBOLS)
     except BuildError:
         return False
     _survive_forks(library)

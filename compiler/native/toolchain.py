@@ -8,13 +8,13 @@ import platform
 import re
 import shlex
 import shutil
-import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ..errors import BuildError
 from .machine import this_machine
+from .supervised import run_program
 
 CANDIDATES = ("gcc", "clang", "cc")
 """Tried in this order after $SPARSETUNE_CC."""
@@ -136,7 +136,8 @@ def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
 @cache
 def _version(compiler: Compiler) -> str:
     try:
-        shown = subprocess.run([*compiler.command, "--version"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        ended = run_program((*compiler.command, "--version"), seconds=10)
+    except OSError:
         return "unknown"
-    return (shown.stdout.strip().splitlines() or ["unknown"])[0]
+    lines = ended.output.strip().splitlines() if ended.status == 0 else []
+    return lines[0][:200] if lines else "unknown"

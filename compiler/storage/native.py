@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from functools import cache
 from typing import Any
 
 from ..errors import BuildError
 from ..native import team
-from ..native.library import CSRC, declared_in, foreign_interface, load_source
+from ..native.library import CSRC, declared, declared_in, foreign_interface, load_source
 from ..native.machine import available_cores
 from ..native.toolchain import machine_flags
 
@@ -28,21 +29,42 @@ def thread_count() -> int:
     return min(int(asked) if asked.isdecimal() and int(asked) > 0 else available_cores(), 255)
 
 
+class Library:
+    """The functions of several C files under one roof; each file is an object of its own, so that one compiled in vain (the process
+    was killed) does not cost the others."""
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self._parts = parts
+
+    def __getattr__(self, name: str) -> Any:
+        found = next((getattr(part, name) for part in self._parts if hasattr(part, name)), None)
+        if found is None:
+            raise AttributeError(name)
+        setattr(self, name, found)
+        return found
+
+
 @cache
 def library(*names: str) -> tuple[Any, Any] | None:
     """Return (cffi's ffi, library) of some C files of ``csrc``, whose headers of the same names declare their functions.
 
     None where no compiler is found or it fails; the reason goes to the log ``sparsetune.native``.
     """
-    files = tuple(f"{name}.c" for name in names)
     declarations = "".join(declared_in(CSRC / f"{name}.h") for name in names if (CSRC / f"{name}.h").exists()) + team.DECLARATION
     try:
-        loaded = load_source("", declarations, flags=_flags(), files=files)
-        team.join_team(loaded)
-        return foreign_interface(declarations), loaded
+        return foreign_interface(declarations), Library(tuple(_part(name, declarations) for name in names))
     except BuildError as error:
         log.info("NumPy does the work of the native helpers: %s", error)
         return None
+
+
+def _part(name: str, declarations: str) -> Any:
+    """Return the object of one C file, which defines those of the declared functions whose definition begins a line of it."""
+    text = (CSRC / f"{name}.c").read_text()
+    defined = tuple(found for found in declared(declarations) if re.search(rf"^\w.*\b{found}\(", text, re.MULTILINE))
+    loaded = load_source("", declarations, flags=_flags(), files=(f"{name}.c",), symbols=defined)
+    team.join_team(loaded)
+    return loaded
 
 
 def _flags() -> tuple[str, ...]:

@@ -1,0 +1,102 @@
+"""Programs that end in time, with everything that they started, and never outlive the process that called them.
+
+A shell stands between: it leads a process group of the program's own, and ends all of it as soon as a pipe closes that this process
+holds open. The system closes it however this process ends, so that no compiler goes on after a kill -9, nor what it started itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+KEPT_OUTPUT = 1 << 16
+"""Bytes of a program's output that are kept; what follows is read and forgotten."""
+
+# The first line waits for the pipe, which is standard input; the last one ends what the program may have left behind.
+_GUARD = """exec 3<&0
+{ read -r _; kill -KILL 0; } <&3 &
+"$@" </dev/null 3<&-
+code=$?
+trap '' TERM
+kill -TERM 0
+wait
+exit $code"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a program ended.
+
+    Attributes:
+        status: its exit status; 128 + n where signal n ended it; None where it took too long and was ended.
+        output: the beginning of what it wrote, errors included.
+    """
+
+    status: int | None
+    output: str
+
+
+def run_program(command: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None) -> Outcome:
+    """Run a program to its end, for so many seconds at most.
+
+    Args:
+        environment: variables that are added to this process's.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    if not os.access(command[0], os.X_OK):  # the shell's own words for it depend on the shell
+        os.stat(command[0])
+        raise PermissionError(13, os.strerror(13), command[0])
+    deadline = time.monotonic() + seconds
+    lifeline, held = os.pipe()
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, "sh", *command],
+            stdin=lifeline,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+        os.close(lifeline)
+        with process:
+            assert process.stdout is not None
+            try:
+                output = _read(process.stdout, deadline)
+                status = process.wait(max(0.0, deadline - time.monotonic()))
+            except (TimeoutError, subprocess.TimeoutExpired):
+                _end(process)
+                return Outcome(None, "")
+            except BaseException:
+                _end(process)
+                raise
+    finally:
+        os.close(held)
+    return Outcome(128 - status if status < 0 else status, output.decode(errors="replace"))
+
+
+def _read(stream: IO[bytes], deadline: float) -> bytes:
+    """Read to the end and return the beginning. Raises ``TimeoutError`` at the deadline."""
+    kept = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0 and selector.select(left):
+            part = os.read(stream.fileno(), KEPT_OUTPUT)
+            if not part:
+                return bytes(kept)
+            kept += part[: KEPT_OUTPUT - len(kept)]
+    raise TimeoutError
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

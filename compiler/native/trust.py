@@ -1,0 +1,99 @@
+"""Whether a folder is the user's alone. Compiled objects are loaded from it, so whoever can write there runs code as this user."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+_MOST_LINKS = 40
+
+
+def flaw(folder: Path) -> str | None:
+    """Return why others could put files into a folder, or None where they cannot.
+
+    Checked is every folder and symbolic link on the way to it that exists: it belongs to this user or to the system, and others may
+    not write it, unless it has the sticky bit, which lets nobody move what is another's. The folder itself belongs to the user and
+    has no such excuse.
+
+    Raises:
+        OSError: the way cannot be followed.
+    """
+    for path, status, is_last in _way(folder):
+        if is_last and status.st_uid != os.geteuid():
+            return f"{path} belongs to another user"
+        if status.st_uid not in _owners():
+            return f"{path} belongs to another user"
+        if not stat.S_ISLNK(status.st_mode) and _others_write(path, status) and (is_last or not status.st_mode & stat.S_ISVTX):
+            return f"others can write {path}"
+    return None
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, with those that it lies in, that only this user may enter. Raises ``OSError``."""
+    if not folder.is_dir():
+        make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _way(folder: Path) -> Iterator[tuple[Path, os.stat_result, bool]]:
+    """Yield what exists on the way to a folder from the root on, and whether it is the folder itself. Raises ``OSError``."""
+    here, *rest = Path(os.path.abspath(folder)).parts
+    path, links = Path(here), 0
+    rest.reverse()
+    while True:
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            return
+        if stat.S_ISLNK(status.st_mode):
+            yield path, status, False
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(f"too many symbolic links on the way to {folder}")
+            target = Path(os.readlink(path))
+            rest += [part for part in reversed(target.parts) if part != target.anchor]
+            path = Path(target.anchor) if target.is_absolute() else path.parent
+            continue
+        yield path, status, not rest
+        if not rest:
+            return
+        name = rest.pop()
+        path = path.parent if name == os.pardir else path / name
+
+
+def _owners() -> frozenset[int]:
+    """Return who could replace any file at all: this user, the superuser, and the owner of the root folder (in a container the
+    superuser outside may have another number)."""
+    return frozenset({os.geteuid(), 0, os.stat("/").st_uid})
+
+
+def _others_write(path: Path, status: os.stat_result) -> bool:
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    if not status.st_mode & stat.S_IWGRP:
+        return False
+    return not _is_alone(status.st_uid, status.st_gid) or _has_access_list(path)
+
+
+@cache
+def _is_alone(user: int, group: int) -> bool:
+    """Return whether a group is the user's own, of the same name and without other members, as most systems make one for each user."""
+    import grp
+    import pwd
+
+    try:
+        owner, found = pwd.getpwuid(user), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return owner.pw_gid == group and found.gr_name == owner.pw_name and set(found.gr_mem) <= {owner.pw_name}
+
+
+def _has_access_list(path: Path) -> bool:
+    """Return whether an access list names further users; the permissions of the group are then the most that these have."""
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except (OSError, AttributeError):  # none, or no such thing on this system
+        return False

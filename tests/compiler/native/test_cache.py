@@ -1,0 +1,302 @@
+"""The cache of compiled objects: broken entries are made again, and folders that cannot be used are done without."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from sparsetune.compiler.errors import BuildError
+from sparsetune.compiler.native import cache, trial_load
+from sparsetune.compiler.native.cache import cached_object
+from sparsetune.compiler.native.library import CSRC, load_source
+from sparsetune.compiler.native.supervised import run_program
+from sparsetune.compiler.native.toolchain import find_compiler
+
+pytestmark = pytest.mark.cc
+NUMBERS = itertools.count(int(time.time() * 1000) % 10**9)
+DECLARED = "int answer(void);"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def anew() -> None:
+    """Nothing has been warned of, no folder was given up."""
+    for known in (cache._warn_unwritable, cache._warn_untrusted, cache._sweep):
+        known.cache_clear()
+
+
+def fresh_source() -> tuple[str, int]:
+    """Return a source that no cache has, and the answer that it gives."""
+    number = next(NUMBERS)
+    return f"int answer(void) {{ return {number}; }}\n", number
+
+
+def made(source: str) -> Path:
+    return cached_object(source, find_compiler(), ("-O0",), CSRC, symbols=("answer",))
+
+
+def leftovers(folder: Path) -> list[Path]:
+    return [*folder.glob(".*"), *folder.glob("*/.*")]
+
+
+def seal(path: Path) -> None:
+    """Write the checksum that the cache itself would have written for a file that nothing was done to."""
+    (path.parent / "sha256").write_text(cache._seal(path.parent.name, path).partition(" ")[0] + " as it was")
+
+
+@pytest.mark.parametrize("checksum", ["old", "plain", "sealed"])
+@pytest.mark.parametrize("damage", ["truncate", "cut the end", "garbage", "empty", "foreign", "other kernel"])
+def test_damaged_object_is_made_again(folder: Path, damage: str, checksum: str) -> None:
+    """Loaded by a process of its own: damaged objects can end the one that loads them."""
+    source, number = fresh_source()
+    path = made(source)
+    whole = path.read_bytes()
+    match damage:
+        case "truncate":
+            path.write_bytes(whole[: len(whole) // 2])
+        case "cut the end":
+            path.write_bytes(whole[:-4096])
+        case "garbage":
+            path.write_bytes(whole[:64] + bytes(255 - byte for byte in whole[64:]))
+        case "empty":
+            path.write_bytes(b"")
+        case "foreign":
+            library = next(Path(found) for found in sys_libraries() if "libc.so" in found)
+            path.write_bytes(library.read_bytes())
+        case _:
+            path.write_bytes(made(fresh_source()[0]).read_bytes())
+    if checksum == "plain":
+        (path.parent / "sha256").write_text(hashlib.sha256(path.read_bytes()).hexdigest())
+    elif checksum == "sealed":
+        if damage == "other kernel":
+            pytest.skip("that is what the cache itself writes")
+        seal(path)
+    code = (
+        "from sparsetune.compiler.native.library import load_source\n"
+        f"print(load_source({source!r}, {DECLARED!r}, flags=('-O0',)).answer())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(number)
+    assert path.read_bytes() == whole
+    assert leftovers(folder) == []
+
+
+def sys_libraries() -> list[str]:
+    return [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line]
+
+
+@pytest.mark.parametrize("damage", ["no checksum", "binary checksum", "no object", "folder for object"])
+def test_broken_entry_is_made_again(folder: Path, damage: str) -> None:
+    source, number = fresh_source()
+    path = made(source)
+    if damage == "no object":
+        path.unlink()
+    elif damage == "folder for object":
+        path.unlink()
+        path.mkdir()
+    elif damage == "no checksum":
+        (path.parent / "sha256").unlink()
+    else:
+        (path.parent / "sha256").write_bytes(b"\xff\xfe")
+    assert load_source(source, DECLARED, flags=("-O0",)).answer() == number
+    assert leftovers(folder) == []
+
+
+def test_copied_entries_are_as_good(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their files have other numbers and times: a child loads them once more, and never again."""
+    source, _ = fresh_source()
+    path = made(source)
+    shutil.copytree(folder, tmp_path / "copy")
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "copy"))
+    copied = tmp_path / "copy" / path.relative_to(folder)
+    content = copied.stat().st_mtime_ns
+    assert made(source) == copied
+    monkeypatch.setattr(cache, "refusal", lambda *_: pytest.fail("loaded in a child though nothing has changed"))
+    assert made(source) == copied
+    assert copied.stat().st_mtime_ns == content
+    assert leftovers(tmp_path / "copy") == []
+
+
+def test_a_child_of_the_interpreter_decides_where_the_program_refuses(folder: Path, tmp_path: Path) -> None:
+    path = made(fresh_source()[0])
+    assert trial_load.refusal(path, ("answer",), None) is None
+    assert "other" in str(trial_load.refusal(path, ("other",), None))
+    no = tmp_path / "no"
+    no.write_text("#!/bin/sh\nexit 1\n")
+    no.chmod(0o755)
+    assert trial_load.refusal(path, ("answer",), no) is None
+
+
+def test_without_the_program_objects_are_loaded_all_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise BuildError("no programs today")
+
+    monkeypatch.setattr(cache, "compile_program", fails)
+    source, number = fresh_source()
+    assert load_source(source, DECLARED).answer() == number
+
+
+def test_key_has_the_generator(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, _ = fresh_source()
+    first = made(source)
+    monkeypatch.setattr(cache, "_generator", lambda include: "another")
+    assert made(source) != first
+
+
+def test_generators_differ_by_their_sources(tmp_path: Path) -> None:
+    (tmp_path / "one.h").write_text("1")
+    first = cache._generator.__wrapped__(tmp_path)
+    assert first == cache._generator.__wrapped__(tmp_path)
+    (tmp_path / "one.h").write_text("2")
+    assert first != cache._generator.__wrapped__(tmp_path)
+    sources = [path for place in cache._GENERATOR for path in (Path(cache.__file__).parents[1] / place).glob("*.py")]
+    assert {"c.py", "executable.py", "compile.py"} <= {path.name for path in sources}
+
+
+def test_what_killed_processes_left_is_removed(folder: Path) -> None:
+    code = (
+        "import os, signal\n"
+        "from sparsetune.compiler.native import cache, library\n"
+        "cache.compile_shared = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"library.load_source({fresh_source()[0]!r}, {DECLARED!r})\n"
+    )
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code], check=False)
+        assert len(leftovers(folder)) == 1
+    source, number = fresh_source()
+    assert load_source(source, DECLARED).answer() == number
+    assert leftovers(folder) == []
+
+
+def test_one_cached_object_more_for_each_killed_run(folder: Path) -> None:
+    """Helpers of several C files are published file by file."""
+    code = (
+        "import os, signal\n"
+        "from sparsetune.compiler.native import cache\n"
+        "from sparsetune.compiler.storage import native\n"
+        "make, runs = cache.compile_shared, []\n"
+        "def limited(sources, *rest):\n"
+        "    if sources[1:] and (runs.append(1) or len(runs) > 1):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    make(sources, *rest)\n"
+        "cache.compile_shared = limited\n"
+        "assert native.library('st_block', 'st_unblock', 'st_text') is not None\n"
+    )
+    made = []
+    while subprocess.run([sys.executable, "-c", code], check=False).returncode == -9:
+        made.append(len(list(folder.glob("*/*/kernel.so"))))
+        assert made == list(range(1, len(made) + 1))
+    assert len(made) >= 2
+
+
+def caught_answer(source: str, number: int) -> list[str]:
+    """Load twice and return what was warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert load_source(source, DECLARED).answer() == number
+        other, another = fresh_source()
+        assert load_source(other, DECLARED).answer() == another
+    assert [warning.filename for warning in caught] == [__file__] * len(caught)
+    return [str(warning.message) for warning in caught]
+
+
+def test_unwritable_cache_falls_back_with_one_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "file" / "cache"))
+    (message,) = caught_answer(*fresh_source())
+    assert "SPARSETUNE_CACHE" in message
+
+
+@pytest.mark.parametrize("place", ["", "entries"])
+def test_cache_that_others_can_write_falls_back_with_one_warning(folder: Path, place: str) -> None:
+    source, number = fresh_source()
+    path = made(source)
+    opened = path.parents[1] if place else folder
+    before = set(folder.rglob("*"))
+    opened.chmod(0o777)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert load_source(source, DECLARED, flags=("-O0",)).answer() == number
+    (message,) = (str(warning.message) for warning in caught)
+    assert f"others can write {opened}" in message
+    assert set(folder.rglob("*")) == before
+
+
+def test_full_disk_falls_back_with_one_warning(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the compiler says when it cannot write is as good as any other failure; that nothing can be written is what counts."""
+    real = find_compiler().command[0]
+    full = tmp_path / "full-cc"
+    full.write_text(f'#!/bin/sh\ncase "$*" in *{folder}*) echo "fatal error: cannot write"; exit 1;; esac\nexec {real} "$@"\n')
+    full.chmod(0o755)
+    monkeypatch.setenv("SPARSETUNE_CC", str(full))
+    source, number = fresh_source()
+    with pytest.raises(BuildError, match="cannot write"):
+        load_source(source, DECLARED)
+    written = cache._require_room
+    no_room = OSError(28, "No space left on device")
+    monkeypatch.setattr(cache, "_require_room", lambda place: raise_(no_room) if folder in place.parents else written(place))
+    (message,) = caught_answer(source, number)
+    assert "No space left on device" in message
+
+
+def raise_(error: OSError) -> None:
+    raise error
+
+
+def test_disk_that_is_really_full(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    code = (
+        "import sparsetune as st, numpy as np\n"
+        "k = st.compile('y(i) = 2 * x(i)')\n"
+        "assert (k(x=np.ones(3)) == 2).all()\n"
+    )  # fmt: skip
+    script = f'mount -t tmpfs -o size=16k none {tmp_path}/disk && chmod 700 {tmp_path}/disk && exec {sys.executable} -c "$CODE"'
+    environment = {"CODE": code, "SPARSETUNE_CACHE": str(tmp_path / "disk"), "TMPDIR": str(tmp_path)}
+    try:
+        if run_program(("/usr/bin/unshare", "-rm", "/bin/sh", "-c", f"mount -t tmpfs none {tmp_path}/disk"), 10.0).status != 0:
+            pytest.skip("this user may mount nothing")
+    except OSError:
+        pytest.skip("no unshare here")
+    ended = run_program(("/usr/bin/unshare", "-rm", "/bin/sh", "-c", script), 120.0, environment)
+    assert ended.status == 0, ended.output
+    assert ended.output.count("RuntimeWarning") == 1
+    assert "No space left on device" in ended.output
+    assert [path.name for path in tmp_path.iterdir()] == ["disk"]
+
+
+def test_a_cache_that_can_be_written_leaves_no_folder_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache, "_private_folder", lambda: pytest.fail("made a folder that nobody needs"))
+    source, number = fresh_source()
+    assert load_source(source, DECLARED).answer() == number
+
+
+def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(cache, "_warn_unwritable", lambda *_: None)
+    for private in (None, tmp_path / "file" / "private"):
+        monkeypatch.setattr(cache, "_private_folder", lambda place=private: place)
+        with pytest.raises(BuildError, match="can be written"):
+            made(fresh_source()[0])
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may write everywhere")
+def test_read_only_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o500)
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(folder))
+    assert len(caught_answer(*fresh_source())) == 1
