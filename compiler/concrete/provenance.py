@@ -207,9 +207,6 @@ class Recovery(Generic[Value]):
         self._steps = graph.derivation(self.known)
         self._values = dict(known)
 
-    def knows(self, variable: str) -> bool:
-        return variable in self.known or variable in self._steps
-
     def value(self, variable: str) -> Value:
         """Return the value of a variable.
 

@@ -286,9 +286,6 @@ class Coord(Relation):
         return f"{self.coordinate} = coordinates at {self.position}"
 
 
-BOUND_KINDS = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")
-
-
 @dataclass(frozen=True)
 class Bound(Relation):
     """``bounded`` is ``parent`` with something known of its range.

@@ -97,11 +97,6 @@ def canonical_names(schedule: Schedule, avoid: Iterable[str] = ()) -> Schedule:
     return schedule.rename(names)
 
 
-def parse_schedule(text: str | Schedule) -> Schedule:
-    """Return the schedule that a text describes. Raises ``ScheduleError`` as ``Schedule`` does."""
-    return Schedule(text)
-
-
 def _of(directives: tuple[Directive, ...]) -> Schedule:
     """Return a schedule of directives that come from schedules."""
     made = Schedule()

@@ -227,7 +227,7 @@ def test_choose_leaves_unknown_extents_to_the_caller(database: Path) -> None:
 
 
 def test_run_time_path_is_light() -> None:
-    heavy = ("optuna", "pandas", "sqlalchemy", "rich", "click", "psutil", "scipy", "msgspec")
+    heavy = ("optuna", "pandas", "sqlalchemy", "rich", "click", "psutil", "scipy")
     program = (
         "import sys, numpy as np, sparsetune as st\n"
         "A = st.tensor((np.array([[0, 1], [1, 0]]), np.ones(2)), 'csr', (2, 2))\n"

@@ -7,7 +7,7 @@ import pytest
 from sparsetune.compiler.concrete.check import tensor_names
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.notation.printer import show_assignment
-from sparsetune.tuner.measure.oracle import absolute, evaluate_dense, space_of
+from sparsetune.tuner.measure.oracle import absolute, evaluate_dense
 
 RNG = np.random.default_rng(0)
 ROWS, COLUMNS, WIDTH = 4, 5, 3
@@ -49,10 +49,6 @@ def test_division_by_zero_is_ieee() -> None:
     found = evaluate_dense(parse("c(i) = b(i) / a(i)"), zeros, {"i": 2})
     assert np.isnan(found[0])
     assert np.isinf(found[1])
-
-
-def test_space() -> None:
-    assert space_of(parse("y(i) = A(i,j) * x(j) + b(i)"), EXTENTS) == ROWS * COLUMNS
 
 
 def test_absolute() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,10 +44,11 @@ class Company:
         stolen = self.stolen > max(_STOLEN * self.seconds, _TICK)
         return waited or stolen or self.throttled > 0
 
-    @property
-    def share_of_others(self) -> float:
-        """How many cores other processes kept busy."""
-        return max(0.0, self.others - _TICK) / self.seconds if self.seconds > 0 else 0.0
+
+def share_of_others(found: Sequence[Company]) -> float:
+    """Return how many cores other processes kept busy over several samples."""
+    seconds = sum(company.seconds for company in found)
+    return max(0.0, sum(company.others for company in found) - _TICK) / seconds if seconds > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ small extents: time and memory are the product of the extents of a term.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,13 +34,6 @@ def evaluate_dense(assignment: Assignment, operands: Mapping[str, NDArray[Any]],
         full = np.broadcast_to(value, tuple(extents[index] for index in axes))
         total = total + full.sum(axis=tuple(range(len(left), len(axes))), dtype=np.result_type(full, total))
     return total
-
-
-def space_of(assignment: Assignment, extents: Mapping[str, int]) -> int:
-    """Return how many points the largest term is gathered over."""
-    left = assignment.target.indices
-    spaces = ((*left, *term.reduced) for term in terms(assignment.value, frozenset(left)))
-    return max(math.prod(extents[index] for index in space) for space in spaces)
 
 
 def absolute(assignment: Assignment) -> Assignment:

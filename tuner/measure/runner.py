@@ -55,9 +55,9 @@ class Measured:
     """Outcome of running a candidate.
 
     Attributes:
-        seconds: of the fastest undisturbed run; where all were disturbed, the rival's seconds times the ratio of the two.
+        seconds: of the fastest undisturbed run; in a disturbed window, the rival's seconds times the ratio of the two.
         samples: a row each, in order: seconds a run, then the seconds of its company: waited, stolen, throttled, others.
-        disturbed: whether all samples were.
+        disturbed: whether the times stand by themselves no more (``timing.Timing``).
         policy: how it was timed.
         stopped: why it was not run more often.
     """
