@@ -9,6 +9,7 @@ import atexit
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
@@ -83,9 +84,16 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
-    found = group.main(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
+    with warnings.catch_warnings():
+        warnings.showwarning = _tell
+        found = group.main(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
     sys.stdout.flush()
     return found if isinstance(found, int) else 0
+
+
+def _tell(message: Warning | str, *_where: object) -> None:
+    """Show a warning as one line; where in the program it arose is nothing to those who run it."""
+    print(f"{PROGRAM}: warning: {message}", file=sys.stderr, flush=True)
 
 
 def _reported(error: BaseException) -> int:

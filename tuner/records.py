@@ -2,8 +2,8 @@
 
 A *workload* is what a schedule is good for, an *input* on which it was run, a *measurement* one schedule run on one input,
 a *decision* the outcome of one tuning campaign. Records are only ever added. Every text in them is canonical
-(``compiler.notation.canonical``): names of operands and indices do not matter. This module is on the run-time path and imports
-the standard library alone.
+(``compiler.notation.canonical``): names of operands and indices do not matter. What of them is believed is checked in
+``database.gate``. This module is on the run-time path and imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
-
-from ..compiler.errors import DatabaseError
 
 SCHEMA_VERSION = 1
 """Of tables and of JSON lines; a newer one is refused, older ones are read."""
@@ -166,36 +164,3 @@ def to_json(record: Record) -> dict[str, Any]:
     """Return a record as one JSON object, the line of an export."""
     kind = "measurement" if isinstance(record, Measurement) else "decision"
     return {"schema": SCHEMA_VERSION, "record": kind, **asdict(record)}
-
-
-def from_json(line: Mapping[str, Any]) -> Record:
-    """Read a record from its JSON object.
-
-    Raises:
-        DatabaseError: the object is no record, or one of a newer version.
-    """
-    if not isinstance(line, Mapping):
-        raise DatabaseError("a record is a JSON object with the keys schema and record")
-    version = line.get("schema")
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise DatabaseError(f"a record of schema {version!r}: this version reads schemas up to {SCHEMA_VERSION}; upgrade sparsetune")
-    kinds: dict[Any, type[Record]] = {"measurement": Measurement, "decision": Decision}
-    kind = kinds.get(line.get("record"))
-    if kind is None:
-        raise DatabaseError(f"a record of kind {line.get('record')!r}: kinds are measurement and decision")
-    fields = {name: value for name, value in line.items() if name not in ("schema", "record")}
-    try:
-        fields["workload"] = Workload(**fields["workload"])
-        fields["input"] = _read_input(fields["input"])
-        if kind is Measurement:
-            fields["status"] = Status(fields["status"])
-            fields["times"] = tuple(float(value) for value in fields.get("times", ()))
-        return kind(**fields)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DatabaseError(f"not a whole {line.get('record')} record: {error}") from None
-
-
-def _read_input(given: Mapping[str, Any]) -> Input:
-    extents = tuple((str(name), int(extent)) for name, extent in given["extents"])
-    features = tuple((str(name), float(value)) for name, value in given["features"])
-    return Input(extents, features, str(given["pattern"]), str(given.get("name", "")))

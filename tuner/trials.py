@@ -16,6 +16,9 @@ from .records import Measurement, Status, digest
 DEFAULT = ""
 """The text of the default schedule."""
 
+_MOST_MESSAGE = 2000
+"""Letters of what is recorded of a failure."""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -148,7 +151,7 @@ class Trials:
         return self._note(schedule, built, runner.measure(text, rival))
 
     def _note(self, schedule: str, built: Built, measured: Measured) -> Trial:
-        message = measured.message or measured.stopped
+        message = (measured.message or measured.stopped)[:_MOST_MESSAGE]
         self._campaign.record(
             "default" if schedule == DEFAULT else "trial",
             schedule,

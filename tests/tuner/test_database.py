@@ -67,8 +67,13 @@ class DatabaseContract:
 
     def test_any_text_survives(self, database: Database) -> None:
         text = "it's \"quoted\"; :name %s \\ \n \x7f é 漢"
-        database.add(measurement(message=text, schedule=text))
-        assert next(database.measurements(schedule=text)).message == text
+        database.add(measurement(message=text, input=replace(INPUT, name=text)))
+        found = next(database.measurements())
+        assert (found.message, found.input.name) == (text, text)
+
+    def test_text_that_no_database_holds_is_written_without_it(self, database: Database) -> None:
+        database.add(measurement(message="a\0b\udcffc"))
+        assert next(database.measurements()).message == "a?b?c"
 
 
 class TestSqlite(DatabaseContract):

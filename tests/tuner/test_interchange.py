@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sparsetune.compiler.errors import DatabaseError
 from sparsetune.tuner.database import open_database
+from sparsetune.tuner.database.gate import MOST_TOLD, from_json
 from sparsetune.tuner.database.interchange import (
     import_json_lines,
     kernel_tuner_cache,
@@ -17,7 +19,7 @@ from sparsetune.tuner.database.interchange import (
     t4_results,
     write_json_lines,
 )
-from sparsetune.tuner.records import SCHEMA_VERSION, Status, from_json, to_json
+from sparsetune.tuner.records import SCHEMA_VERSION, Status, to_json
 from tuner_samples import WORKLOAD, decision, measurement
 
 FAILED = measurement(status=Status.TIMEOUT, seconds=None, times=(), schedule="split(i0, a, b, 2)")
@@ -43,30 +45,73 @@ def test_export_and_import(tmp_path: Path) -> None:
         assert other.stats()["decisions"] == 1
 
 
-def test_torn_last_line_is_left_out(tmp_path: Path) -> None:
+def test_torn_last_line_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "torn.jsonl"
     line = json.dumps(to_json(measurement()))
     path.write_text(line + "\n" + line[:50])
-    assert list(read_json_lines(path)) == [measurement()]
+    told: list[str] = []
+    assert list(read_json_lines(path, told.append)) == [measurement()]
+    assert len(told) == 1
+    assert "torn.jsonl, line 2: not JSON" in told[0]
+
+
+WITHOUT_SECONDS = {key: value for key, value in to_json(decision()).items() if key != "seconds"}
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 1: not a JSON object"),
-        ("[]", "line 1: a record is a JSON object"),
+        ("{", "line 2: not JSON"),
+        ("[" * 100_000, "line 2: not JSON that can be read: it is nested too deeply"),
+        ('{"schema": ' + "1" * 6000 + "}", "line 2: not JSON that can be read: a number has too many digits"),
+        ("[]", "line 2: a list is no record"),
+        ("\udcff", "line 2: not JSON"),
         ('{"schema": 1, "record": "song"}', "kinds are measurement and decision"),
         (json.dumps(to_json(decision()) | {"schema": SCHEMA_VERSION + 1}), "upgrade sparsetune"),
-        (json.dumps({key: value for key, value in to_json(decision()).items() if key != "seconds"}), "not a whole decision record"),
-        (json.dumps(to_json(measurement()) | {"status": "good"}), "not a whole measurement record"),
+        (json.dumps(WITHOUT_SECONDS), "seconds is missing"),
+        (json.dumps(to_json(measurement()) | {"status": "good"}), "status is 'good', where one of ok, illegal"),
     ],
 )
-def test_bad_lines_name_file_and_line(tmp_path: Path, line: str, message: str) -> None:
+def test_bad_lines_name_file_and_line_and_nothing_else_is_lost(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "bad.jsonl"
-    path.write_text(line + "\n")
-    with pytest.raises(DatabaseError, match=message) as caught:
-        list(read_json_lines(path))
-    assert str(caught.value).startswith(str(path))
+    good = [json.dumps(to_json(record)) for record in (measurement(), decision())]
+    path.write_bytes("\n".join([good[0], line, good[1], ""]).encode(errors="surrogateescape"))
+    told: list[str] = []
+    with open_database(":memory:") as database:
+        assert import_json_lines(database, path, told.append) == 2
+        assert [repr(record) for record in database.records()] == [repr(measurement()), repr(decision())]
+    (only,) = told
+    assert only.startswith(str(path))
+    assert message in only
+    assert only.isprintable()
+
+
+def test_a_file_without_any_record_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("dear diary\n" * 50)
+    with open_database(":memory:") as database:
+        with pytest.raises(DatabaseError, match=r"notes.txt, line 1: .*'tune-kernel db export' is expected") as caught:
+            import_json_lines(database, path)
+        assert "\n" not in str(caught.value)
+        path.write_text("")
+        assert import_json_lines(database, path) == 0
+
+
+def test_of_many_bad_lines_the_first_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text("\n".join(["{"] * 100 + [json.dumps(to_json(measurement()))]))
+    told: list[str] = []
+    assert list(read_json_lines(path, told.append)) == [measurement()]
+    assert len(told) == MOST_TOLD + 1
+    assert told[-1] == f"{100 - MOST_TOLD} more are ignored"
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
+    for path in (tmp_path / "pipe.jsonl", tmp_path / "zero.jsonl", tmp_path):
+        with pytest.raises(DatabaseError, match="no regular file"):
+            list(read_json_lines(path))
 
 
 def test_missing_file() -> None:

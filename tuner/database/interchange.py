@@ -7,12 +7,15 @@ simulation mode read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from ...compiler.errors import DatabaseError
-from ..records import Measurement, Record, Status, from_json, to_json
+from ...compiler.warn import warn
+from ..records import Measurement, Record, Status, to_json
+from .gate import IGNORED, from_json, read_json, told
 from .store import Database
 
 T4_INVALIDITY = {
@@ -42,35 +45,52 @@ def write_json_lines(records: Iterable[Record], stream: IO[str]) -> int:
     return count
 
 
-def read_json_lines(path: Path) -> Iterator[Record]:
-    """Yield the records of a file; a last line that was torn by a crash is left out.
+def read_json_lines(path: Path, tell: Callable[[str], None] = warn) -> Iterator[Record]:
+    """Yield the records of a file; what is none, such as a last line torn by a crash, is told of in a line that names it.
 
     Raises:
-        DatabaseError: naming file and line.
+        DatabaseError: the file cannot be read.
     """
+    return told(_read_lines(path), tell)
+
+
+def _read_lines(path: Path) -> Iterator[Record | str]:
+    """Yield the record of every line of a file, or why it is none."""
+    for number, line in enumerate(_lines(path), 1):
+        if line.strip():
+            try:
+                yield from_json(read_json(line.decode("utf-8", "surrogateescape")))
+            except DatabaseError as error:
+                yield f"{path}, line {number}: {error}"
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    if path.exists() and not path.is_file():
+        raise DatabaseError(f"cannot read {path}: it is no regular file")
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatabaseError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            yield from_json(json.loads(line))
-        except json.JSONDecodeError:
-            if number == len(lines):  # no newline behind it: the writer died
-                return
-            raise DatabaseError(f"{path}, line {number}: not a JSON object; a file of 'tune-kernel db export' is expected") from None
-        except DatabaseError as error:
-            raise DatabaseError(f"{path}, line {number}: {error}") from None
+        with path.open("rb") as stream:
+            yield from stream
+    except OSError as error:
+        raise DatabaseError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def import_json_lines(database: Database, path: Path) -> int:
-    """Add the records of a file; those that are there already stay as they are. Return how many lines were read."""
-    records = list(read_json_lines(path))
-    for start in range(0, len(records), _BATCH):
-        database.add(*records[start : start + _BATCH])
-    return len(records)
+def import_json_lines(database: Database, path: Path, tell: Callable[[str], None] = warn) -> int:
+    """Add the records of a file; those that are there already stay as they are. Return how many were read.
+
+    Raises:
+        DatabaseError: the file cannot be read or holds no record, or the database cannot be written.
+    """
+    bad: list[str] = []
+    count = 0
+    records = read_json_lines(path, bad.append)
+    while batch := list(islice(records, _BATCH)):
+        database.add(*batch)
+        count += len(batch)
+    if bad and not count:
+        raise DatabaseError(f"{bad[0].removesuffix(IGNORED)}; a file of 'tune-kernel db export' is expected")
+    for line in bad:
+        tell(line)
+    return count
 
 
 def t4_results(measurements: Iterable[Measurement]) -> dict[str, Any]:

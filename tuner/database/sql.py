@@ -55,13 +55,17 @@ FILTERS = ("machine", "kernel", "formats", "dtype", "target", "threads", "worklo
 
 
 def select(table: str, columns: tuple[str, ...], filters: tuple[str, ...]) -> str:
-    """Return the query for records of ``st_measurement`` or ``st_decision`` with what they point to, oldest first."""
-    chosen = [f"r.{column}" for column in columns] + [f"w.{column}" for column in WORKLOAD_COLUMNS] + ["i.name", "i.content", "e.content"]
+    """Return the query for records of ``st_measurement`` or ``st_decision`` with what they point to, oldest first.
+
+    The first column is the record's key. What it points to is null where it is missing.
+    """
+    chosen = ["r.key", *(f"r.{column}" for column in columns), *(f"w.{column}" for column in WORKLOAD_COLUMNS)]
+    chosen += ["i.name", "i.content", "e.content"]
     place = {column: f"w.{column}" for column in WORKLOAD_COLUMNS}
     conditions = " AND ".join(f"{place.get(name, 'r.' + name)} = :{name}" for name in filters)
     return (
-        f"SELECT {', '.join(chosen)} FROM {table} r JOIN st_workload w ON w.key = r.workload JOIN st_input i ON i.key = r.input "
-        f"JOIN st_environment e ON e.key = r.environment {'WHERE ' + conditions if conditions else ''} ORDER BY r.created, r.key"
+        f"SELECT {', '.join(chosen)} FROM {table} r LEFT JOIN st_workload w ON w.key = r.workload LEFT JOIN st_input i ON i.key = r.input "
+        f"LEFT JOIN st_environment e ON e.key = r.environment {'WHERE ' + conditions if conditions else ''} ORDER BY r.created, r.key"
     )
 
 
@@ -72,10 +76,4 @@ COUNTS = {
     "machines": "SELECT count(DISTINCT machine) FROM st_workload",
     "inputs": "SELECT count(*) FROM st_input",
     "failed": "SELECT count(*) FROM st_measurement WHERE status <> 'ok'",
-}
-
-ORPHANS = {
-    f"{table} without its {parent}": f"SELECT count(*) FROM st_{table} r LEFT JOIN st_{parent} p ON p.key = r.{parent} WHERE p.key IS NULL"
-    for table in ("measurement", "decision")
-    for parent in ("workload", "input", "environment")
 }

@@ -29,6 +29,7 @@ class SqliteConnection:
     def __init__(self, path: str | Path, read_only: bool = False) -> None:
         self._path = str(path) if str(path) == IN_MEMORY else os.path.abspath(os.path.expanduser(path))
         self._database = self._open(read_only)
+        self._database.text_factory = _text
 
     @property
     def url(self) -> str:
@@ -116,6 +117,11 @@ def file_stamp(path: str) -> tuple[int, ...] | None:
             continue
         stamp += (status.st_size, status.st_mtime_ns)
     return tuple(stamp) or None
+
+
+def _text(stored: bytes) -> str:
+    """Return a stored text; of one that is not UTF-8, which SQLite does not mind, something that no field takes."""
+    return stored.decode("utf-8", "surrogateescape")
 
 
 def _connect_read_only(path: str, options: str) -> sqlite3.Connection:

@@ -11,10 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, Self
 
 from ...compiler.errors import DatabaseError
-from ..records import SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload, digest
+from ...compiler.source import quoted
+from ...compiler.warn import warn
+from ..records import SCHEMA_VERSION, Decision, Input, Measurement, Record, digest
 from . import sql
+from .fields import shown
+from .gate import from_json, read_json, told
 
 Row = tuple[Any, ...]
+
+COLUMNS = {"measurement": sql.MEASUREMENT_COLUMNS, "decision": sql.DECISION_COLUMNS}
+"""Of the kinds of records, without their keys and what they point to."""
+
+_READABLE = frozenset(str(version) for version in range(1, SCHEMA_VERSION + 1))
 
 
 class Connection(Protocol):
@@ -86,14 +95,12 @@ class Database:
         self._connection.write([statement for record in records for statement in _statements(record)])
 
     def measurements(self, **filters: Any) -> Iterator[Measurement]:
-        """Yield measurements, oldest first, that equal all filters (``sql.FILTERS``)."""
-        for row in self._select("st_measurement", sql.MEASUREMENT_COLUMNS, filters):
-            yield _read_measurement(row)
+        """Yield measurements, oldest first, that equal all filters (``sql.FILTERS``); those without meaning are named in a warning."""
+        yield from told(self._read("measurement", filters), self._tell)
 
     def decisions(self, **filters: Any) -> Iterator[Decision]:
-        """Yield decisions, oldest first, that equal all filters (``sql.FILTERS``)."""
-        for row in self._select("st_decision", sql.DECISION_COLUMNS, filters):
-            yield _read_decision(row)
+        """Yield decisions, as ``measurements`` does."""
+        yield from told(self._read("decision", filters), self._tell)
 
     def records(self) -> Iterator[Record]:
         """Yield everything, measurements first."""
@@ -109,35 +116,40 @@ class Database:
         problems = self._connection.problems()
         if problems:
             return problems
-        for name, query in sql.ORPHANS.items():
-            if count := self._count(query):
-                problems.append(f"{count} {name}")
-        try:
-            for _ in self.records():
-                pass
-        except DatabaseError as error:
-            problems.append(str(error))
-        return problems
+        return [found for kind in COLUMNS for found in self._read(kind, {}) if isinstance(found, str)]
 
     def _prepare(self, create: bool) -> None:
         tables = self._connection.tables()
-        if "st_meta" not in tables:
-            if tables - {"alembic_version"} and not tables & set(sql.TABLE_NAMES) and not self._shared_server():
+        missing = sorted(set(sql.TABLE_NAMES) - tables)
+        if "st_meta" in missing:
+            if tables - {"alembic_version"} and len(missing) == len(sql.TABLE_NAMES) and not self._shared_server():
                 raise DatabaseError(f"{self.url} is a database of something else (tables: {', '.join(sorted(tables)[:3])}); give another")
             if not create:
                 self._has_tables = False
                 return
             self._connection.write([*((table, {}) for table in sql.TABLES), (sql.INSERT_VERSION, {"version": str(SCHEMA_VERSION)})])
+        elif missing:
+            raise DatabaseError(f"{self.url} lacks the table {missing[0]}; give another, and import what 'tune-kernel db export' saved")
         found = self._connection.rows(sql.SELECT_VERSION, {})
         version = str(found[0][0]) if found else "unknown"
-        if not version.isdigit() or int(version) > SCHEMA_VERSION:
+        if version not in _READABLE:
             raise DatabaseError(
-                f"{self.url} is a schedule database of version {version}, this program knows versions up to {SCHEMA_VERSION}; "
-                "upgrade sparsetune or give another database"
+                f"{self.url} is a schedule database of version {quoted(version, 20)[1:-1]}, this program knows versions up to "
+                f"{SCHEMA_VERSION}; upgrade sparsetune or give another database"
             )
 
-    def _select(self, table: str, columns: tuple[str, ...], filters: Mapping[str, Any]) -> list[Row]:
-        return self._connection.rows(sql.select(table, columns, tuple(filters)), filters) if self._has_tables else []
+    def _read(self, kind: str, filters: Mapping[str, Any]) -> Iterator[Record | str]:
+        """Yield records, and where a row is none, a line that names it."""
+        if not self._has_tables:
+            return
+        for row in self._connection.rows(sql.select(f"st_{kind}", COLUMNS[kind], tuple(filters)), filters):
+            try:
+                yield from_json(_line(kind, row))
+            except DatabaseError as error:
+                yield f"{kind} {shown(row[0])}: {error}"
+
+    def _tell(self, line: str) -> None:
+        warn(f"{self.url}: {line} ('tune-kernel db check' lists all)")
 
     def _count(self, query: str) -> int:
         return int(self._connection.rows(query, {})[0][0]) if self._has_tables else 0
@@ -148,6 +160,15 @@ class Database:
 
 
 def _statements(record: Record) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(statement, {name: _storable(value) for name, value in parameters.items()}) for statement, parameters in _inserts(record)]
+
+
+def _storable(value: Any) -> Any:
+    """Return a value that every database holds: names of files and what compilers say may have letters that are none."""
+    return value.encode("utf-8", "replace").decode().replace("\0", "?") if isinstance(value, str) else value
+
+
+def _inserts(record: Record) -> list[tuple[str, Mapping[str, Any]]]:
     workload, entry = record.workload, record.input
     environment = digest(dict(record.environment))
     pointers = {"key": record.key, "workload": workload.key, "input": entry.key, "environment": environment}
@@ -167,31 +188,22 @@ def _dump_input(entry: Input) -> str:
     return json.dumps({"extents": entry.extents, "features": entry.features, "pattern": entry.pattern})
 
 
-def _read_measurement(row: Row) -> Measurement:
-    fields, workload, entry, environment = _read_common(row, sql.MEASUREMENT_COLUMNS)
-    try:
-        fields["status"] = Status(fields["status"])
-        fields["times"] = tuple(json.loads(fields["times"]))
-        fields["policy"] = json.loads(fields["policy"])
-    except ValueError as error:
-        raise DatabaseError(f"a damaged measurement (created {fields['created']}): {error}") from None
-    return Measurement(workload=workload, input=entry, environment=environment, **fields)
-
-
-def _read_decision(row: Row) -> Decision:
-    fields, workload, entry, environment = _read_common(row, sql.DECISION_COLUMNS)
-    return Decision(workload=workload, input=entry, environment=environment, **fields)
-
-
-def _read_common(row: Row, columns: tuple[str, ...]) -> tuple[dict[str, Any], Workload, Input, dict[str, Any]]:
-    count, width = len(columns), len(sql.WORKLOAD_COLUMNS)
-    fields = dict(zip(columns, row[:count], strict=True))
-    workload = Workload(*row[count : count + width])
-    name, content, environment = row[count + width :]
-    try:
-        given = json.loads(content)
-        extents = tuple((str(index), int(extent)) for index, extent in given["extents"])
-        features = tuple((str(feature), float(value)) for feature, value in given["features"])
-        return fields, workload, Input(extents, features, given["pattern"], name), json.loads(environment)
-    except (ValueError, KeyError, TypeError) as error:
-        raise DatabaseError(f"a damaged record (created {fields['created']}): {error}") from None
+def _line(kind: str, row: Row) -> dict[str, Any]:
+    """Return the JSON object of a record that a row stands for, whatever is in it."""
+    columns = COLUMNS[kind]
+    count = 1 + len(columns)
+    fields = dict(zip(columns, row[1:count], strict=True))
+    workload = dict(zip(sql.WORKLOAD_COLUMNS, row[count:-3], strict=True))
+    name, content, environment = row[-3:]
+    for what, part in (("workload", workload["machine"]), ("input", content), ("environment", environment)):
+        if part is None:
+            raise DatabaseError(f"its {what} is missing")
+    texts = {"input": content, "environment": environment, **{column: fields[column] for column in ("times", "policy") if column in fields}}
+    for what, text in texts.items():
+        try:
+            fields[what] = read_json(text)
+        except DatabaseError as error:
+            raise DatabaseError(f"{what} is {error}") from None
+    if isinstance(fields["input"], dict):
+        fields["input"]["name"] = name
+    return {"schema": SCHEMA_VERSION, "record": kind, **fields, "workload": workload}

@@ -1,0 +1,146 @@
+"""The gate of the database: a record with meaning goes in and comes out, anything else is refused with one line that says why.
+
+Files of records come from other people, are edited by hand, and were written by other versions. So every field is checked, on the
+way in (``interchange``) and on the way out (``store``): its type, its range, that times are finite and positive, and that the
+schedule parses and, where it is said to have run, is legal for the expression.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ...compiler.errors import DatabaseError
+from ..records import SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload
+from . import fields
+from .legality import kernel_fault, schedule_fault
+
+SECONDS = (1e-9, 1e7)
+"""A run that takes less is not measured, one that takes more is not waited for."""
+
+IGNORED = "; it is ignored"
+MOST_TOLD = 20
+"""Records without meaning that are named; how many more there are is told in one line."""
+
+_seconds = fields.number(*SECONDS, "a number of seconds")
+_ratio = fields.number(1e-9, 1e9)
+_amount = fields.number(0, 1e9)
+
+_WORKLOAD: dict[str, fields.Check] = {
+    "machine": fields.text(empty=False),
+    "kernel": fields.text(fields.TEXT_LETTERS, empty=False),
+    "formats": fields.text(fields.TEXT_LETTERS, empty=False),
+    "dtype": fields.text(fields.TEXT_LETTERS, empty=False),
+    "target": fields.one_of(("cpu", "cuda")),
+    "threads": fields.whole(1, 2**20),
+}
+_INPUT: dict[str, fields.Check] = {
+    "extents": fields.pairs_of(fields.whole(0, fields.LARGEST)),
+    "features": fields.pairs_of(fields.number(-1e4, 1e4)),
+    "pattern": fields.text(),
+    "name": fields.text(fields.TEXT_LETTERS, plain=False),
+}
+_COMMON: dict[str, fields.Check] = {
+    "workload": lambda value: Workload(**fields.read_fields(value, Workload, _WORKLOAD, "workload.")),
+    "input": lambda value: Input(**fields.read_fields(value, Input, _INPUT, "input.")),
+    "campaign": fields.text(),
+    "schedule": fields.text(fields.TEXT_LETTERS),
+    "environment": fields.facts,
+    "code": fields.text(),
+    "created": fields.moment,
+}
+_MEASUREMENT: dict[str, fields.Check] = _COMMON | {
+    "role": fields.one_of(("default", "trial", "final")),
+    "status": lambda value: Status(fields.one_of([status.value for status in Status])(value)),
+    "seconds": fields.optional(_seconds),
+    "times": fields.list_of(_seconds),
+    "message": fields.text(fields.TEXT_LETTERS, plain=False),
+    "source": fields.text(),
+    "build_seconds": fields.optional(_amount),
+    "policy": fields.facts,
+    "load": fields.optional(_amount),
+}
+_DECISION: dict[str, fields.Check] = _COMMON | {
+    "seconds": _seconds,
+    "default_seconds": _seconds,
+    "speedup_low": _ratio,
+    "speedup_high": _ratio,
+}
+
+
+def told(found: Iterable[Any], tell: Callable[[str], None]) -> Iterator[Any]:
+    """Yield the records among records and lines that say why one is none; tell the lines, of many the first ones.
+
+    Args:
+        found: records, and lines.
+        tell: takes a line for people.
+    """
+    ignored = 0
+    for item in found:
+        if not isinstance(item, str):
+            yield item
+            continue
+        ignored += 1
+        if ignored <= MOST_TOLD:
+            tell(item + IGNORED)
+    if ignored > MOST_TOLD:
+        tell(f"{ignored - MOST_TOLD} more are ignored")
+
+
+def read_json(text: object) -> Any:
+    """Return what a JSON text means.
+
+    Raises:
+        DatabaseError: it is none, or one that is nested too deeply or holds numbers that are too long.
+    """
+    if not isinstance(text, str):
+        raise DatabaseError(f"not a JSON text but {fields.shown(text)}")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DatabaseError(f"not JSON ({error.msg}, column {error.pos + 1})") from None
+    except ValueError:
+        raise DatabaseError("not JSON that can be read: a number has too many digits") from None
+    except RecursionError:
+        raise DatabaseError("not JSON that can be read: it is nested too deeply") from None
+
+
+def from_json(line: object) -> Record:
+    """Return the record that a JSON object holds.
+
+    Raises:
+        DatabaseError: the object is no record, one of a newer version, or one of its fields has no meaning.
+    """
+    if not isinstance(line, Mapping):
+        raise DatabaseError(f"{fields.shown(line)} is no record, which is a JSON object with the keys schema and record")
+    version: Any = line.get("schema")
+    if not fields.is_whole(version) or not 1 <= version <= SCHEMA_VERSION:
+        asked = fields.shown(version)
+        raise DatabaseError(f"a record of schema {asked}: this version reads schemas up to {SCHEMA_VERSION}; upgrade sparsetune")
+    kind = line.get("record")
+    rest = {name: value for name, value in line.items() if name not in ("schema", "record")}
+    if kind == "measurement":
+        record: Record = Measurement(**fields.read_fields(rest, Measurement, _MEASUREMENT))
+    elif kind == "decision":
+        record = Decision(**fields.read_fields(rest, Decision, _DECISION))
+    else:
+        raise DatabaseError(f"a record of kind {fields.shown(kind)}: kinds are measurement and decision")
+    if fault := _whole_fault(record):
+        raise DatabaseError(fault)
+    return record
+
+
+def _whole_fault(record: Record) -> str | None:
+    """Return what is wrong with a record whose fields are right by themselves."""
+    workload, entry = record.workload, record.input
+    if fault := kernel_fault(workload.kernel, workload.formats, workload.dtype, tuple(name for name, _ in entry.extents)):
+        return fault
+    if isinstance(record, Decision):
+        if record.speedup_low > record.speedup_high:
+            return f"speedup_low {record.speedup_low:g} is larger than speedup_high {record.speedup_high:g}"
+        return schedule_fault(workload.kernel, workload.formats, entry.extents, record.schedule)
+    if (record.seconds is None) == (record.status is Status.OK):
+        return f"seconds is {record.seconds}, but status is {record.status}"
+    ran = record.status is Status.OK
+    return schedule_fault(workload.kernel, workload.formats, entry.extents, record.schedule, ran)

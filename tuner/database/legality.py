@@ -1,0 +1,93 @@
+"""Whether what a record says of kernel and schedule has a meaning; told once for all records that say the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...compiler.concrete.check import check_assignment, formats_of
+from ...compiler.concrete.concretize import Concretized, concretize
+from ...compiler.errors import SparsetuneError
+from ...compiler.format import Format
+from ...compiler.lowering.context import TYPES
+from ...compiler.notation.canonical import canonical_form
+from ...compiler.notation.nodes import Assignment
+from ...compiler.notation.parser import parse
+from ...compiler.pipeline import constant_extents
+from ...compiler.schedule.apply import apply_schedule
+from ...compiler.schedule.schedule import Schedule
+
+SEPARATOR = " | "
+"""Between the formats of a workload, and between its dtypes."""
+
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A kernel that was understood: its default program, on tensors of certain formats."""
+
+    assignment: Assignment
+    formats: dict[str, Format]
+    tensors: tuple[str, ...]
+    indices: frozenset[str]
+    default: Concretized
+
+
+def kernel_fault(kernel: str, formats: str, dtype: str, indices: tuple[str, ...]) -> str | None:
+    """Return why an expression, formats and dtypes of its tensors, and indices with extents do not fit together; None if they do."""
+    found = _understood(kernel, formats)
+    if isinstance(found, str):
+        return found
+    dtypes = dtype.split(SEPARATOR)
+    if len(dtypes) not in (1, len(found.tensors)) or not TYPES.keys() >= set(dtypes):
+        return f"workload.dtype {dtype[:100]!r} is not one of {', '.join(TYPES)}, or one for each of the {len(found.tensors)} tensors"
+    if found.indices != set(indices):
+        return f"input.extents has the indices {', '.join(indices[:20])}, the kernel {', '.join(sorted(found.indices))}"
+    return None
+
+
+def schedule_fault(kernel: str, formats: str, extents: tuple[tuple[str, int], ...], schedule: str, ran: bool = True) -> str | None:
+    """Return why a schedule has no meaning, or, if it is said to have run, is not legal for a kernel that has one; None if all is well."""
+    found = _understood(kernel, formats)
+    assert isinstance(found, _Kernel)
+    constants = constant_extents(found.assignment, found.formats, dict(extents))
+    return _schedule_fault(kernel, formats, tuple(sorted(constants.items())), schedule, ran)
+
+
+@lru_cache(_REMEMBERED)
+def _schedule_fault(kernel: str, formats: str, constants: tuple[tuple[str, int], ...], schedule: str, ran: bool) -> str | None:
+    found = _understood(kernel, formats)
+    assert isinstance(found, _Kernel)
+    try:
+        directives = Schedule(schedule)
+        if ran:
+            apply_schedule(found.default.program, directives, found.default.formats, dict(constants))
+    except SparsetuneError as error:
+        return f"schedule: {_first_line(error)}"
+    except Exception as error:  # a fault of the compiler in one record must not keep the others from whoever reads them
+        return f"schedule {schedule[:40]!r} cannot be judged ({type(error).__name__})"
+    return None
+
+
+@lru_cache(_REMEMBERED)
+def _understood(kernel: str, formats: str) -> _Kernel | str:
+    """Return a kernel of a record, or why it has no meaning."""
+    try:
+        assignment = parse(kernel)
+        check_assignment(assignment)
+        names = canonical_form(assignment)
+        tensors = tuple(name for name, _ in names.tensors)
+        given = formats.split(SEPARATOR)
+        if len(given) != len(tensors):
+            return f"workload.formats has {len(given)} formats for {len(tensors)} tensors"
+        known = formats_of(assignment, dict(zip(tensors, given, strict=True)))
+        return _Kernel(assignment, known, tensors, frozenset(name for name, _ in names.indices), concretize(assignment, known))
+    except SparsetuneError as error:
+        return f"workload: {_first_line(error)}"
+    except Exception as error:  # as above
+        return f"workload.kernel {kernel[:40]!r} cannot be judged ({type(error).__name__})"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:300]
