@@ -1,10 +1,13 @@
-"""What all tests share: the switch that rewrites golden files, and property tests that a busy machine does not fail."""
+"""What all tests share: programs verified between passes, the switch that rewrites golden files, and patient property tests."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("SPARSETUNE_VERIFY", "1")  # also for the processes that tests start
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 

@@ -11,18 +11,6 @@ def may_fail(statement: Step) -> bool:
     return any(_fails(node) for node in walk(statement))
 
 
-def check_map_insertions(body: Step) -> None:
-    """Refuse insertions into maps from where a lack of memory could not be noticed.
-
-    Raises:
-        ValueError: one stands inside another expression.
-    """
-    insertions = sum(isinstance(node, Call) and node.function == "map_insert" for node in walk(body))
-    values = [node.value for node in walk(body) if isinstance(node, Declare | SetVar)]
-    if insertions != sum(isinstance(value, Call) and value.function == "map_insert" for value in values):
-        raise ValueError("map_insert may find no memory: it stands only as the whole value of a Declare or SetVar")
-
-
 def _fails(node: Node) -> bool:
     match node:
         case Allocate(storage=storage):

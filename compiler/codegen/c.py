@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..ir.nodes import Allocate, ArrayRef, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Steps, Store, Var
 from ..ir.rewrite import walk
-from .analysis import check_map_insertions, heap_allocations, may_fail
+from .analysis import heap_allocations, may_fail
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
 from .names import NameTable
@@ -25,7 +25,6 @@ CODEGEN_VERSION = 1
 
 def print_c(function: Function, heading: str = "") -> str:
     """Print a function as it stands."""
-    check_map_insertions(function.body)
     return _KernelPrinter(function).source(heading)
 
 

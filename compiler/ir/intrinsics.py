@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes"))
+"""What is called over the lanes of a vector; the generated code defines these by itself."""
+
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 

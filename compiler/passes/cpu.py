@@ -10,7 +10,7 @@ from .accumulators import keep_accumulators
 from .atomics import gather_atomics
 from .batches import batch_short_sums
 from .counted import count_from_zero, name_registers_apart, shared_register_names
-from .dead import remove_dead
+from .dead import remove_dead, unread
 from .flags import raise_flags_before_loops, raised_in_loops
 from .manager import Pass, PassList, Property
 from .placement import place_large_arrays, too_large_for_stack
@@ -23,7 +23,7 @@ from .whole_rows import store_whole_rows
 
 PLACED = Property("every array has the storage that it keeps", too_large_for_stack)
 FOLDED = Property("what is constant is written as a constant")
-LIVE = Property("what nothing reads is gone")
+LIVE = Property("what nothing reads is gone", unread)
 RAISED = Property("no loop raises a flag in every iteration", raised_in_loops)
 LOCKED_ONCE = Property("loops that update one place atomically do so once")
 ROW_BY_ROW = Property("rows are visited one by one")
@@ -50,7 +50,7 @@ CPU = PassList(
         Pass("flags", raise_flags_before_loops, requires=_all(LIVE), gives=_all(RAISED)),
         Pass("atomics", gather_atomics, requires=_all(LIVE, ROW_BY_ROW), gives=_all(LOCKED_ONCE)),
         Pass("segments", separate_whole_segments, requires=_all(PLACED, LOCKED_ONCE, ROW_BY_ROW), gives=_all(WHOLE), ends=_all(APART)),
-        Pass("whole_rows", store_whole_rows, requires=_all(WHOLE, ROW_BY_ROW), gives=_all(STORED_ONCE)),
+        Pass("whole_rows", store_whole_rows, requires=_all(WHOLE, ROW_BY_ROW), gives=_all(STORED_ONCE), ends=_all(LIVE)),
         Pass(
             "batches",
             batch_short_sums,
@@ -62,7 +62,7 @@ CPU = PassList(
         Pass("registers", name_registers_apart, requires=_all(PLACED), gives=_all(APART)),
         Pass("counted", count_from_zero, requires=_all(TAGGED), gives=_all(COUNTED)),
         Pass("accumulators", keep_accumulators, requires=_all(APART, COUNTED), gives=_all(KEPT)),
-        Pass("vectorize", vectorize, requires=_all(APART, COUNTED, KEPT), gives=_all(CUT), ends=_all(FOLDED)),
+        Pass("vectorize", vectorize, requires=_all(APART, COUNTED, KEPT), gives=_all(CUT), ends=_all(FOLDED, LIVE, RAISED)),
         Pass("fold", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("streams", pass_caches, requires=_all(STORED_ONCE, CUT, FOLDED)),
     ],

@@ -48,6 +48,19 @@ def remove_dead(function: Function) -> Function:
     return found
 
 
+def unread(function: Function) -> str | None:
+    """Return which variable or array nothing reads."""
+    read, pending = set[str](), list[Node]([function.body])
+    while pending:
+        node = pending.pop()
+        read |= {node.name} if isinstance(node, Var) else set()
+        pending += node.children[isinstance(node, Declare | SetVar | For) :]  # their first child is what they declare or assign
+    declared = (node for node in walk(function.body) if isinstance(node, Declare) and is_pure(node.value))
+    found = next((f"variable {node.variable.name}" for node in declared if node.variable.name not in read), None)
+    found = found or next((f"array {array}" for array in _unread_arrays(function)), None)
+    return None if found is None else f"nothing reads {found}"
+
+
 def _unread_arrays(function: Function) -> Names:
     """Return the arrays that a kernel allocates and never reads; what is done to them must be without other effect."""
     own, read = set[str](), set[str]()

@@ -6,11 +6,13 @@ a kernel. Such a form is a ``Property``: a pass names those that it requires, th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..ir.nodes import Allocate, Function, Load, Var
 from ..ir.rewrite import walk
+from ..ir.verify import IllFormed, verify
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,19 @@ class PassList:
             held = (held - each.ends) | each.gives
 
     def stages(self, function: Function, unit: VectorUnit) -> Iterator[tuple[Pass, Function]]:
-        """Yield every pass with the kernel as it leaves it."""
-        setting = Setting(unit)
+        """Yield every pass with the kernel as it leaves it.
+
+        Raises:
+            IllFormed: where programs are verified, lowering or a pass made one that breaks a rule, or a property that was given.
+        """
+        setting, held, verifies = Setting(unit), self.at_first, is_verifying()
+        if verifies:
+            _check(function, "lowering", held)
         for each in self.passes:
             function = each.run(function, setting)
+            held = (held - each.ends) | each.gives
+            if verifies:
+                _check(function, f"pass '{each.name}'", held)
             yield each, function
 
     def run(self, function: Function, unit: VectorUnit) -> Function:
@@ -135,3 +146,16 @@ class PassList:
         for _, made in self.stages(function, unit):
             function = made
         return function
+
+
+def is_verifying() -> bool:
+    """Return whether programs are checked between passes: $SPARSETUNE_VERIFY says so."""
+    return os.environ.get("SPARSETUNE_VERIFY", "0") not in ("", "0")
+
+
+def _check(function: Function, maker: str, held: Iterable[Property]) -> None:
+    verify(function, maker)
+    for each in held:
+        fault = each.fault(function) if each.fault is not None else None
+        if fault is not None:
+            raise IllFormed(f"{maker} made a program of which it is not true that {each.meaning}: {fault}")

@@ -1,0 +1,310 @@
+"""What every program of the loop IR must keep to, between any two passes: names, types, widths, tags.
+
+Scalars are declared before they are used, arrays allocated; every use has the type of the declaration; the lanes of vectors agree;
+conditions are truth values, places whole numbers. Threads assign no variable of outside, and only they update atomically. An
+insertion into a map, which may find no memory, is a whole value, so that its failure can be noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..errors import SparsetuneError
+from .intrinsics import INTRINSICS, OF_LANES
+from .nodes import (
+    BOOL,
+    I64,
+    MAP,
+    Allocate,
+    ArrayRef,
+    Binary,
+    Call,
+    Cast,
+    Comment,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Free,
+    Function,
+    Grow,
+    If,
+    Load,
+    Parallel,
+    Prefetch,
+    Publish,
+    Run,
+    Select,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Type,
+    Unary,
+    Value,
+    Var,
+    While,
+)
+from .printer import show_expression, show_statement
+
+_COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
+_LOGICAL = frozenset(("and", "or"))
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "min", "max"))
+_UPDATES = _ARITHMETIC | _LOGICAL | {""}
+
+
+class IllFormed(SparsetuneError):
+    """A program of the loop IR breaks a rule that every one must keep: a defect of the compiler."""
+
+
+def verify(function: Function, maker: str) -> None:
+    """Check a program.
+
+    Args:
+        maker: what made it, for the message: "lowering", "pass 'vectorize'".
+
+    Raises:
+        IllFormed: naming the maker, the rule, and the statement that breaks it.
+    """
+    try:
+        _Verifier(function).block((function.body,), {size.name: I64 for size in function.sizes}, {})
+    except _Fault as fault:
+        raise IllFormed(f"{maker} made an ill-formed program: {fault}") from None
+
+
+class _Fault(Exception):
+    pass
+
+
+Scope = dict[str, Type]
+
+
+class _Verifier:
+    """Walks over a program; ``scope`` has the scalars that are in sight, ``local`` the register arrays."""
+
+    def __init__(self, function: Function) -> None:
+        self.arrays = {parameter.name: parameter.type for parameter in function.arrays if not parameter.assembled}
+        self.constant = {parameter.name for parameter in function.arrays if not parameter.writable}
+        self.assembled = {parameter.name for parameter in function.arrays if parameter.assembled}
+        self.shared: frozenset[str] | None = None  # the scalars of outside, in a parallel loop
+        self.here: Step = function.body
+
+    def fail(self, what: str) -> None:
+        shown = show_statement(self.here).splitlines()
+        raise _Fault(f"{what}, in: {shown[0].strip() if shown else '(nothing)'}")
+
+    # Statements
+
+    def block(self, statements: Iterable[Step], scope: Scope, local: Scope) -> None:
+        """Check statements in order. What a block inside declares stays in sight, unless it hides a name of this block."""
+        for statement in statements:
+            if isinstance(statement, Steps):
+                inside, arrays = dict(scope), dict(local)
+                self.block(statement.statements, inside, arrays)
+                scope |= {name: kind for name, kind in inside.items() if name not in scope}
+                local |= {name: kind for name, kind in arrays.items() if name not in local}
+            else:
+                self.here = statement
+                self.statement(statement, scope, local)
+
+    def statement(self, statement: Step, scope: Scope, local: Scope) -> None:
+        match statement:
+            case Declare(variable, value):
+                self.assigned(variable, value, "", scope, local)
+                scope[variable.name] = variable.type
+            case SetVar(variable, value, op):
+                self.variable(variable, scope)
+                if op not in _UPDATES:
+                    self.fail(f"nothing is updated by {op}")
+                if self.shared is not None and variable.name in self.shared:
+                    self.fail(f"threads assign {variable.name}, which is declared outside of their loop")
+                self.assigned(variable, value, op, scope, local)
+            case Store():
+                self.store(statement, scope, local)
+            case If(condition, then, otherwise):
+                self.condition(condition, scope, local)
+                self.block((then,), dict(scope), dict(local))
+                if otherwise is not None:
+                    self.block((otherwise,), dict(scope), dict(local))
+            case While(condition, body):
+                self.condition(condition, scope, local)
+                self.block((body,), dict(scope), dict(local))
+            case For():
+                self.loop(statement, scope, local)
+            case Prefetch(array, index, _):
+                self.array(array, local)
+                self.place(index, scope, local)
+            case Run(function, arguments):
+                self.call(function, arguments, scope, local)
+            case Comment():
+                pass
+            case _:
+                self.memory(statement, scope, local)
+
+    def loop(self, loop: For, scope: Scope, local: Scope) -> None:
+        if loop.variable.type.is_float or loop.variable.type.lanes > 1 or loop.step < 1:
+            self.fail("a loop counts upwards in whole numbers")
+        self.place(loop.low, scope, local)
+        self.place(loop.high, scope, local)
+        parallel = isinstance(loop.tag, Parallel)
+        if (loop.private or loop.finish) and not parallel:
+            self.fail("only threads have something private")
+        outside, arrays, shared = dict(scope), dict(local), self.shared
+        if parallel and shared is None:
+            self.shared = frozenset(scope)
+        self.block(loop.private, outside, arrays)
+        self.hidden(outside.keys() - scope.keys())
+        self.block((loop.body,), {**outside, loop.variable.name: loop.variable.type}, dict(arrays))
+        self.block(loop.finish, outside, arrays)
+        self.shared = shared
+
+    def hidden(self, names: Iterable[str]) -> None:
+        """Names that threads declare hide those of outside."""
+        if self.shared is not None:
+            self.shared = self.shared.difference(names)
+
+    def store(self, store: Store, scope: Scope, local: Scope) -> None:
+        kind = self.array(store.array, local)
+        if store.array in self.constant and store.array not in local:
+            self.fail(f"array {store.array} is only read")
+        self.place(store.index, scope, local)
+        self.value(store.value, scope, local)
+        self.converts(store.value.type, kind.vector(store.value.type.lanes))
+        if store.op not in _UPDATES:
+            self.fail(f"nothing is updated by {store.op}")
+        if store.atomic and (self.shared is None or store.value.type.lanes > 1):
+            self.fail("only scalars are updated atomically, and only by threads")
+        if store.streams and (store.op or store.atomic or store.value.type.lanes == 1):
+            self.fail("only whole vectors are written past the caches")
+
+    def memory(self, statement: Step, scope: Scope, local: Scope) -> None:
+        match statement:
+            case Allocate(array, kind, length, storage):
+                self.place(length, scope, local)
+                if storage == "registers":
+                    if not isinstance(length, Const):
+                        self.fail(f"array {array} is to live in registers and has no constant length")
+                    local[array] = kind
+                elif self.arrays.setdefault(array, kind) != kind:
+                    self.fail(f"array {array} is allocated as {self.arrays[array].name} and as {kind.name}")
+            case Free(array):
+                self.array(array, {})
+            case Grow(array, kind, capacity, needed):
+                self.variable(capacity, scope)
+                self.place(needed, scope, local)
+                if self.array(array, {}) != kind or capacity.type != I64:
+                    self.fail(f"array {array} grows as another type than it has")
+            case Fill(array, low, high, value):
+                self.place(low, scope, local)
+                self.place(high, scope, local)
+                self.value(value, scope, local)
+                self.converts(value.type, self.array(array, local))
+            case Publish(parameter, array, length):
+                self.array(array, {})
+                self.place(length, scope, local)
+                if parameter not in self.assembled:
+                    self.fail(f"{parameter} is no array that the caller receives")
+            case _:
+                self.fail(f"{type(statement).__name__} is no statement")
+
+    # Values
+
+    def condition(self, value: Value, scope: Scope, local: Scope) -> None:
+        self.value(value, scope, local)
+        if value.type != BOOL:
+            self.fail(f"condition {show_expression(value)} is no truth value")
+
+    def place(self, value: Value, scope: Scope, local: Scope) -> None:
+        self.value(value, scope, local)
+        if value.type.is_float or value.type == BOOL or value.type.lanes > 1:
+            self.fail(f"{show_expression(value)} is no whole number")
+
+    def assigned(self, variable: Var, value: Value, op: str, scope: Scope, local: Scope) -> None:
+        """Check what a variable is given, or updated with; insertions into maps may stand here."""
+        if isinstance(value, Call) and value.function == "map_insert":
+            self.call(value.function, value.arguments, scope, local)
+        else:
+            self.value(value, scope, local)
+        self.converts(value.type.vector(variable.type.lanes) if op and value.type.lanes == 1 else value.type, variable.type)
+
+    def converts(self, given: Type, wanted: Type) -> None:
+        """A value is converted to the type of what holds it, but vectors and maps are not, and no fraction is lost."""
+        cut = given.is_float and not wanted.is_float
+        if given.lanes != wanted.lanes or (given.lanes > 1 and given != wanted) or MAP in (given, wanted) or cut:
+            self.fail(f"a value of type {given.name} is kept as {wanted.name}")
+
+    def variable(self, variable: Var, scope: Scope) -> None:
+        kind = scope.get(variable.name)
+        if kind is None:
+            self.fail(f"variable {variable.name} is used where it is not declared")
+        elif kind != variable.type:
+            self.fail(f"variable {variable.name} is declared as {kind.name} and used as {variable.type.name}")
+
+    def array(self, array: str, local: Scope) -> Type:
+        kind = local.get(array) or self.arrays.get(array)
+        if kind is None:
+            self.fail(f"array {array} is used where there is none")
+        assert kind is not None
+        return kind
+
+    def value(self, value: Value, scope: Scope, local: Scope) -> None:
+        match value:
+            case Var():
+                self.variable(value, scope)
+            case Const():
+                if value.type.lanes > 1:
+                    self.fail("a constant is a scalar")
+            case Load(array, index, kind, first):
+                self.value(index, scope, local)
+                if index.type.is_float or index.type == BOOL or index.type.lanes not in (1, kind.lanes):
+                    self.fail(f"{show_expression(index)} is no place of {array}")
+                if self.array(array, local).vector(kind.lanes) != kind:
+                    self.fail(f"array {array} of {self.array(array, local).name} is read as {kind.name}")
+                if first is not None:
+                    self.place(first, scope, local)
+            case Binary():
+                self.value(value.left, scope, local)
+                self.value(value.right, scope, local)
+                self.binary(value)
+            case Unary(op, operand, kind):
+                self.value(operand, scope, local)
+                if operand.type != kind or (op == "not") != (kind == BOOL):
+                    self.fail(f"{op} makes {kind.name} of {operand.type.name}")
+            case Select(condition, then, otherwise, kind):
+                self.condition(condition, scope, local)
+                for branch in (then, otherwise):
+                    self.value(branch, scope, local)
+                    self.converts(branch.type, kind)
+            case Cast(operand, kind):
+                self.value(operand, scope, local)
+                if operand.type.lanes not in (1, kind.lanes):
+                    self.fail(f"{operand.type.name} is converted to {kind.name}")
+            case Call(function, arguments):
+                if function == "map_insert":
+                    self.fail("map_insert may find no memory, so that it stands only as the whole value of a variable")
+                self.call(function, arguments, scope, local)
+            case _:
+                self.fail(f"{type(value).__name__} stands where a value is needed")
+
+    def binary(self, value: Binary) -> None:
+        op, kind, sides = value.op, value.type, (value.left.type, value.right.type)
+        if op in _COMPARISONS:
+            right = kind == BOOL and all(side.lanes == 1 for side in sides)
+        elif op in _LOGICAL:
+            right = sides == (kind, kind)
+        else:
+            right = op in _ARITHMETIC and all(side.lanes in (1, kind.lanes) for side in sides) and MAP not in sides
+            right = right and (kind.is_float or not any(side.is_float for side in sides))
+        if not right:
+            self.fail(f"{sides[0].name} {op} {sides[1].name} is said to be {kind.name}")
+
+    def call(self, function: str, arguments: tuple[Value, ...], scope: Scope, local: Scope) -> None:
+        if function not in INTRINSICS and function not in OF_LANES:
+            self.fail(f"there is no function {function}")
+        for argument in arguments:
+            if isinstance(argument, ArrayRef):
+                if self.array(argument.array, local) != argument.type:
+                    self.fail(f"array {argument.array} of {self.array(argument.array, local).name} is handed over as {argument.type.name}")
+            else:
+                self.value(argument, scope, local)
+
