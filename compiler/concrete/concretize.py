@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 
 from ..format import Format, LevelKind
-from ..notation.nodes import Access, Add, Assignment, Div, Expr, Mul, Neg, accesses, index_subscript, indices
-from ..notation.terms import Term, terms
+from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices
+from ..notation.terms import Term, distributed, terms
 from .assembled import assembled_format
 from .lattice_size import cases
 from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
@@ -113,7 +112,7 @@ class _Builder:
         """Return the addends of a term on their own where the loops over all of them would distinguish too many cases."""
         if cases(term.value, self.order(term).loops, self.formats, MOST_CASES) <= MOST_CASES:
             return (term,)
-        return tuple(Term(term.reduced, piece) for piece in _distributed(term.value))
+        return tuple(Term(term.reduced, piece) for piece in distributed(term.value))
 
     def single(self, term: Term, loops: tuple[str, ...]) -> Stmt:
         operator = "+=" if term.reduced else "="
@@ -203,18 +202,3 @@ def _unreadable(access: Access, form: Format, term: Term, assembled: frozenset[s
 
 def _sorted_levels(form: Format) -> Format:
     return Format(tuple(LevelKind.COMPRESSED if kind is not LevelKind.DENSE else kind for kind in form.levels), form.order)
-
-
-def _distributed(value: Expr) -> list[Expr]:
-    """Return addends whose sum is the expression, products distributed over sums."""
-    match value:
-        case Add(operands):
-            return [piece for operand in operands for piece in _distributed(operand)]
-        case Neg(operand):
-            return [Neg(piece) for piece in _distributed(operand)]
-        case Div(numerator, denominator):
-            return [Div(piece, denominator) for piece in _distributed(numerator)]
-        case Mul(operands):
-            return [Mul(factors) for factors in product(*(_distributed(operand) for operand in operands))]
-        case _:
-            return [value]

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..format import Format, LevelKind
 from ..notation.nodes import Access, Add, Affine, Div, Expr, Literal, Mul, Neg, accesses
-from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, reads, said_of, targets
+from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, operand_of, reads, said_of, targets
 from .provenance import Provenance, Recovery, Relation
 
 Scalar = float | int | bool
@@ -195,7 +195,8 @@ class _Tree:
 
 def _trees(program: Program, arrays: Mapping[str, np.ndarray], formats: Mapping[str, Format]) -> tuple[tuple[Access, _Tree], ...]:
     """Return the levels of what is converted, then of every operand."""
-    converted = ((operand, _Tree(arrays[operand.tensor], form)) for operand, form in program.conversions)
+    copies = dict.fromkeys((operand_of(read), read.stored) for read in reads(program.statement) if read.stored is not None)
+    converted = ((operand, _Tree(arrays[operand.tensor], form)) for operand, form in (*program.conversions, *copies))
     return (*converted, *((Access(name), _Tree(arrays[name], formats[name])) for name in arrays))
 
 
@@ -240,7 +241,7 @@ class _Integers:
         return self.extents[index]
 
     def _tree(self, access: Access) -> _Tree:
-        found = said_of(access, self.trees)
+        found = said_of(access, (pair for pair in self.trees if pair[1].format == (access.stored or pair[1].format)))
         assert found is not None
         return found
 

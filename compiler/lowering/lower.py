@@ -138,7 +138,7 @@ def _operand_keys(program: Program, types: Mapping[str, TensorType], result: Acc
         if access.tensor in workspaces or access.tensor == result.tensor:
             continue
         given = types[access.tensor]
-        wanted = said_of(access, program.conversions) or given.format
+        wanted = access.stored or said_of(access, program.conversions) or given.format
         if wanted == given.format:
             key, kind = access.tensor, given
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from ..format import Format
 from ..source import Span
 
 
@@ -80,12 +81,14 @@ class Access(Expr):
     """A tensor read or written at subscripts: ``B(i, 2*j + 1)``.
 
     ``protocols`` is empty in index notation; in scheduled concrete notation it may name one protocol per mode:
-    "step" or "locate" for reads, "append" or "insert" for writes.
+    "step" or "locate" for reads, "append" or "insert" for writes. ``stored`` is the format of a copy that this read alone is
+    served by; None: that of the operand, or what all reads are converted to.
     """
 
     tensor: str
     subscripts: tuple[Affine, ...] = ()
     protocols: tuple[str, ...] = ()
+    stored: Format | None = None
 
     @property
     def indices(self) -> tuple[str, ...]:

@@ -92,3 +92,18 @@ def _check_count(count: int) -> None:
         raise ExpressionError(
             f"the products of sums in the expression mean at least {count} different sums, more than {MOST_TERMS}; compute it in parts"
         )
+
+
+def distributed(value: Expr) -> list[Expr]:
+    """Return addends whose sum is the expression, products distributed over sums."""
+    match value:
+        case Add(operands):
+            return [piece for operand in operands for piece in distributed(operand)]
+        case Neg(operand):
+            return [Neg(piece) for piece in distributed(operand)]
+        case Div(numerator, denominator):
+            return [Div(piece, denominator) for piece in distributed(numerator)]
+        case Mul(operands):
+            return [Mul(factors) for factors in product(*(distributed(operand) for operand in operands))]
+        case _:
+            return [value]

@@ -6,13 +6,13 @@ Every directive is one function of the program; its preconditions are checked th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from ..concrete.nodes import Program
 from ..errors import ScheduleError
 from ..format import Format
-from . import data_directives, loop_directives, statement_directives
+from . import addends, data_directives, fusion, loop_directives, statement_directives
 from . import directives as d
 from .addresses import follow
 from .context import Context, context_of
@@ -34,9 +34,13 @@ _STEPS: dict[type[d.Directive], _Step] = {
     d.Prefetch: loop_directives.prefetch,
     d.Parallelize: loop_directives.parallelize,
     d.Merge: loop_directives.merge,
+    d.Addends: addends.addends,
     d.Factors: statement_directives.factors,
     d.Precompute: statement_directives.precompute,
     d.Loopfuse: statement_directives.loopfuse,
+    d.Accumulate: addends.accumulate,
+    d.Join: fusion.join,
+    d.Recompute: fusion.join,
     d.ProtocolDirective: data_directives.protocol,
     d.WorkspaceDirective: data_directives.workspace,
     d.Convert: data_directives.convert,
@@ -67,20 +71,41 @@ def apply_schedule(
     context = context_of(program, schedule, types, extents or {})
     judgement = Judgement(program, context)
     parallel = 0
+    refused: dict[Hashable, ScheduleError] = {}
     for number, directive in enumerate(schedule, 1):
         try:
             if parallel and not isinstance(directive, _AFTER_PARALLELIZE):
                 refuse(Rule.NOTHING_AFTER_PARALLELIZE, f"it follows parallelize (directive {parallel}); move it before")
-            follow(program.statement, directive.path or ())
-            program = _STEPS[type(directive)](program, directive, context)
+            program = _carried_out(program, directive, context)
             if not isinstance(directive, _TAGS):
-                judgement.structure(program)
+                judgement.ranges(program)
+                found = judgement.storage(program)
+                refused = {what: refused.get(what) or _error(number, directive, refusal) for what, refusal in found.items()}
         except Refusal as refusal:
             raise _error(number, directive, refusal) from None
         if isinstance(directive, d.Parallelize):
             parallel = parallel or number
+    for error in refused.values():
+        raise error
     _judge_whole(program, schedule, judgement)
     return program
+
+
+def carry_out(program: Program, directive: d.Directive, types: Mapping[str, Format]) -> Program:
+    """Return the program that one directive makes of another; only what the directive itself needs is checked.
+
+    Raises:
+        ScheduleError: the directive cannot be carried out.
+    """
+    try:
+        return _carried_out(program, directive, context_of(program, Schedule(), types, {}))
+    except Refusal as refusal:
+        raise _error(1, directive, refusal) from None
+
+
+def _carried_out(program: Program, directive: d.Directive, context: Context) -> Program:
+    follow(program.statement, directive.path or ())
+    return _STEPS[type(directive)](program, directive, context)
 
 
 def _judge_whole(program: Program, schedule: Schedule, judgement: Judgement) -> None:

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import NoReturn
 
 from ..errors import ScheduleError
-from ..notation.nodes import Access, Expr, transform
+from ..notation.nodes import Access, Assignment, Expr, transform
 from ..source import quoted
 from .build_options import compiler_fault, flags_fault
 from .directives import DIRECTIVES, Directive, Parameter, Required
@@ -27,7 +27,7 @@ def expectation(parameter: Parameter) -> str:
             return f"a new name ({what})"
         case "indices" | "news":
             return f"an index or several in brackets ({what})"
-        case "integer":
+        case "integer" | "ordinal":
             return f"an integer ({what})"
         case "boolean":
             return f"true or false ({what})"
@@ -37,6 +37,10 @@ def expectation(parameter: Parameter) -> str:
             return "an operand such as B, or one access of it such as B(i,j)"
         case "expression":
             return "an expression such as B(i,k) * C(k,j)"
+        case "addend":
+            return "an expression such as B(i,k) * C(k,j), or one for a workspace such as w(i) = B(i,j) * x(j)"
+        case "path":
+            return f"a path such as [0] or [1, 0] ({what})"
         case "text":
             return f'text in quotes ({what}), such as "csc"'
         case "compiler":
@@ -66,7 +70,7 @@ def checked(directive: object, number: int) -> Directive:
         last_given = parameter.default is Required or given is not None
         values[parameter.field] = check.all(parameter, given) if parameter.many else check.one(parameter, given) if last_given else None
     missing = None
-    for parameter in directive.parameters:
+    for parameter in (parameter for parameter in directive.parameters if parameter.kind != "ordinal"):
         if missing is not None and values[parameter.field] is not None:
             check.fail(missing, None)
         missing = parameter if values[parameter.field] is None and parameter.default is None else missing
@@ -78,6 +82,7 @@ class _Check:
 
     def __init__(self, directive: Directive, number: int) -> None:
         self.where = f"directive {number}, {directive.keyword}"
+        self.takes_path = directive.takes_path
 
     def fail(self, parameter: Parameter, given: object) -> NoReturn:
         found = "nothing" if given is None or given == () else quoted(given, 40) if isinstance(given, str) else repr(given)[:40]
@@ -97,7 +102,7 @@ class _Check:
                 return (given,)
             case ("indices" | "news"), list() | tuple() if all(isinstance(name, str) and NAME.fullmatch(name) for name in given):
                 return tuple(given)
-            case "integer", Integral() if not isinstance(given, bool):
+            case ("integer" | "ordinal"), Integral() if not isinstance(given, bool):
                 return int(given)
             case "boolean", bool():
                 return given
@@ -105,8 +110,14 @@ class _Check:
                 return given
             case "access", Access():
                 return Access(given.tensor, given.subscripts)
-            case "expression", Expr():
-                return transform(given, lambda node: Access(node.tensor, node.subscripts) if isinstance(node, Access) else None)
+            case ("expression" | "addend"), Expr():
+                return _plain(given)
+            case "addend", Assignment():
+                target = _plain(given.target)
+                assert isinstance(target, Access)
+                return Assignment(target, given.operator, _plain(given.value))
+            case "path", list() | tuple() if _is_path(given):
+                return tuple(given)
             case "text", str() if '"' not in given:
                 return given
             case "compiler", None | "auto":
@@ -125,6 +136,16 @@ class _Check:
     def path(self, given: object) -> tuple[int, ...] | None:
         if given is None:
             return None
-        if not isinstance(given, list | tuple) or not all(isinstance(number, int) and number >= 0 for number in given):
+        if not self.takes_path:
+            raise ScheduleError(f"{self.where}: it takes no path")
+        if not isinstance(given, list | tuple) or not _is_path(given):
             raise ScheduleError(f"{self.where}: a path has small numbers, such as (0, 1), not {given!r}")
         return tuple(given)
+
+
+def _plain(value: Expr) -> Expr:
+    return transform(value, lambda node: Access(node.tensor, node.subscripts) if isinstance(node, Access) else None)
+
+
+def _is_path(given: list[object] | tuple[object, ...]) -> bool:
+    return all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in given)

@@ -26,7 +26,7 @@ class Context:
 
     def format_of(self, access: Access) -> Format | None:
         """Return the format in which an access is read or written, or None for workspaces."""
-        return said_of(access, self.conversions) or self.types.get(access.tensor)
+        return access.stored or said_of(access, self.conversions) or self.types.get(access.tensor)
 
     def protocols_of(self, access: Access) -> tuple[str, ...]:
         """Return the protocol of every level of an access, outermost first; empty where nothing is said."""
@@ -44,13 +44,13 @@ def context_of(program: Program, schedule: Schedule, types: Mapping[str, Format]
     """Return the context of a schedule. Conversions and protocols hold for the whole program, wherever they stand."""
     conversions, protocols = program.conversions, tuple[tuple[Access, tuple[str, ...]], ...]()
     for directive in schedule:
-        if isinstance(directive, Convert) and directive.access.tensor in types:
+        if isinstance(directive, Convert) and directive.is_general and directive.access.tensor in types:
             try:
                 wanted = parse_format(directive.format, len(types[directive.access.tensor]))
             except FormatError:
                 continue  # refused when its turn comes
             conversions = saying(directive.access, wanted, conversions)
-        elif isinstance(directive, ProtocolDirective):
+        elif isinstance(directive, ProtocolDirective) and directive.is_general:
             protocols = saying(directive.access, directive.protocols, protocols)
     return Context(types, extents, conversions, protocols)
 

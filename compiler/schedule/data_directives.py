@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
-from ..concrete.nodes import Assign, Program, Stmt, Workspace, operand_of, reads, saying, targets, transform
+from ..concrete.nodes import Assign, Program, Stmt, Workspace, means, operand_of, reads, saying, targets, transform
+from ..concrete.provenance import Pos
 from ..errors import FormatError
 from ..format import parse_format
 from ..notation import nodes as notation
@@ -13,7 +15,7 @@ from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
 from .addresses import accesses_meant, at, body_address, chain, follow, put
-from .context import Context
+from .context import Context, check_positive
 from .dependence import graph_of
 from .rules import Rule, refuse
 
@@ -38,19 +40,50 @@ def protocol(program: Program, directive: d.ProtocolDirective, context: Context)
         if name not in allowed:
             use = "read" if read else "written"
             refuse(Rule.PROTOCOL_FITS, f"{show(wanted)} is {use}: its protocols are {' and '.join(allowed)}, not {name}")
-    chosen = {access: replace(access, protocols=directive.protocols) for access in (*read, *written)}
-    return replace(program, statement=put(program.statement, address, transform(statement, lambda node: _with_accesses(node, chosen))))
+    places = _places(directive, statement, bool(read))
+    changed = _changed(statement, places, lambda node: replace(node, protocols=directive.protocols))
+    return replace(program, statement=put(program.statement, address, changed))
+
+
+def _places(directive: d.ProtocolDirective | d.Convert, statement: Stmt, read: bool) -> frozenset[int]:
+    """Return which accesses of a statement, counted in order, a directive is about."""
+    meant = [place for place, (access, is_read) in enumerate(_in_order(statement)) if is_read is read and means(directive.access, access)]
+    if directive.place is None:
+        return frozenset(meant)
+    check_positive(directive.place, "the place")
+    if directive.place > len(meant):
+        refuse(Rule.NAMES_EXIST, f"{show(directive.access)} stands here {len(meant)} times, not {directive.place}")
+    return frozenset({meant[directive.place - 1]})
+
+
+def _in_order(statement: Stmt) -> list[tuple[Access, bool]]:
+    """Return the accesses of a statement and whether they are read, the target of an assignment before what it reads."""
+    found = []
+    for assign in _assigns(statement):
+        found += [(assign.target, False), *((access, True) for access in notation.accesses(assign.value))]
+    return found
+
+
+def _changed(statement: Stmt, places: frozenset[int], change: Callable[[Access], Access]) -> Stmt:
+    counter = iter(range(len(_in_order(statement))))
+
+    def access(node: notation.Expr) -> notation.Expr | None:
+        if not isinstance(node, Access):
+            return None
+        return change(node) if next(counter) in places else node
+
+    def rule(node: Stmt) -> Stmt | None:
+        if not isinstance(node, Assign):
+            return None
+        target = access(node.target)
+        assert isinstance(target, Access)
+        return Assign(target, node.operator, notation.transform(node.value, access))
+
+    return transform(statement, rule)
 
 
 def _assigns(statement: Stmt) -> list[Assign]:
     return [statement] if isinstance(statement, Assign) else [leaf for child in statement.children for leaf in _assigns(child)]
-
-
-def _with_accesses(statement: Stmt, chosen: dict[Access, Access]) -> Stmt | None:
-    if not isinstance(statement, Assign):
-        return None
-    value = notation.transform(statement.value, lambda node: chosen.get(node) if isinstance(node, Access) else None)
-    return Assign(chosen.get(statement.target, statement.target), statement.operator, value)
 
 
 def workspace(program: Program, directive: d.WorkspaceDirective, context: Context) -> Program:
@@ -84,14 +117,22 @@ def _check_kind(space: Workspace, kind: str, program: Program, context: Context)
 def convert(program: Program, directive: d.Convert, context: Context) -> Program:
     """Convert an operand before the kernel runs."""
     wanted = directive.access
-    found = accesses_meant(wanted, reads(program.statement))
+    address = follow(program.statement, directive.path or ())
+    statement = at(program.statement, address)
+    found = accesses_meant(wanted, reads(statement))
     if not found or wanted.tensor not in context.types:
         refuse(Rule.NAMES_EXIST, f"there is no operand {show(wanted)} to convert")
     try:
         form = parse_format(directive.format, len(found[0].subscripts))
     except FormatError as error:
         refuse(Rule.CONVERT_FITS, f"{wanted.tensor} cannot be converted: {error}")
-    return replace(program, conversions=saying(operand_of(wanted), form, program.conversions))
+    if directive.is_general:
+        return replace(program, conversions=saying(operand_of(wanted), form, program.conversions))
+    if any(isinstance(relation, Pos) and means(wanted, relation.access) for relation in program.relations):
+        refuse(Rule.CONVERT_FITS, f"positions of {wanted.tensor} are taken already; convert its single reads before pos")
+    places = _places(directive, statement, read=True)
+    changed = _changed(statement, places, lambda node: replace(node, stored=form))
+    return replace(program, statement=put(program.statement, address, changed))
 
 
 def assemble(program: Program, directive: d.Assemble, context: Context) -> Program:

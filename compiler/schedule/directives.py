@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ..notation.nodes import Access, Expr
+from ..notation.nodes import Access, Assignment, Expr
 
 UNITS: Final = ("cpu_thread", "cpu_vector", "gpu_block", "gpu_warp", "gpu_thread")
 RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
@@ -33,8 +33,9 @@ class Parameter:
     Attributes:
         field: the attribute that holds it.
         kind: index (a loop that exists), name (a workspace that exists), new (a name made here), indices and news (one, or
-            several in brackets), integer, boolean, choice, expression, access (an operand, or one access of it), text, compiler,
-            flags.
+            several in brackets), integer, ordinal (an integer that may be missing, also before others), boolean, choice,
+            expression, addend (an expression, or one that goes into a new workspace), access (an operand, or one access of
+            it), path, text, compiler, flags.
         choices: for kind choice.
         default: what stands for a missing last argument.
         many: it takes all arguments from here on, at least one.
@@ -49,10 +50,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Directive:
-    """One step of a schedule. ``path`` leads to the statement it applies to; None: the root, or where its index is unique."""
+    """One step of a schedule. ``path`` leads to the statement it applies to; None: the root, or where its index is unique.
+
+    ``takes_path`` is false where no path may be given, since the directive is about the whole program or names its statements.
+    """
 
     keyword: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
+    takes_path: ClassVar[bool] = True
     path: tuple[int, ...] | None = field(default=None, kw_only=True)
 
 
@@ -209,6 +214,50 @@ class Precompute(Directive):
 
 
 @dataclass(frozen=True)
+class Addends(Directive):
+    """The right-hand side as a sum of these, each in loops of its own; ``w(i) = e`` sums into a workspace that a later one adds."""
+
+    keyword = "addends"
+    parameters = (Parameter("addends", "addend", many=True),)
+    takes_path = False
+    addends: tuple[Expr | Assignment, ...]
+
+
+@dataclass(frozen=True)
+class Join(Directive):
+    """The outermost loops of two statements become one loop around the smallest block that holds both."""
+
+    keyword = "join"
+    parameters = (Parameter("index", "index"), Parameter("first", "path"), Parameter("second", "path"))
+    takes_path = False
+    index: str
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Recompute(Directive):
+    """The outermost loop of the second statement moves around the first too, which does not depend on it and runs again each time."""
+
+    keyword = "recompute"
+    parameters = Join.parameters
+    takes_path = False
+    index: str
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Accumulate(Directive):
+    """A workspace is added to (``+=``) also where every component is written once."""
+
+    keyword = "accumulate"
+    parameters = (Parameter("workspace", "name"),)
+    takes_path = False
+    workspace: str
+
+
+@dataclass(frozen=True)
 class Loopfuse(Directive):
     """Split a product after its ``count``-th factor into a producer and a consumer that share their outermost loops."""
 
@@ -224,12 +273,25 @@ class Loopfuse(Directive):
 
 @dataclass(frozen=True)
 class ProtocolDirective(Directive):
-    """How each mode of an access is traversed, modes in the order in which they are stored, outermost first."""
+    """How each mode of an access is traversed, modes in the order in which they are stored, outermost first.
+
+    ``place`` tells reads apart that are written alike: 1 is the first of them; None: all.
+    """
 
     keyword = "protocol"
-    parameters = (Parameter("access", "access"), Parameter("protocols", "choice", PROTOCOLS, many=True))
+    parameters = (
+        Parameter("access", "access"),
+        Parameter("place", "ordinal", default=None),
+        Parameter("protocols", "choice", PROTOCOLS, many=True),
+    )
     access: Access
     protocols: tuple[str, ...]
+    place: int | None = field(default=None, kw_only=True)
+
+    @property
+    def is_general(self) -> bool:
+        """Whether it is about all accesses of the operand, or all that are written alike."""
+        return not self.path and self.place is None
 
 
 @dataclass(frozen=True)
@@ -244,12 +306,21 @@ class WorkspaceDirective(Directive):
 
 @dataclass(frozen=True)
 class Convert(Directive):
-    """Convert an operand to another format before the kernel runs."""
+    """Convert an operand to another format before the kernel runs.
+
+    With a path, or the ``place`` of one of several reads that are written alike, a copy is made for these reads alone.
+    """
 
     keyword = "convert"
-    parameters = (Parameter("access", "access"), Parameter("format", "text"))
+    parameters = (Parameter("access", "access"), Parameter("place", "ordinal", default=None), Parameter("format", "text"))
     access: Access
     format: str
+    place: int | None = field(default=None, kw_only=True)
+
+    @property
+    def is_general(self) -> bool:
+        """Whether it is about all reads of the operand, or all that are written alike."""
+        return not self.path and self.place is None
 
 
 @dataclass(frozen=True)
@@ -295,7 +366,7 @@ class Build(Directive):
 
 
 LOOPS: Final = (Reorder, Split, SplitUp, Collapse, Pos, Coord, Bound, Unroll, Prefetch, Parallelize)
-STATEMENTS: Final = (Factors, Precompute, Loopfuse)
+STATEMENTS: Final = (Addends, Factors, Precompute, Accumulate, Join, Recompute, Loopfuse)
 DATA: Final = (ProtocolDirective, WorkspaceDirective, Convert, Assemble, Merge)
 CODE: Final = (Call, Build)
 DIRECTIVES: Final[dict[str, type[Directive]]] = {kind.keyword: kind for kind in (*LOOPS, *STATEMENTS, *DATA, *CODE)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
-from ..notation.printer import show
+from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul
+from ..notation.order_free import order_free_text
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,7 @@ def flatten(expr: Expr) -> Expr:
 
 def canonical(expr: Expr) -> str:
     """Return a text that is equal for expressions that differ in the order of factors and addends only."""
-    flat = flatten(expr)
-    parts = [canonical(child) for child in flat.children]
-    match flat:
-        case Mul() | Add():
-            return f"{type(flat).__name__}({', '.join(sorted(parts))})"
-        case Neg() | Div():
-            return f"{type(flat).__name__}({', '.join(parts)})"
-        case _:
-            return show(flat)
+    return order_free_text(flatten(expr))
 
 
 def occurrences(whole: Expr, part: Expr) -> Iterator[Occurrence]:

@@ -1,7 +1,7 @@
 """Preconditions that concern the program as a whole: storage orders, ranges of loops, position loops, assembly.
 
-``Judgement.structure`` holds after every directive; the rest is judged once the program is finished, since directives may come
-in any order and races depend on the whole parallel nest (``schedule.parallel``).
+``Judgement.ranges`` holds after every directive; the rest is judged once the program is finished, since directives may come in
+any order and races depend on the whole parallel nest (``schedule.parallel``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from ..concrete.apart import covers
 from ..concrete.assembled import handing
-from ..concrete.nodes import Assign, Forall, Program, reads
+from ..concrete.nodes import Assign, Forall, Program, operand_of, reads
 from ..concrete.provenance import Coord
 from ..format import LevelKind
 from ..notation.nodes import Access, accesses
@@ -24,7 +24,7 @@ from .dependence import graph_of
 from .iteration import producers_inside, vanishes
 from .parallel import check_parallel_loop, keeping
 from .ranges import unknown_in_range
-from .rules import Rule, refuse
+from .rules import Refusal, Rule, refuse
 
 
 class Judgement:
@@ -39,16 +39,17 @@ class Judgement:
         """The operands that the default program reads out of order."""
         return {access.tensor for access, _, _ in self._out_of_order(self._before)}
 
-    def structure(self, program: Program) -> None:
-        """Refuse programs whose loops cannot be run: a level before its parent, a range that is not known yet."""
-        for access, level, parent in self._out_of_order(program):
-            if access.tensor not in self.tolerated:
-                refuse(
-                    Rule.STORAGE_ORDER,
-                    f"{show(access)} stores {level} below {parent}, and this order runs through {level} first; keep {parent} outside,"
-                    f" convert({access.tensor}, ...), or say protocol({access.tensor}, ..., locate)",
-                )
-        self._check_ranges(program)
+    def storage(self, program: Program) -> dict[tuple[Access, str], Refusal]:
+        """Return why loops cannot be run through an access in this order, by access and level; a later directive may mend it."""
+        return {
+            (operand_of(access), level): Refusal(
+                Rule.STORAGE_ORDER,
+                f"{show(access)} stores {level} below {parent}, and this order runs through {level} first; keep {parent} outside,"
+                f" convert({access.tensor}, ...), or say protocol({access.tensor}, ..., locate)",
+            )
+            for access, level, parent in self._out_of_order(program)
+            if access.tensor not in self.tolerated
+        }
 
     def _out_of_order(self, program: Program) -> list[tuple[Access, str, str]]:
         """Return (access, index of a level, index of a level above it that is known later)."""
@@ -71,7 +72,8 @@ class Judgement:
                 deepest, parent = place, " + ".join(names)
         return found
 
-    def _check_ranges(self, program: Program) -> None:
+    def ranges(self, program: Program) -> None:
+        """Refuse loops whose range is not known yet where they begin."""
         graph = graph_of(program.relations)
         if not any(graph.space(name) == "position" for relation in graph.relations for name in relation.children):
             return

@@ -50,6 +50,11 @@ class Rule(IntEnum):
     NO_RACES = 35
     RACE_OVER_VARIABLE = 36
     PREFETCH_CHOOSES = 37
+    ADDENDS_FIRST = 38
+    ADDENDS_SAME = 39
+    JOIN_SIBLINGS = 40
+    JOIN_OUTERMOST = 41
+    JOIN_ORDER = 42
 
 
 class Refusal(Exception):

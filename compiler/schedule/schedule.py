@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..errors import ScheduleError
-from ..notation.nodes import Access, Affine, Expr, transform
+from ..notation.nodes import Access, Affine, Assignment, Expr, transform
 from .arguments import checked
 from .directives import Directive
 from .text import parse_directives, show_directives
@@ -118,6 +118,8 @@ def _made(directive: Directive) -> Iterator[str]:
         elif parameter.kind == "news":
             kept = getattr(directive, "indices", ())
             yield from (name for name in value if name not in kept)
+        elif parameter.kind == "addend":
+            yield from (part.target.tensor for part in value if isinstance(part, Assignment))
 
 
 def _fresh(name: str, taken: set[str]) -> str:
@@ -130,7 +132,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 def _rename(directive: Directive, names: Mapping[str, str]) -> Directive:
     changes = {}
     for parameter in directive.parameters:
-        if parameter.kind in ("index", "name", "new", "indices", "news", "expression", "access"):
+        if parameter.kind in ("index", "name", "new", "indices", "news", "expression", "addend", "access"):
             changes[parameter.field] = _renamed(getattr(directive, parameter.field), names)
     return replace(directive, **changes)
 
@@ -140,6 +142,10 @@ def _renamed(value: object, names: Mapping[str, str]) -> object:
         return names.get(value, value)
     if isinstance(value, tuple):
         return tuple(_renamed(item, names) for item in value)
+    if isinstance(value, Assignment):
+        target = rename_expression(value.target, names)
+        assert isinstance(target, Access)
+        return Assignment(target, value.operator, rename_expression(value.value, names))
     return rename_expression(value, names) if isinstance(value, Expr) else value
 
 

@@ -87,7 +87,7 @@ def result_leaf(program: Program) -> tuple[Address, Assign]:
 
 def format_read(access: Access, program: Program, situation: Situation) -> Format:
     """Return the format in which a program reads an access of an operand."""
-    return said_of(access, program.conversions) or situation.formats[access.tensor]
+    return access.stored or said_of(access, program.conversions) or situation.formats[access.tensor]
 
 
 def precompute_step(

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ..errors import ExpressionError, ScheduleError
-from ..notation.nodes import Access, Expr
-from ..notation.parser import parse_expression
-from ..notation.printer import show
+from ..notation.nodes import Access, Assignment, Expr
+from ..notation.parser import parse, parse_expression
+from ..notation.printer import show, show_assignment
 from ..source import Span, pointing, quoted
 from .arguments import NAME, expectation
 from .build_options import compiler_fault, flags_fault
@@ -25,6 +25,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _PATH = re.compile(r"\[\s*(?:\d+\s*(?:,\s*\d+\s*)*)?\]")
 _OPEN, _CLOSE = "([", ")]"
 _MOST_DIGITS, _SHOWN = 30, 40
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def _directive(source: _Source, piece: _Argument) -> Directive:
 
 def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], end: Span) -> Directive:
     path = None
-    if arguments and _PATH.fullmatch(arguments[0].text):
+    if kind.takes_path and arguments and _PATH.fullmatch(arguments[0].text):
         path = _path(source, arguments.pop(0))
     elif kind is Loopfuse:
         path = _path(source, arguments.pop()) if len(arguments) == 3 and _PATH.fullmatch(arguments[2].text) else ()
@@ -149,6 +150,8 @@ def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], e
                 source.fail(f"expected {expectation(parameter)}", end)
             values[parameter.field] = tuple(_read(source, parameter, argument) for argument in arguments)
             arguments = []
+        elif parameter.kind == "ordinal" and not (arguments and _INTEGER.fullmatch(arguments[0].text)):
+            values[parameter.field] = None
         elif arguments:
             values[parameter.field] = _read(source, parameter, arguments.pop(0))
         elif parameter.default is Required:
@@ -242,8 +245,12 @@ def _read_flags(source: _Source, parameter: Parameter, argument: _Argument) -> s
 
 
 def _read_expression(source: _Source, parameter: Parameter, argument: _Argument) -> Expr:
+    return _read_notation(source, argument, parse_expression)
+
+
+def _read_notation(source: _Source, argument: _Argument, read: Callable[[str], Read]) -> Read:
     try:
-        return parse_expression(" " * argument.span.start + argument.text)  # blanks, so that columns are those of the schedule
+        return read(" " * argument.span.start + argument.text)  # blanks, so that columns are those of the schedule
     except ExpressionError as error:
         first = str(error).split("\n")[0]
         located = re.fullmatch(r"(.*) \((?:line \d+, )?column (\d+)\)", first)
@@ -260,6 +267,17 @@ def _read_access(source: _Source, parameter: Parameter, argument: _Argument) -> 
     return found
 
 
+def _read_addend(source: _Source, parameter: Parameter, argument: _Argument) -> Expr | Assignment:
+    parse_addend = parse if "=" in argument.text else parse_expression
+    return _read_notation(source, argument, parse_addend)
+
+
+def _read_path(source: _Source, parameter: Parameter, argument: _Argument) -> tuple[int, ...]:
+    if not _PATH.fullmatch(argument.text):
+        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
+    return _path(source, argument)
+
+
 _READERS: dict[str, Callable[[_Source, Parameter, _Argument], object]] = {
     "index": _read_name,
     "name": _read_name,
@@ -267,12 +285,15 @@ _READERS: dict[str, Callable[[_Source, Parameter, _Argument], object]] = {
     "indices": _read_names,
     "news": _read_names,
     "integer": _read_integer,
+    "ordinal": _read_integer,
     "boolean": _read_boolean,
     "choice": _read_choice,
     "text": _read_text,
     "compiler": _read_compiler,
     "flags": _read_flags,
     "expression": _read_expression,
+    "addend": _read_addend,
+    "path": _read_path,
     "access": _read_access,
 }
 
@@ -297,6 +318,10 @@ def _items(directive: Directive, parameter: Parameter) -> tuple[object, ...]:
 def _word(kind: str, value: object) -> str:
     if isinstance(value, Expr):
         return show(value)
+    if isinstance(value, Assignment):
+        return show_assignment(value)
+    if kind == "path":
+        return str(list(value)) if isinstance(value, tuple) else str(value)
     if isinstance(value, tuple):
         return value[0] if len(value) == 1 else f"[{', '.join(value)}]"
     if isinstance(value, bool):

@@ -41,8 +41,13 @@ def _chosen(value: Expr, formats: Mapping[str, Format], driven: set[str]) -> Exp
 def _with_stored(access: Access, form: Format) -> Access:
     if access.protocols:
         return access
-    kinds = [form.levels[form.level_of(mode)] for mode in range(len(form))]
-    return replace(access, protocols=tuple("locate" if kind in _LOCATED else "step" for kind in kinds))
+    chosen = level_protocols(form)
+    return replace(access, protocols=tuple(chosen[form.level_of(mode)] for mode in range(len(form))))
+
+
+def level_protocols(form: Format) -> tuple[str, ...]:
+    """Return the protocols that the levels of a stored operand are made for, outermost first."""
+    return tuple("locate" if kind in _LOCATED else "step" for kind in form.levels)
 
 
 def _stepped(access: Access) -> set[str]:

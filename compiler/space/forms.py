@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ..notation.nodes import Add, Assignment, Div, Expr, Mul, Neg
+from ..notation.order_free import addends, flattened, order_free_text
 from ..notation.printer import show
 from ..notation.terms import Term, terms
 
@@ -58,26 +59,22 @@ def rewritings(assignment: Assignment, watch: Callable[[], None] = unwatched) ->
     forms: dict[str, Form] = {}
     for chosen in product(*choices):
         watch()
-        for addends in (chosen, _apart(chosen), _joined(chosen)):
-            text = " ; ".join(sorted(canonical_text(Sum(addend.reduced, addend.value)) for addend in addends))
-            forms.setdefault(text, Form(addends))
+        for parts in (chosen, _apart(chosen), _joined(chosen)):
+            text = " ; ".join(sorted(canonical_text(Sum(part.reduced, part.value)) for part in parts))
+            forms.setdefault(text, Form(parts))
     return tuple(forms.values())
 
 
-def _apart(addends: tuple[Term, ...]) -> tuple[Term, ...]:
+def _apart(parts: tuple[Term, ...]) -> tuple[Term, ...]:
     """Let every addend of a sum accumulate on its own."""
-    return tuple(Term(addend.reduced, value) for addend in addends for value in _addends(addend.value))
+    return tuple(Term(part.reduced, value) for part in parts for value in addends(part.value))
 
 
-def _addends(value: Expr) -> tuple[Expr, ...]:
-    return value.operands if isinstance(value, Add) else (value,)
-
-
-def _joined(addends: tuple[Term, ...]) -> tuple[Term, ...]:
+def _joined(parts: tuple[Term, ...]) -> tuple[Term, ...]:
     """Put everything into one assignment; addends that are reduced become sums inside it."""
-    if len(addends) == 1:
-        return addends
-    values = [value for term in addends for value in (_addends(term.value) if not term.reduced else (Sum(term.reduced, term.value),))]
+    if len(parts) == 1:
+        return parts
+    values = [value for term in parts for value in (addends(term.value) if not term.reduced else (Sum(term.reduced, term.value),))]
     return (Term((), Add(tuple(values))),)
 
 
@@ -113,38 +110,12 @@ def _distributions(value: Expr) -> Iterator[Expr]:
             pass
 
 
-def flattened(value: Expr) -> Expr:
-    """Merge sums into sums and products into products, move signs out of products, cancel double signs."""
-    value = value.rebuild(tuple(flattened(child) for child in value.children)) if value.children else value
-    match value:
-        case Add(operands):
-            return Add(tuple(part for operand in operands for part in _addends(operand)))
-        case Mul(operands):
-            bare = [operand.operand if isinstance(operand, Neg) else operand for operand in operands]
-            factors = tuple(part for operand in bare for part in (operand.operands if isinstance(operand, Mul) else (operand,)))
-            odd = sum(isinstance(operand, Neg) for operand in operands) % 2
-            return Neg(Mul(factors)) if odd else Mul(factors)
-        case Neg(Neg(operand)):
-            return operand
-        case _:
-            return value
-
-
 def canonical_text(value: Expr, leaf: Callable[[Expr], str] = show) -> str:
-    """Return a text that is equal for expressions that differ only in the order of addends and factors.
+    """Return ``order_free_text``, also of sums over indices."""
 
-    ``leaf`` writes what is neither a sum, a product, a quotient nor a sign.
-    """
-    match value:
-        case Add(operands):
-            return "(" + " + ".join(sorted(canonical_text(operand, leaf) for operand in operands)) + ")"
-        case Mul(operands):
-            return "(" + " * ".join(sorted(canonical_text(operand, leaf) for operand in operands)) + ")"
-        case Neg(operand):
-            return f"-{canonical_text(operand, leaf)}"
-        case Div(numerator, denominator):
-            return f"({canonical_text(numerator, leaf)} / {canonical_text(denominator, leaf)})"
-        case Sum(over, operand):
-            return f"sum[{','.join(sorted(over))}]{canonical_text(operand, leaf)}"
-        case _:
-            return leaf(value)
+    def bound(part: Expr) -> str:
+        if isinstance(part, Sum):
+            return f"sum[{','.join(sorted(part.over))}]{canonical_text(part.operand, leaf)}"
+        return leaf(part)
+
+    return order_free_text(value, bound)

@@ -28,7 +28,7 @@ class _Writer:
         self.table = nestings.table
         self.layout = layout
         self.paper_operators = paper_operators
-        self.names = _workspace_names(self.table, layout)
+        self.names = workspace_names(self.table, layout)
 
     def program(self) -> Program:
         workspaces = tuple(Workspace(self.names[number], self.indices(number)) for number in sorted(self.layout.workspaces))
@@ -98,7 +98,7 @@ class _Writer:
         return self.layout.protocols.get((number, place, mode), "locate")
 
 
-def _workspace_names(table: Statements, layout: Layout) -> dict[int, str]:
+def workspace_names(table: Statements, layout: Layout) -> dict[int, str]:
     """Return names that no tensor and no index of the expression has."""
     taken = {table.target.tensor, *table.loops}
     for number in layout.enclosing:

@@ -1,10 +1,14 @@
-"""Products, workspaces, protocols, formats, assembly, calls: rules 19 to 30."""
+"""Products, workspaces, protocols, formats, assembly, calls: rules 19 to 30, and 38 to 42."""
 
 from __future__ import annotations
 
 from sparsetune.compiler.schedule.rules import Rule
 
-from .case import DENSE, MTTKRP, SCALED, SDDMM, SPGEMM, SPMM, SPMV, Case
+from .case import BROADCAST, DENSE, MTTKRP, SCALED, SDDMM, SPGEMM, SPMM, SPMV, Case
+
+CHAIN = ("E(i,l) = A(i,j) * B(j,k) * C(k,m) * D(m,l)", dict[str, str]())
+APART = "precompute(A(i,j) * B(j,k) * C(k,m), [i, m], [i, m], v); precompute([0], A(i,j) * B(j,k), [i, k], [i, k], w)"
+TWO = "addends(b(i), A(i,j) * x(j))"
 
 CASES = [
     Case(Rule.FACTORS_COMPLETE, SDDMM, "factors(C, D, B)", "factors(C, D)", 1, "no product has exactly the factors C, D, each once"),
@@ -129,6 +133,105 @@ CASES = [
         "collapse(i, j, f); call([], gemm)",
         2,
         "gemm is 3 loops around one assignment; here are 2",
+    ),
+    Case(
+        Rule.ADDENDS_FIRST,
+        MTTKRP,
+        "addends(B(i,j,k) * C(j,r) * D(k,r)); precompute(B(i,j,k) * D(k,r), r, r, w)",
+        "precompute(B(i,j,k) * D(k,r), r, r, w); addends(B(i,j,k) * C(j,r) * D(k,r))",
+        2,
+        "addends comes before precompute",
+    ),
+    Case(
+        Rule.ADDENDS_FIRST,
+        SPMV,
+        "addends(A(i,j) * x(j)); split(i, a, b, 4)",
+        "split(i, a, b, 4); addends(A(i,j) * x(j))",
+        2,
+        "comes before what changes loops",
+    ),
+    Case(
+        Rule.ADDENDS_SAME,
+        BROADCAST,
+        "addends(w(i) = A(i,j) * x(j), w(i) + b(i))",
+        "addends(A(i,j) * x(j) + b(i))",
+        1,
+        "parts of A(i,j) * x(j) + b(i) are summed over j and nothing; write them as addends of their own",
+    ),
+    Case(Rule.ADDENDS_SAME, SPMV, "addends(x(j) * A(i,j))", "addends(2 * x(j) * A(i,j))", 1, "do not sum up to the right-hand side"),
+    Case(Rule.ADDENDS_SAME, BROADCAST, "addends(b(i), A(i,j) * x(j))", "addends(b(i))", 1, "the sum over j of (A(i,j) * x(j)) is missing"),
+    Case(
+        Rule.ADDENDS_SAME,
+        BROADCAST,
+        "addends(w(i) = A(i,j) * x(j), b(i) + w(i))",
+        "addends(w(i,j) = A(i,j) * x(j), b(i) + w(i,j))",
+        1,
+        "is written w(i) = A(i,j) * x(j)",
+    ),
+    Case(
+        Rule.ADDENDS_SAME,
+        BROADCAST,
+        "addends(w(i) = A(i,j) * x(j), b(i) + w(i))",
+        "addends(w(i) = b(i), A(i,j) * x(j) + w(i))",
+        1,
+        "would add w(i) as often; name it",
+    ),
+    Case(
+        Rule.ADDENDS_SAME,
+        BROADCAST,
+        "addends(w(i) = A(i,j) * x(j), b(i) + w(i))",
+        "addends(w(i) = A(i,j) * x(j), b(i) + w(i) + w(i))",
+        1,
+        "w is added 2 times",
+    ),
+    Case(Rule.JOIN_SIBLINGS, BROADCAST, f"{TWO}; join(i, [0], [1])", f"{TWO}; join(i, [0], [0])", 2, "do not lead to two statements"),
+    Case(
+        Rule.JOIN_SIBLINGS,
+        BROADCAST,
+        f"{TWO}; join(i, [0], [1])",
+        f"{TWO}; join(i, [1], [0])",
+        2,
+        "runs first; write the paths in the order of execution",
+    ),
+    Case(
+        Rule.JOIN_SIBLINGS,
+        CHAIN,
+        f"{APART}; join(i, [0, 0], [0, 1]); join(i, [0], [1])",
+        f"{APART}; join(i, [0, 0], [0, 1]); reorder([1], l, i, m); join(l, [0, 1], [1])",
+        5,
+        "loop i stands around one of the statements and not around the other; join i first",
+    ),
+    Case(
+        Rule.JOIN_OUTERMOST,
+        BROADCAST,
+        f"{TWO}; join(i, [0], [1])",
+        f"{TWO}; join(j, [0], [1])",
+        2,
+        "the outermost loop at path [1] is not j: its loops are i, j; reorder them first",
+    ),
+    Case(
+        Rule.JOIN_OUTERMOST,
+        CHAIN,
+        f"{APART}; reorder([1], l, i, m); recompute(l, [0], [1])",
+        f"{APART}; recompute(i, [0], [1])",
+        3,
+        "depends on i: join(i, ...) shares the loop",
+    ),
+    Case(
+        Rule.JOIN_ORDER,
+        CHAIN,
+        f"{APART}; join(i, [0, 1], [1])",
+        f"{APART}; join(i, [0, 0], [1])",
+        3,
+        "what computes v stands between them",
+    ),
+    Case(
+        Rule.JOIN_ORDER,
+        BROADCAST,
+        f"{TWO}; join(i, [0], [1])",
+        f'{TWO}; reorder([1], j, i); convert(A, "csc"); recompute(j, [0], [1])',
+        4,
+        "y is not a workspace that the second alone reads",
     ),
     Case(
         Rule.WORKSPACE_FITS,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sparsetune.compiler.errors import ScheduleError
-from sparsetune.compiler.notation.nodes import Access, Add, Literal, Mul, Neg, index_subscript
+from sparsetune.compiler.notation.nodes import Access, Add, Assignment, Literal, Mul, Neg, index_subscript
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.schedule.schedule import Schedule, canonical_names
 
@@ -23,7 +23,8 @@ parallelize(i0, cpu_thread, no_races, dynamic, 64); parallelize(i0, gpu_block, a
 precompute(B(i,k) * C(k,j), j, jw, w); precompute(B(i,k) * C(k,j), [i, j], [iw, jw], w); precompute(B(i,k), [], [], t);
 loopfuse(2, true, []); loopfuse(3, false, [1, 0]); protocol(B, step, locate); workspace(w, hashed); convert(B, "csc");
 assemble(A, insert); merge(j, gallop); call([1], gemm); build(gcc, "-O3 -march=native"); build(auto, "-O2"); build(clang);
-reorder([1], m, k, n, j); split([], i, a, b, 2)
+reorder([1], m, k, n, j); split([], i, a, b, 2); addends(w(i) = B(i,j) * x(j), w(i) + c(i)); join(i, [0], [1, 0]);
+recompute(i, [0], []); accumulate(w); protocol([1], B(i,j), 2, step, locate); convert(B(i,j), 1, "csc")
 """
 
 
@@ -164,8 +165,12 @@ def values(parameter: d.Parameter) -> st.SearchStrategy[object]:
     match parameter.kind:
         case "indices" | "news":
             found: st.SearchStrategy[object] = st.lists(NAMES, max_size=3).map(tuple)
-        case "integer":
+        case "integer" | "ordinal":
             found = INTEGERS
+        case "addend":
+            found = EXPRESSIONS | st.builds(lambda target, value: Assignment(target, "=", value), ACCESSES, EXPRESSIONS)
+        case "path":
+            found = st.lists(st.integers(0, 3), max_size=3).map(tuple)
         case "boolean":
             found = st.booleans()
         case "choice":
@@ -194,6 +199,7 @@ def any_directive(draw: st.DrawFn) -> d.Directive:
     if kind is d.Parallelize and fields["chunking"] is None:
         fields["chunk"] = None
     path = draw(st.lists(st.integers(0, 3), max_size=3).map(tuple) | (st.nothing() if kind is d.Loopfuse else st.none()))
+    path = path if kind.takes_path else None
     return kind(**fields, path=path)
 
 

@@ -1,0 +1,294 @@
+"""Schedules of the space as schedules of the scheduling language: the directives that make a program from the default one.
+
+First the right-hand side is written as the algebraic form has it (``addends``), then every workspace is computed in loops of its
+own over all indices that it carries (``precompute``), these loops are ordered, and shared from the outside inwards (``join``,
+``recompute``). Conversions, protocols and kinds of workspaces follow. Paths are found by carrying out what was written so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ..concrete.assembled import handing
+from ..concrete.concretize import Concretized
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, operand_of, said_of, transform
+from ..format import Format
+from ..notation.nodes import Access, Assignment, Expr, index_subscript
+from ..notation.nodes import transform as transform_expr
+from ..notation.order_free import order_free_text
+from ..schedule import directives as d
+from ..schedule.addresses import Address, chain, frames, path_to
+from ..schedule.apply import carry_out
+from ..schedule.factors import flatten
+from ..schedule.schedule import Schedule as Directives
+from .groupings import workspace_number
+from .layout import Layout, Nest
+from .naming import workspace_names
+from .reformat import concordant_format, workspace_kind
+from .space import Schedule
+
+Told = TypeVar("Told")
+
+
+def spelled(schedule: Schedule, default: Concretized) -> Directives:
+    """Return the directives that make a schedule of the space from the default program of its expression.
+
+    Args:
+        schedule: of the space.
+        default: the default program, with a format for every tensor.
+    """
+    return Directives(_Speller(schedule, default).directives())
+
+
+class _Speller:
+    """Writes the directives of one schedule."""
+
+    def __init__(self, schedule: Schedule, default: Concretized) -> None:
+        self.schedule = schedule
+        self.default = default
+        self.formats: dict[str, Format] = dict(default.formats)
+        self.table = schedule.nestings.table
+        self.layout: Layout = schedule.layout
+        self.numbers = tuple(sorted(self.layout.enclosing))
+        self.roots = tuple(number for number in self.numbers if self.table[number].root)
+        self.names = workspace_names(self.table, self.layout)
+        self.consumers = {child: number for number in self.numbers for child in self.table[number].workspaces}
+        self.nests = dict(_nests_of(self.layout.nest, ()))
+        self.loops = {number: self._loops(number) for number in self.numbers}
+        self.program = default.program
+        self.written: list[d.Directive] = []
+
+    def directives(self) -> list[d.Directive]:
+        self._convert()
+        self._addends()
+        for number in self.numbers[::-1]:
+            for child in self.table[number].workspaces:
+                if not self.table[child].summed:
+                    self._precompute(number, child)
+        for number in self.numbers:
+            self._reorder(number)
+        self._share(self.layout.nest)
+        self._accumulate()
+        self._reads()
+        self._kinds()
+        return self.written
+
+    def write(self, directive: d.Directive) -> None:
+        self.program = carry_out(self.program, directive, self.formats)
+        self.written.append(directive)
+
+    # Which loops a statement has of its own
+
+    def _loops(self, number: int) -> tuple[str, ...]:
+        """Return the loops of a statement, in order, without those in which it is only computed again.
+
+        A loop that is shared with a producer that sums over it is one of the consumer, which then sums.
+        """
+        own = self.table[number].needs.union(*(self._carried(child) for child in self.table[number].workspaces))
+        return tuple(name for name in self.layout.enclosing[number] if name in own)
+
+    def _carried(self, number: int) -> tuple[str, ...]:
+        """Return the indices of a workspace while no loop is shared, in the order of the loops around its reader."""
+        reader = self.layout.enclosing[self.consumers[number]]
+        shared = {name for nest in self.nests[number] if nest in self.nests[self.consumers[number]] for name in nest.loops}
+        kept = self.table[number].carries | (shared & set(self._loops(number)))
+        return tuple(name for name in reader if name in kept)
+
+    # The algebraic form
+
+    def _addends(self) -> None:
+        if not self._is_form(self.program):
+            self.write(d.Addends((*self._named_sums(), *map(self._addend, self.roots))))
+        # the results of several roots are told apart by names of their own, which no text shows
+        pending = iter(self.roots)
+
+        def rule(node: Stmt) -> Stmt | None:
+            if not isinstance(node, Assign) or node.target.tensor != self.table.target.tensor:
+                return None
+            return replace(node, target=replace(node.target, tensor=self._name(next(pending))))
+
+        self.program = replace(self.program, statement=transform(self.program.statement, rule))
+        self.formats |= {self._name(number): self.formats[self.table.target.tensor] for number in self.roots}
+
+    def _is_form(self, program: Program) -> bool:
+        """Return whether a program is one nest around the only root as it is written here."""
+        statement = program.statement
+        while isinstance(statement, Forall):
+            statement = statement.body
+        first, *others = self.roots
+        if not isinstance(statement, Assign) or others or any(self.table[number].summed for number in self.numbers):
+            return False
+        return order_free_text(flatten(statement.value)) == order_free_text(self._addend(first))
+
+    def _named_sums(self) -> Iterator[Assignment]:
+        for number in self.numbers:
+            if self.table[number].summed:
+                yield Assignment(self._access(number), "=", self._addend(number))
+
+    def _addend(self, number: int) -> Expr:
+        """Return the right-hand side of a statement with its producers written out, but for sums of their own."""
+
+        def rule(part: Expr) -> Expr | None:
+            other = workspace_number(part) if isinstance(part, Access) else None
+            if other is None:
+                return None
+            return self._access(other) if self.table[other].summed else self._addend(other)
+
+        return flatten(transform_expr(self.table[number].value, rule))
+
+    def _access(self, number: int) -> Access:
+        return Access(self.names[number], tuple(map(index_subscript, self._carried(number))))
+
+    def _name(self, number: int) -> str:
+        return f"#{number}" if self.table[number].root else self.names[number]
+
+    # Workspaces, orders, shared loops
+
+    def _precompute(self, consumer: int, number: int) -> None:
+        over = self._carried(number)
+        self.write(d.Precompute(self._addend(number), over, over, self.names[number], path=self._path(self._address(consumer)) or None))
+
+    def _reorder(self, number: int) -> None:
+        path = self._path(self._address(number))
+        present = chain(self.program.statement, self._nest(number))
+        wanted = self.loops[number]
+        if present != wanted:
+            self.write(d.Reorder(wanted, path=path or None))
+
+    def _share(self, nest: Nest) -> None:
+        """Bring the statements of a nest into one loop after the other, then those of its parts."""
+        members = [number for number in self._in_order() if nest in self.nests[number]]
+        if len(members) == 1:
+            return
+        for index in nest.loops:
+            for number in members[-2::-1]:
+                first = self._path(self._nest(number) if index not in self.loops[number] else self._loop(number, index))
+                second = self._path(self._loop(members[-1], index))
+                kind = d.Join if index in self.loops[number] else d.Recompute
+                self.write(kind(index, first, second))
+        for part in nest.parts:
+            self._share(part)
+
+    def _accumulate(self) -> None:
+        """Say which workspaces the paper's space adds to though nothing is summed."""
+        if not self.schedule.paper_operators:
+            return
+        written = {assign.target.tensor: assign.operator for assign in assignments(self.program.statement)}
+        for number in self.numbers:
+            if not self.table[number].root and self.table[number].operator == "+=" and written[self.names[number]] == "=":
+                self.write(d.Accumulate(self.names[number]))
+
+    # Data
+
+    def _convert(self) -> None:
+        """Convert what all reads need converted, and leave as it is what only the default program converts."""
+        wanted: dict[Access, set[Format]] = {access: set() for access, _ in self.default.program.conversions}
+        for number in self.numbers:
+            for access, form, _ in self._operands(number):
+                wanted.setdefault(access, set()).add(form)
+        for access, forms in wanted.items():
+            given = self.formats[access.tensor]
+            form = forms.pop() if len(forms) == 1 else given
+            if form != (said_of(access, self.default.program.conversions) or given):
+                self.write(d.Convert(access, str(form)))
+
+    def _reads(self) -> None:
+        """Convert single reads, where those that are written alike need different formats, and say the protocols of all."""
+        for number in self._in_order():
+            path = self._path(self._address(number)) or None
+            operands = list(self._operands(number))
+            for access, place, form in _told_apart([(access, form) for access, form, _ in operands]):
+                if form != (said_of(access, self.program.conversions) or self.formats[access.tensor]):
+                    self.write(d.Convert(access, str(form), place=place, path=path))
+            protocols = [(access, protocols) for access, _, protocols in operands]
+            for access, place, chosen in _told_apart([*protocols, *self._workspaces(number)]):
+                self.write(d.ProtocolDirective(access, chosen, place=place, path=path))
+
+    def _operands(self, number: int) -> Iterator[tuple[Access, Format, tuple[str, ...]]]:
+        """Yield the sparse operands that a statement reads: the format that suits, and the protocols of its levels, outermost first."""
+        for place, read in enumerate(self.schedule.nestings.stored(number)):
+            chosen = tuple(self.layout.protocols.get((number, place, mode), "locate") for mode in range(len(read.subscripts)))
+            access = Access(read.tensor, read.subscripts, chosen)
+            form = concordant_format(access, self.formats[read.tensor], self.layout.enclosing[number])
+            yield operand_of(access), form, tuple(chosen[mode] for mode in form.order)
+
+    def _workspaces(self, number: int) -> Iterator[tuple[Access, tuple[str, ...]]]:
+        """Yield the workspaces that a statement reads, with the protocols of their modes."""
+        spaces = {space.name: space.indices for space in self.program.workspaces}
+        stored = len(self.schedule.nestings.stored(number))
+        for place, other in enumerate(self.table[number].workspaces, stored):
+            indices, order = spaces[self.names[other]], self.layout.workspaces[other]
+            if indices:
+                read = Access(self.names[other], tuple(map(index_subscript, indices)))
+                yield read, tuple(self.layout.protocols.get((number, place, order.index(name)), "locate") for name in indices)
+
+    def _kinds(self) -> None:
+        sparse = not self.formats[self.table.target.tensor].is_dense
+        kinds = {space.name: workspace_kind(space, self.program.statement, sparse) for space in self.program.workspaces if space.indices}
+        keeping = {name for name, kind in kinds.items() if kind != "dense"}.union(map(self._name, self.roots) if sparse else ())
+        asked = handing(self.program.statement, keeping)  # what they read has to know its entries too
+        for name, kind in kinds.items():
+            self.write(d.WorkspaceDirective(name, "list" if name in asked and kind == "dense" else kind))
+
+    # Places in the program as it is now
+
+    def _address(self, number: int) -> Address:
+        """Return the address of the assignment of a statement."""
+        return self._addresses()[self._name(number)]
+
+    def _addresses(self) -> dict[str, Address]:
+        """Return the address of every assignment by what it writes, in the order in which they run."""
+        return {leaf.target.tensor: address for address, leaf in _executed(self.program.statement, ())}
+
+    def _in_order(self) -> list[int]:
+        """Return the statements in the order in which they run."""
+        numbers = {self._name(number): number for number in self.numbers}
+        return [numbers[name] for name in self._addresses()]
+
+    def _nest(self, number: int) -> Address:
+        """Return the address of the nest of loops directly around an assignment."""
+        address = self._address(number)
+        outside = [depth for depth, frame in enumerate(frames(self.program.statement, address)) if not isinstance(frame, Forall)]
+        return address[: outside[-1] + 1] if outside else ()
+
+    def _loop(self, number: int, index: str) -> Address:
+        """Return the address of the loop over an index around an assignment."""
+        address = self._address(number)
+        found = frames(self.program.statement, address)
+        return address[: next(depth for depth, frame in enumerate(found) if isinstance(frame, Forall) and frame.index == index)]
+
+    def _path(self, address: Address) -> tuple[int, ...]:
+        return path_to(self.program.statement, address)
+
+
+def _nests_of(nest: Nest, around: tuple[Nest, ...]) -> Iterator[tuple[int, tuple[Nest, ...]]]:
+    """Yield every statement with the nests that it stands in, outermost first."""
+    here = (*around, nest)
+    if nest.statement is not None:
+        yield nest.statement, here
+    for part in nest.parts:
+        yield from _nests_of(part, here)
+
+
+def _executed(statement: Stmt, address: Address) -> Iterator[tuple[Address, Assign]]:
+    """Yield the assignments with their addresses, in the order in which they run."""
+    if isinstance(statement, Assign):
+        yield address, statement
+        return
+    places = range(len(statement.children))
+    for place in reversed(places) if isinstance(statement, Where) else places:
+        yield from _executed(statement.children[place], (*address, place))
+
+
+def _told_apart(reads: Sequence[tuple[Access, Told]]) -> Iterator[tuple[Access, int | None, Told]]:
+    """Yield what is said of reads, once of those that are written alike; numbered from 1 where it differs among them."""
+    alike: dict[Access, list[Told]] = {}
+    for access, told in reads:
+        alike.setdefault(access, []).append(told)
+    for access, several in alike.items():
+        if len(set(several)) == 1:
+            yield access, None, several[0]
+        else:
+            yield from ((access, place, told) for place, told in enumerate(several, 1))
