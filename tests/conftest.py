@@ -1,19 +1,50 @@
-"""What all tests share: programs verified between passes, the switch that rewrites golden files, and patient property tests."""
+"""What all tests share: how properties draw their examples, what may be skipped, programs verified between passes, golden files."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 os.environ.setdefault("SPARSETUNE_VERIFY", "1")  # also for the processes that tests start
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPLETE = "SPARSETUNE_COMPLETE_TESTS"
+"""Environment variable: a test that would be skipped for want of a program or a package fails."""
+PROGRAMS_AND_PACKAGES = ("not installed", "could not import", "pip install", "apt install", "C compiler")
+
+settings.register_profile("fixed", deadline=None, derandomize=True)
+settings.register_profile("fresh", deadline=None, print_blob=True)
+settings.load_profile("fixed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is printed now into the golden files instead of comparing")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.inipath != Path(__file__).resolve().with_name("pytest.ini"):
+        raise pytest.UsageError("the tests have settings of their own; run 'pytest tests'")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not (ROOT / "pyproject.toml").exists():
+        for item in items:
+            if item.get_closest_marker("tree"):
+                item.add_marker(pytest.mark.skip(reason="the project's own files are not here"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.skipped and os.environ.get(COMPLETE) and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if any(lacking in reason for lacking in PROGRAMS_AND_PACKAGES):
+            report.outcome, report.longrepr = "failed", f"nothing may be missing here: {reason}"
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import sparsetune
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(sparsetune.__file__).parent
 FOLDERS = ("compiler", "tuner", "datasets")
 # Stages of the compiler from left to right; a module imports only its own stage and those to its left.
 STAGES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pytest
 import sparsetune
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -14,6 +15,7 @@ def settings() -> dict:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 
 
+@pytest.mark.tree
 def test_every_package_is_listed() -> None:
     found = {"sparsetune"}
     for folder in ("compiler", "tuner", "datasets"):
@@ -21,6 +23,7 @@ def test_every_package_is_listed() -> None:
     assert sorted(settings()["packages"]) == sorted(found)
 
 
+@pytest.mark.tree
 def test_every_data_file_is_packaged() -> None:
     patterns = settings()["package-data"]["sparsetune"]
     packaged = {path for pattern in patterns for path in ROOT.glob(pattern)}

@@ -81,7 +81,7 @@ def test_turns_exclude_each_other(tmp_path: Path) -> None:
     path = tmp_path / "measuring.lock"
     program = (
         "import sys, time; from pathlib import Path; from sparsetune.tuner.measure.turn import Turn\n"
-        "with Turn(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+        "with Turn(Path(sys.argv[1])): print('held', flush=True); time.sleep(6000)"
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True)
     try:
@@ -90,9 +90,9 @@ def test_turns_exclude_each_other(tmp_path: Path) -> None:
         start = time.monotonic()
         with Turn(path, wait=0.2) as held:
             assert held is False
-        assert 0.2 <= time.monotonic() - start < 30
+        assert 0.2 <= time.monotonic() - start < 600
     finally:
         process.kill()
         process.wait()
-    with Turn(path, wait=30) as held:
+    with Turn(path, wait=600) as held:
         assert held is True

@@ -43,6 +43,7 @@ def test_every_rule_has_both_sides() -> None:
     assert {case.rule for case in CASES} == set(Rule)
 
 
+@pytest.mark.tree
 def test_the_documented_list_is_the_list() -> None:
     readme = Path(schedule_module.__file__).with_name("README.md").read_text()
     listed = re.findall(r"^(\d+)\. \*\*(\w+)\*\*", readme, re.MULTILINE)

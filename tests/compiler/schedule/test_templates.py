@@ -80,6 +80,7 @@ def test_orders_of_magnitude(kernel: str, target: str) -> None:
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
 
 
+@pytest.mark.tree
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_counts_of_the_documentation(kernel: str) -> None:
     text = (Path(__file__).parents[3] / "compiler/schedule/README.md").read_text()

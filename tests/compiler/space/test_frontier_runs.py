@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from differential.batch import build_together
+from space_samples import KERNELS
 from sparsetune.compiler.concrete.nodes import Forall, Program, Where
 from sparsetune.compiler.errors import ExpressionError
 from sparsetune.compiler.pipeline import compile_program
 from sparsetune.tuner.exploration import Exploration
 from sparsetune.tuner.explore import explore
-
-from ...differential.batch import build_together
-from ...space_samples import KERNELS
 
 SUBSCRIPTS = {
     "SpMV": "ij,j->i",

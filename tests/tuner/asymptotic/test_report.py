@@ -29,6 +29,7 @@ def test_our_own_space_is_measured_too():
     assert found["undominated"] == 16
 
 
+@pytest.mark.tree
 @pytest.mark.parametrize("kernel", PUBLISHED)
 def test_published_counts(kernel):
     row = next(line for line in RESULTS.read_text().splitlines() if line.startswith(f"| {kernel} `"))
