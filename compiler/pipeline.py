@@ -101,6 +101,11 @@ class CompiledExpression:
         """Readable concrete index notation."""
         return self.default_kernel.loop_nest
 
+    @property
+    def stages(self) -> dict[str, str]:
+        """The program after every stage and pass, by its name, in order: "concrete" notation, loop IR from "lowering" on, "c"."""
+        return self.default_kernel.stages
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is loaded into this process."""
         return {name: value for name, value in self.__dict__.items() if name != "default_kernel"} | {"_kernels": {}}

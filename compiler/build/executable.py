@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ..codegen.c import KERNEL, print_c
+from ..codegen.c import KERNEL
 from ..errors import BuildError
 from ..lowering.kernel_spec import KernelSpec
 from ..native.instructions import check_instructions
 from ..native.library import OPENMP_FLAG, foreign_interface, load_compiled, openmp_works
-from ..native.machine import this_machine
-from ..native.toolchain import default_flags, find_compiler, vector_bytes
-from ..passes.cpu import CPU
-from ..passes.manager import VectorUnit
+from ..native.toolchain import find_compiler
+from .stages import asked_flags
 
 DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares;"
 _MEMORY = "void *calloc(size_t count, size_t size);"
@@ -46,14 +44,6 @@ class Executable:
     release: Callable[[Any], None]
 
 
-def kernel_source(spec: KernelSpec) -> str:
-    """Return the C source of a kernel for this machine, with vectors as wide as its flags ask for."""
-    width, machine = vector_bytes(_flags(spec)), this_machine()
-    heading = f"{spec.expression}\n{spec.schedule}\n{width}-byte vectors"
-    unit = VectorUnit(width, machine.masks, machine.gathers, machine.gather_bytes)
-    return print_c(CPU.run(spec.function, unit), heading)
-
-
 def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
     """Compile a kernel, or take it from the cache, and load it.
 
@@ -63,7 +53,7 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
     """
     name, _ = spec.build
     compiler = find_compiler(name)
-    flags = _flags(spec)
+    flags = asked_flags(spec)
     check_instructions(compiler, flags)
     if spec.build[1] is None and source.count("\n") > LONG:
         flags = tuple("-O2" if flag == "-O3" else flag for flag in flags)
@@ -74,11 +64,6 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
     library = load_compiled(source, DECLARATIONS, compiler, flags, timeout)
     library.st_spares = _spares()
     return Executable(getattr(library, KERNEL), compiler.name, flags, library.st_release)
-
-
-def _flags(spec: KernelSpec) -> tuple[str, ...]:
-    _, asked = spec.build
-    return default_flags() if asked is None else tuple(asked.split())
 
 
 def interface() -> Any:

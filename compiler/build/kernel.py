@@ -20,9 +20,10 @@ from ..native.memory import FLOOR, claim
 from ..schedule.schedule import Schedule
 from ..storage.aligned import ALIGNMENT, aligned_empty
 from ..storage.tensor import Tensor
-from .executable import Executable, build, interface, kernel_source
+from .executable import Executable, build, interface
 from .operands import Expected, Operand, find_extents, prepare, refuse_names
 from .results import assembled_result, dense_result, empty_result, fill_of, owned_array, requested_form, shared_levels
+from .stages import kernel_source, kernel_stages
 from .workspaces import Workspace, workspace_bytes, workspaces
 
 MOST_THREADS = 1024
@@ -50,6 +51,11 @@ class Kernel:
     def source(self) -> str:
         """The generated C code."""
         return kernel_source(self.spec)
+
+    @cached_property
+    def stages(self) -> dict[str, str]:
+        """The kernel after every stage and pass, by its name, in order: concrete notation, loop IR, C (``build.stages``)."""
+        return kernel_stages(self.spec)
 
     @property
     def schedule(self) -> Schedule:

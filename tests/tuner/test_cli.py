@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sparsetune.compiler.build.stages import STAGES
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.cli import COMMANDS
 
@@ -122,6 +123,16 @@ def test_code(call) -> None:
     assert "A2_pos" in out
     parallel = call("code", SPMV, "--format", "A=csr", "--schedule", "parallelize(i, cpu_thread, no_races)")[1]
     assert "#pragma omp" in parallel
+
+
+def test_code_after_a_stage(call) -> None:
+    spmv = ("code", SPMV, "--format", "A=csr")
+    shown = {stage: call(*spmv, "--after", stage)[1] for stage in STAGES}
+    assert shown["c"] == call(*spmv)[1]
+    assert shown["concrete"] == call(*spmv, "--loop-nest")[1]
+    assert all(shown[stage].startswith("kernel st_kernel\n") for stage in STAGES[1:-1])
+    assert "vector for j" not in shown["lowering"]
+    assert "vector" in shown["sums"]
 
 
 def test_explain(call) -> None:

@@ -55,6 +55,7 @@ pytestmark = pytest.mark.usefixtures("own_database")
         (["run", SPMV, "-i", RANDOM, "-o", "y.txt"], "written as .mtx"),
         (["run", SPMV, "-i", RANDOM, "-o", "/no/such/folder/y.npy"], "there is no folder"),
         (["code", SPMV, "--schedule", "reorder(i, q)"], "directive 1"),
+        (["code", SPMV, "--after", "frob"], "'frob' is not one of 'concrete', 'lowering',"),
         (["explain", SPMV, "--range", "i=5:1"], "from its lower to its higher"),
         (["suite", "quik"], "did you mean 'quick'?"),
         (["suite", "search"], "unknown suite 'search'"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ...compiler.build.stages import STAGES
 from ...compiler.pipeline import compile_kernel
 from . import options
 from .help import ExampleCommand
@@ -18,15 +19,18 @@ from .help import ExampleCommand
         ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr', "the default schedule"),
         ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --schedule "parallelize(i, cpu_thread, no_races)"', "another one"),
         ('tune-kernel code "Y(i,k) = A(i,j) * X(j,k)" --format A=csr --dim k=32', "with an extent known at compile time"),
+        ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --after vectorize', "the loop IR after one of the passes"),
     ),
 )
 @options.together(
     options.expression, options.formats, options.dims,
     click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
     options.target,
-    click.option("--loop-nest", is_flag=True, help="Print concrete index notation in place of the source."),
+    click.option("--after", type=click.Choice(STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),
+    click.option("--loop-nest", is_flag=True, help="Print concrete index notation in place of the source, as --after concrete does."),
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Print the source that is generated for EXPR. Tensors whose format is not named are dense."""
     kernel = compile_kernel(given["expression"], given["formats"], given["dims"], given["schedule"], target=given["target"])
-    print((kernel.loop_nest if given["loop_nest"] else kernel.source).rstrip())
+    stage = "concrete" if given["loop_nest"] else given["after"]
+    print((kernel.source if stage is None else kernel.stages[stage]).rstrip())
