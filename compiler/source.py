@@ -32,6 +32,6 @@ def pointing(message: str, text: str, span: Span | None) -> str:
     return "\n".join([first + where, f"    {shown}", "    " + " " * column + "^" * width, *rest])
 
 
-def quoted(text: str, most: int = 60) -> str:
+def quoted(text: str, most: int) -> str:
     """Return a text as it stands in messages: in quotes, cut, without characters that a terminal would obey."""
     return repr(text if len(text) <= most else f"{text[:most]}...")

@@ -51,13 +51,15 @@ VALUES: Final = {
 
 MOST_FLAGS: Final = 32
 
+_SHOWN = 200  # letters: paths are long
+
 
 def compiler_fault(name: str) -> str | None:
     """Return why a schedule may not name this compiler; None if it may: gcc or clang, perhaps of a version, such as gcc-12."""
     if _COMPILER.fullmatch(name):
         return None
     return (
-        f"{quoted(name)} is no compiler that a schedule may name: auto, gcc, clang, or one of a version such as gcc-12; "
+        f"{quoted(name, _SHOWN)} is no compiler that a schedule may name: auto, gcc, clang, or one of a version such as gcc-12; "
         "other programs are named by SPARSETUNE_CC"
     )
 
@@ -69,12 +71,12 @@ def flags_fault(text: str) -> str | None:
         name, sign, value = flag.partition("=")
         if sign and name in VALUES:
             if value not in VALUES[name]:
-                return f"the flag {quoted(flag)} has a value that is not known; write for example {name}={_example(name)}"
+                return f"the flag {quoted(flag, _SHOWN)} has a value that is not known; write for example {name}={_example(name)}"
         elif flag not in FLAGS:
             known = ", ".join((*(f"{name}=" for name in VALUES), *sorted(FLAGS.difference(LEVELS))))
-            return f"the flag {quoted(flag)} is none that a schedule may ask for: {LEVELS[0]} to {LEVELS[-1]}, {known}"
+            return f"the flag {quoted(flag, _SHOWN)} is none that a schedule may ask for: {LEVELS[0]} to {LEVELS[-1]}, {known}"
     if sum(map(bool, flags)) > MOST_FLAGS:
-        return f"more than {MOST_FLAGS} flags, from {quoted(text)} on"
+        return f"more than {MOST_FLAGS} flags, from {quoted(text, _SHOWN)} on"
     return None
 
 

@@ -40,7 +40,7 @@ def refused(text: str) -> str:
     first = str(caught.value).split("\n")[0]
     assert first.startswith("directive 1, build: ")
     assert first.isprintable()
-    assert len(first) < 500
+    assert len(first) < 600
     return first
 
 
