@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from differential.batch import build_together
+from space_samples import KERNELS, SUMS, random_operands, reference
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
@@ -17,9 +19,6 @@ from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.schedules import Schedules
 from sparsetune.compiler.space.space import PIGEON, Rules, ScheduleSpace
 from sparsetune.compiler.storage.construct import tensor
-
-from ...differential.batch import build_together
-from ...space_samples import KERNELS, SUMS, random_operands, reference
 
 EXPRESSIONS = (
     "y(i) = A(i,j) * x(j)",
