@@ -21,7 +21,7 @@ from .notation.value_types import number_dtype
 from .pipeline import CompiledExpression, checked_dtype, checked_extents, checked_semiring, compile_kernel, constant_extents
 from .schedule.schedule import Schedule
 from .storage.aligned import FEWER_LEVELS
-from .storage.construct import tensor
+from .storage.construct import borrowed
 from .storage.foreign import bytes_to_pack
 from .storage.tensor import Tensor
 from .warn import warn
@@ -182,7 +182,7 @@ def _ready(name: str, data: Any, others: list[Any]) -> Any:
     if type(data) is np.ndarray:
         return data
     try:
-        return tensor(data)
+        return borrowed(data)
     except DataError as error:
         raise DataError(f"operand '{name}': {error}") from None
 

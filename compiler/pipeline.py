@@ -26,7 +26,7 @@ from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .storage import aligned
-from .storage.construct import tensor
+from .storage.construct import borrowed, tensor
 from .storage.tensor import Tensor
 
 SEMIRINGS = {
@@ -127,7 +127,7 @@ class CompiledExpression:
 
     def __call__(self, /, **operands: Any) -> Any:
         threads, out = self._options(operands)
-        return self.bind_operands(operands, threads, out).once()
+        return self.bind_operands(operands, threads, out, once=True).once()
 
     def bind(self, /, **operands: Any) -> BoundKernel:
         """Check and convert operands once; the returned kernel runs at C speed and sees changed values."""
@@ -135,19 +135,30 @@ class CompiledExpression:
         return self.bind_operands(operands, threads, out)
 
     def bind_operands(
-        self, operands: Mapping[str, Any], threads: int | None = None, out: Any = None, extents: Mapping[str, int] | None = None
+        self,
+        operands: Mapping[str, Any],
+        threads: int | None = None,
+        out: Any = None,
+        extents: Mapping[str, int] | None = None,
+        once: bool = False,
     ) -> BoundKernel:
-        """Bind operands given as a mapping; ``extents`` gives those of indices that no operand determines.
+        """Bind operands given as a mapping.
+
+        Args:
+            extents: those of indices that no operand determines.
+            once: the bound kernel is called once, at once, so that index arrays of other libraries need not be copied.
 
         Raises:
             ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
         """
-        kernel, ready = self.specialised(operands, extents)
-        return kernel.bind_operands(ready, threads, out, {**self.extents, **(extents or {})})
+        kernel, ready = self.specialised(operands, extents, once)
+        return kernel.bind_operands(ready, threads, out, {**self.extents, **(extents or {})}, once)
 
-    def specialised(self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None) -> tuple[Kernel, dict[str, Any]]:
+    def specialised(
+        self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
+    ) -> tuple[Kernel, dict[str, Any]]:
         """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads."""
-        ready = {name: self._ready(name, data) for name, data in operands.items()}
+        ready = {name: self._ready(name, data, once) for name, data in operands.items()}
         return self.kernel_for(self._signature(ready, extents or {})), ready
 
     def _options(self, operands: dict[str, Any]) -> tuple[Any, Any]:
@@ -156,7 +167,7 @@ class CompiledExpression:
         out = None if "out" in self._operand_names else operands.pop("out", None)
         return threads, out
 
-    def _ready(self, name: str, data: Any) -> Any:
+    def _ready(self, name: str, data: Any, once: bool) -> Any:
         """Bring an operand into the format that the kernel was compiled for."""
         form = self.formats.get(name)
         if form is None or name not in self._operand_names or (type(data) is np.ndarray and form.is_dense):
@@ -166,6 +177,9 @@ class CompiledExpression:
         if isinstance(data, Tensor):
             return data if data.format == form or data.order != len(form) else data.convert(form)
         try:
+            if once:
+                found = borrowed(data)
+                return found if found.format == form else tensor(found, form)
             return tensor(data, form)
         except DataError as error:
             raise DataError(f"operand '{name}': {error}") from None

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..compiler.storage import native
 from ..compiler.storage.aligned import aligned_empty, index_dtype
+from ..compiler.storage.sealed import sealed
 from .layout import VALUE_DTYPES, Entries, Layout, Mistake
 from .textfile import TextFile
 
@@ -72,7 +73,7 @@ class NativeLines:
         for slot, place in undecided[: int(undecided_count[0])].tolist():
             word = self._file.data[place : self._file.next_line(place)].split(None, 1)[0]
             values.view(np.float64)[slot] = float(word.translate(_FORTRAN))
-        return Entries(columns, values, tuple(greatest.tolist()))
+        return Entries(tuple(map(sealed, columns)), values, tuple(greatest.tolist()))
 
     def _described(self, layout: Layout, columns: tuple[NDArray[Any], ...], values: NDArray[Any]) -> tuple[Any, Any]:
         """Return the layout as C has it, and what must live as long."""

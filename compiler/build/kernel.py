@@ -19,6 +19,7 @@ from ..native.machine import available_cores, this_machine
 from ..native.memory import FLOOR, claim
 from ..schedule.schedule import Schedule
 from ..storage.aligned import ALIGNMENT, aligned_empty
+from ..storage.sealed import pin
 from ..storage.tensor import Tensor
 from .executable import Executable, build, interface
 from .operands import Expected, Operand, find_extents, prepare, refuse_names
@@ -113,7 +114,7 @@ class Kernel:
 
     def __call__(self, /, **operands: Any) -> Any:
         threads, out = self._options(operands)
-        return self.bind_operands(operands, threads, out)()
+        return self.bind_operands(operands, threads, out, once=True)()
 
     def bind(self, /, **operands: Any) -> BoundKernel:
         """Check and convert operands once; see ``BoundKernel``."""
@@ -127,12 +128,18 @@ class Kernel:
         return threads, out
 
     def bind_operands(
-        self, operands: Mapping[str, Any], threads: int | None = None, out: Any = None, extents: Mapping[str, int] | None = None
+        self,
+        operands: Mapping[str, Any],
+        threads: int | None = None,
+        out: Any = None,
+        extents: Mapping[str, int] | None = None,
+        once: bool = False,
     ) -> BoundKernel:
         """Bind operands given as a mapping.
 
         Args:
             extents: extents of indices that no operand determines.
+            once: the bound kernel is called once, at once.
         """
         spec = self.spec
         if operands.keys() != self._own_names:
@@ -140,7 +147,7 @@ class Kernel:
         prepared: dict[str, Operand] = {}
         for wanted in self._expected:  # a tensor that is read at several indices comes several times
             if wanted.spec.key not in prepared:
-                prepared[wanted.spec.key] = prepare(wanted, operands[wanted.spec.tensor])
+                prepared[wanted.spec.key] = prepare(wanted, operands[wanted.spec.tensor], once)
         return BoundKernel(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
 
     def __repr__(self) -> str:
@@ -161,7 +168,8 @@ class Assembled:
 class BoundKernel:
     """A kernel with its operands. Calling it runs the kernel at C speed and returns the result.
 
-    Operands that were not converted are seen as they are at the time of each call. A dense result, and the values of a
+    Values that were not converted are seen as they are at the time of each call; index arrays are the kernel's own, and what it
+    points to stays where it is as long as it lives: ``ndarray.resize`` is refused. A dense result, and the values of a
     sparse one that shares the pattern of an operand, live in one array (64-byte aligned, or ``out``), which every call
     fills anew and returns: copy it to keep it. Assembled sparse results are new each time.
     """
@@ -179,6 +187,9 @@ class BoundKernel:
         self._sizes = ffi.new("int64_t[]", sizes + [0] * len(self._assembled))
         self._kept = [ffi.NULL if array is None else ffi.from_buffer(array) for array in arrays]
         self._arrays = ffi.new("void *[]", self._kept)
+        self._pins = [pin(operand.values) for operand in operands.values()]
+        if self._flat is not None:
+            self._pins.append(pin(self._flat))
         self._initial = kernel.fill if self._spec.initial == "zero" else None
         self._is_scalar = self._flat is not None and not self._spec.indices and out is None
         self._converts = self._spec.format != self._spec.requested

@@ -14,8 +14,9 @@ from ..concrete.bounds import broken_bound
 from ..errors import DataError, ExpressionError, ShapeError
 from ..format import LevelKind, dense_format
 from ..lowering.kernel_spec import KernelSpec, OperandSpec
-from ..storage.construct import tensor
+from ..storage.construct import borrowed, tensor
 from ..storage.convert import convert
+from ..storage.sealed import sealed
 from ..storage.tensor import LevelArrays, Tensor
 
 
@@ -83,8 +84,11 @@ class Expected:
         return cls(spec, np.dtype(spec.dtype), fill_value, order, spec.format == dense_format(order))
 
 
-def prepare(expected: Expected, data: Any) -> Operand:
+def prepare(expected: Expected, data: Any, once: bool = False) -> Operand:
     """Bring one operand into the kernel's format and dtype, without a copy where its layout allows.
+
+    Args:
+        once: the kernel runs once and at once, so that index arrays of other libraries are checked, but not copied.
 
     Raises:
         ShapeError: it has another number of modes than the expression says.
@@ -100,16 +104,16 @@ def prepare(expected: Expected, data: Any) -> Operand:
         _check_fill(spec, data, expected.fill_value)
         stored = data if data.format == spec.format and data.dtype == dtype else _converted(spec, data, dtype, expected.fill_value)
     else:
-        stored = _converted(spec, data, dtype, expected.fill_value)
+        stored = _converted(spec, data, dtype, expected.fill_value, once)
     return Operand(spec, stored.shape, stored.levels if expected.plain else _with_widths(spec, stored), stored.values)
 
 
-def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: Any) -> Tensor:
+def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: Any, once: bool = False) -> Tensor:
     order = getattr(data, "ndim", None)
     if isinstance(order, int):
         _check_order(spec, order)
     try:
-        found = tensor(data)
+        found = borrowed(data) if once else tensor(data)
     except DataError as error:
         raise DataError(f"operand '{spec.tensor}': {error}") from None
     _check_order(spec, found.order)
@@ -157,7 +161,8 @@ def _cast(spec: OperandSpec, arrays: LevelArrays, bits: int) -> LevelArrays:
     for array in _indices(arrays).values():
         if array.size and int(array.max()) > np.iinfo(kind).max:
             raise DataError(f"operand '{spec.tensor}' is too large for 32-bit index arrays; compile the kernel for this operand")
-    return replace(arrays, **{part: array.astype(kind, copy=False) for part, array in _indices(arrays).items()})
+    cast = {part: sealed(array.astype(kind)) for part, array in _indices(arrays).items() if array.dtype != kind}
+    return replace(arrays, **cast) if cast else arrays
 
 
 def _indices(arrays: LevelArrays) -> dict[str, NDArray[Any]]:

@@ -17,6 +17,7 @@ from ..storage.aligned import aligned_empty
 from ..storage.convert import convert
 from ..storage.entries import Entries
 from ..storage.pack import pack
+from ..storage.sealed import sealed
 from ..storage.tensor import LevelArrays, Tensor
 from .executable import interface
 from .operands import Operand
@@ -78,8 +79,14 @@ def assembled_result(
 ) -> Tensor:
     """Return the tensor around assembled arrays, given by part and level."""
     shape = tuple(extents[index] for index in spec.indices)
-    levels = tuple(LevelArrays(_narrowed(arrays.get(("pos", level))), arrays.get(("crd", level))) for level in range(len(spec.format)))
+    levels = tuple(
+        LevelArrays(_ours(_narrowed(arrays.get(("pos", level)))), _ours(arrays.get(("crd", level)))) for level in range(len(spec.format))
+    )
     return Tensor(shape, spec.format, levels, arrays["values", None], fill_value)
+
+
+def _ours(array: NDArray[Any] | None) -> NDArray[Any] | None:
+    return None if array is None else sealed(array)
 
 
 def _narrowed(positions: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -113,7 +120,7 @@ def shared_levels(spec: ResultSpec, pattern: Operand, shape: tuple[int, ...]) ->
     The operand's first levels are the result's too; dense levels over indices of its own may follow.
     """
     depth = 1 + max(level for level, kind in enumerate(spec.format.levels) if kind.stores_coordinates)
-    levels = list(pattern.levels[:depth])
+    levels = [level.owned() for level in pattern.levels[:depth]]
     length = pattern.lengths[depth - 1]
     for level in range(depth, len(spec.format)):
         levels.append(LevelArrays())

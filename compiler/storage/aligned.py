@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..errors import ResourceError
-from ..native.memory import claim, readable_bytes
+from ..native.memory import FLOOR, claim, readable_bytes
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector register there is."""
@@ -54,7 +54,8 @@ def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
 
 def _aligned(allocate: Callable[..., NDArray[Any]], count: int, kind: np.dtype[Any]) -> NDArray[Any]:
     size = count * kind.itemsize
-    claim(size, array_name(count, kind), FEWER_LEVELS)
+    if size > FLOOR:
+        claim(size, array_name(count, kind), FEWER_LEVELS)
     try:
         raw = allocate(size + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError):  # ValueError: more bytes than an address has

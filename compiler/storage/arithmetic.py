@@ -16,6 +16,7 @@ from .construct import from_entries, tensor
 from .dtypes import checked_dtype
 from .entries import Entries, sort_entries
 from .foreign import dense_array, read
+from .interchange import to_scipy
 from .pack import pack
 from .tensor import Tensor
 from .unpack import unpack
@@ -86,7 +87,7 @@ def _as_matrix(tensor: Tensor) -> Any:
     import scipy.sparse
 
     if tensor.order == 2:
-        return tensor.to_scipy()
+        return to_scipy(tensor, to_read=True)
     if tensor.fill_value != 0:
         raise DataError(f"matmul needs a fill value of 0, this tensor's is {tensor.fill_value}; use sparsetune.evaluate with a semiring")
     entries = unpack(tensor, drop_padding=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from .aligned import index_dtype
 from .dtypes import cast_values, checked_dtype, checked_fill, equals_fill
 from .entries import Entries
 from .pack import pack
+from .sealed import sealed
 from .tensor import LevelArrays, Tensor
 
 
@@ -38,8 +38,8 @@ def tensor(
         dtype: None keeps the values' own.
         fill_value: what is not stored stands for; None: the data's own, or 0.
 
-    C-contiguous ndarrays (in the mode order of a dense format) and canonical SciPy CSR and CSC arrays are not copied:
-    the tensor shares their memory.
+    C-contiguous ndarrays (in the mode order of a dense format) and the values of canonical SciPy CSR and CSC arrays are not
+    copied: the tensor shares their memory. Index arrays are copied, so that nobody can change them behind its back.
 
     Raises:
         DataError: the data hold no tensor: coordinates out of range, unsupported values, a type not known.
@@ -68,6 +68,12 @@ def tensor(
     return result if format is None else result.convert(format)
 
 
+def borrowed(data: Any) -> Tensor:
+    """Return ``tensor(data)`` for the time of one call: sorted rows and columns of other libraries are checked, but not copied."""
+    found = foreign.read(data, borrow=True)
+    return tensor(data) if found is None else found
+
+
 def from_entries(
     shape: tuple[int, ...],
     coordinates: NDArray[Any] | tuple[NDArray[Any], ...],
@@ -76,9 +82,14 @@ def from_entries(
     fill_value: Any = 0,
 ) -> Tensor:
     """Pack checked coordinate columns (one a mode, or the rows of an array) and values; csr or csf where no format is named."""
-    columns = tuple(column.astype(index_dtype(extent), copy=False) for column, extent in zip(coordinates, shape, strict=True))
+    columns = tuple(_narrowed(column, index_dtype(extent)) for column, extent in zip(coordinates, shape, strict=True))
     chosen = default_sparse_format(len(shape)) if format is None else parse_format(format, len(shape))
     return pack(Entries(shape, columns, values), chosen, fill_value)
+
+
+def _narrowed(column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    cast = column.astype(dtype, copy=False)
+    return cast if cast is column else sealed(cast)
 
 
 def default_sparse_format(order: int) -> Format:
@@ -123,9 +134,8 @@ def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, d
     packed = from_entries(extents, coordinates, values, format, fill)
     if not np.may_share_memory(packed.values, values):
         return packed
-    # coordinates and values are loose parts, which the caller may use again: only whole arrays are shared
-    levels = tuple(replace(arrays, crd=None if arrays.crd is None else arrays.crd.copy()) for arrays in packed.levels)
-    return Tensor(packed.shape, packed.format, levels, packed.values.copy(), fill)
+    # values are a loose part, which the caller may use again: only those of whole arrays are shared
+    return Tensor(packed.shape, packed.format, packed.levels, packed.values.copy(), fill)
 
 
 def _coordinate_array(given: Any, values: NDArray[Any]) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from ..format import Format, LevelKind
 from .kernels import active
 from .narrow import narrow, widen
 from .pack import pack
+from .sealed import sealed
 from .tensor import LevelArrays, Tensor
 from .unpack import unpack
 
@@ -56,4 +57,4 @@ def _transposed(tensor: Tensor, format: Format) -> Tensor:
     else:
         assert inner.pos is not None
         pos, crd, values = active().transpose(inner.pos, inner.crd, tensor.values, columns)
-    return Tensor(tensor.shape, format, (LevelArrays(), LevelArrays(pos, crd)), values, tensor.fill_value)
+    return Tensor(tensor.shape, format, (LevelArrays(), LevelArrays(sealed(pos), sealed(crd))), values, tensor.fill_value)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..native.memory import claim
 from .aligned import index_dtype
 from .kernels import active
+from .sealed import sealed
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,20 @@ def sort_entries(entries: Entries, order: tuple[int, ...]) -> SortedEntries:
     if not order:
         return SortedEntries((), values if len(values) < 2 else np.add.reduce(values, keepdims=True, dtype=values.dtype))
     extents = tuple(entries.shape[mode] for mode in order)
-    columns = tuple(np.ascontiguousarray(entries.coordinates[mode], index_dtype(entries.shape[mode])) for mode in order)
+    columns = tuple(_contiguous(entries.coordinates[mode], index_dtype(entries.shape[mode])) for mode in order)
     kernels = active()
     unique = entries.sorted_by is not None
     if entries.sorted_by == order or (not unique and kernels.order_state(columns) == 0):
         return SortedEntries(columns, values)
     _claim(len(values), len(order), values.itemsize)
-    return SortedEntries(*kernels.sort(columns, extents, values, _modes_to_sort(entries.sorted_by, order), unique))
+    found, values = kernels.sort(columns, extents, values, _modes_to_sort(entries.sorted_by, order), unique)
+    return SortedEntries(tuple(map(sealed, found)), values)
+
+
+def _contiguous(column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a column as it is where its layout allows, else sealed, as it is ours."""
+    found = np.ascontiguousarray(column, dtype)
+    return found if np.may_share_memory(found, column) else sealed(found)
 
 
 def _claim(count: int, order: int, itemsize: int) -> None:

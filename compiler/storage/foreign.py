@@ -14,23 +14,25 @@ from .dtypes import cast_values, checked_dtype, checked_fill
 from .entries import Entries
 from .kernels import active
 from .pack import pack
+from .sealed import kept
 from .tensor import LevelArrays, Tensor
 
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
-def read(data: Any, format: Format | str | None = None) -> Tensor | None:
+def read(data: Any, format: Format | str | None = None, borrow: bool = False) -> Tensor | None:
     """Return a sparse array of SciPy, PyData sparse, torch or CuPy as a tensor; None where the data are nothing of the kind.
 
     Coordinates are packed into the format at once, so that those of a hypersparse array never meet positions of all its rows;
-    arrays of compressed rows or columns come as they are.
+    arrays of compressed rows or columns come as they are; where they are borrowed, their index arrays are not copied, and the
+    tensor is for the time of one call.
 
     Raises:
         DataError: the array's own structure is broken, or its values are not supported.
     """
     library = type(data).__module__.partition(".")[0]
     if library == "scipy" and hasattr(data, "format") and hasattr(data, "tocoo"):
-        return _from_scipy(data, format)
+        return _from_scipy(data, format, borrow)
     if library == "cupyx" and hasattr(data, "get"):
         return _from_scipy(data.get(), format)
     if library == "sparse" and hasattr(data, "fill_value"):
@@ -90,10 +92,10 @@ def _from_dlpack(data: Any) -> NDArray[Any]:
         raise DataError(f"cannot make a tensor of {_named(data)}: {str(error).splitlines()[0]}") from None
 
 
-def _from_scipy(array: Any, format: Format | str | None) -> Tensor:
+def _from_scipy(array: Any, format: Format | str | None, borrow: bool = False) -> Tensor:
     checked_dtype(array.dtype)
     if array.ndim == 2 and array.format in ("csr", "csc"):
-        return _from_compressed(array.shape, parse_format(array.format, 2), array.indptr, array.indices, array.data)
+        return _from_compressed(array.shape, parse_format(array.format, 2), array.indptr, array.indices, array.data, borrow)
     if array.ndim == 2 and array.format != "coo":
         return _from_scipy(array.tocoo() if array.format == "dok" else array.tocsr(), format)
     coo = array.tocoo()
@@ -113,9 +115,8 @@ def _from_torch(array: Any, format: Format | str | None) -> Tensor:
     if len(shape) == 2 and layout in ("torch.sparse_csr", "torch.sparse_csc"):
         row_major = layout.endswith("csr")
         pos, crd = (array.crow_indices(), array.col_indices()) if row_major else (array.ccol_indices(), array.row_indices())
-        return _from_compressed(
-            shape, parse_format("csr" if row_major else "csc", 2), *(_host(part) for part in (pos, crd, array.values()))
-        )
+        form = parse_format("csr" if row_major else "csc", 2)
+        return _from_compressed(shape, form, _host(pos), _host(crd), _host(array.values()))
     coo = (array if layout == "torch.sparse_coo" else array.to_sparse_coo()).coalesce()
     values = _host(coo.values())
     if values.ndim != 1:
@@ -127,11 +128,14 @@ def _host(part: Any) -> NDArray[Any]:
     return np.asarray(part.cpu().numpy())
 
 
-def _from_compressed(shape: Any, format: Format, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any]) -> Tensor:
+def _from_compressed(
+    shape: Any, format: Format, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], borrow: bool = False
+) -> Tensor:
     """Take the three arrays of CSR or CSC as they are where they are canonical, else sort them and sum duplicates."""
     shape = tuple(int(extent) for extent in shape)
     rows, columns = (shape[mode] for mode in format.order)
-    pos, crd = _index_array(pos), _index_array(crd)
+    # what will be kept is copied before it is checked: another thread may write it in between
+    pos, crd = (_index_array(part) if borrow else kept(_index_array(part)) for part in (pos, crd))
     state = 3 if len(pos) != rows + 1 else active().check_segments(pos, crd, min(len(crd), len(values)), columns)
     if state == 3:
         raise DataError(f"the sparse array is broken: its {len(pos)} positions do not delimit {rows} segments of {len(crd)} indices")
@@ -143,7 +147,8 @@ def _from_compressed(shape: Any, format: Format, pos: NDArray[Any], crd: NDArray
         outer = active().expand(pos, None, index_dtype(rows))
         by_mode = (outer, crd) if format.order == (0, 1) else (crd, outer)
         return pack(Entries(shape, by_mode, values), format)
-    return Tensor(shape, format, (LevelArrays(), LevelArrays(pos, crd)), values)
+    level = LevelArrays.borrowed(pos, crd) if borrow else LevelArrays(pos, crd)
+    return Tensor(shape, format, (LevelArrays(), level), values)
 
 
 def _index_array(array: NDArray[Any]) -> NDArray[Any]:

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 
-def to_scipy(tensor: Tensor) -> scipy.sparse.sparray:
-    """Return a csr_array or csc_array that shares the tensor's memory where it has that format, else a coo_array.
+def to_scipy(tensor: Tensor, to_read: bool = False) -> scipy.sparse.sparray:
+    """Return a csr_array or csc_array that shares the tensor's values where it has that format, else a coo_array.
 
+    Index arrays are copied, as SciPy's arrays are changed in place; those of one that is only to be read are shared.
     Explicit zeros stay; the padding of dense levels is left out.
 
     Raises:
@@ -37,11 +38,13 @@ def to_scipy(tensor: Tensor) -> scipy.sparse.sparray:
     constructors: dict[str, Any] = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array, "coo": scipy.sparse.coo_array}
     for name in ("csr", "csc"):
         if tensor.order == 2 and tensor.format == parse_format(name, 2):
-            parts = (tensor.values, tensor.levels[1].crd, tensor.levels[1].pos)
+            pos, crd = tensor.levels[1].pos, tensor.levels[1].crd
+            parts = (tensor.values, crd, pos) if to_read else (tensor.values, np.array(crd), np.array(pos))
             return _canonical(constructors[name](parts, shape=tensor.shape, copy=False))
     found = sort_entries(unpack(tensor, drop_padding=True), tuple(range(tensor.order)))
     shared = np.may_share_memory(found.values, tensor.values)
-    return _canonical(constructors["coo"]((found.values.copy() if shared else found.values, found.columns), shape=tensor.shape))
+    columns = tuple(map(np.array, found.columns))
+    return _canonical(constructors["coo"]((found.values.copy() if shared else found.values, columns), shape=tensor.shape))
 
 
 def _canonical(array: Any) -> Any:

@@ -103,7 +103,7 @@ class Kernels(Protocol):
 
 @cache
 def _native() -> Kernels | None:
-    loaded = native.library("st_pack", "st_order", "st_transpose")
+    loaded = native.library("st_pack", "st_order", "st_transpose", "st_check")
     if loaded is None:
         return None
     from .native_kernels import NativeKernels

@@ -14,6 +14,7 @@ from ..errors import FormatError
 from ..format import Format, LevelKind
 from .aligned import index_dtype
 from .kernels import active
+from .sealed import sealed
 from .tensor import LevelArrays, Tensor, level_extent
 
 REACH = 2**16
@@ -48,7 +49,7 @@ def _widened(tensor: Tensor, level: int) -> LevelArrays:
     kind = index_dtype(level_extent(tensor, level))
     crd = active().expand(arrays.pos, arrays.base.astype(kind, copy=False), kind)
     np.add(crd, arrays.crd, out=crd, casting="same_kind")
-    return LevelArrays(arrays.pos, crd)
+    return LevelArrays(arrays.pos, sealed(crd))
 
 
 def _narrowed(tensor: Tensor, level: int, format: Format) -> LevelArrays:
@@ -62,4 +63,4 @@ def _narrowed(tensor: Tensor, level: int, format: Format) -> LevelArrays:
             f"format '{format}' cannot hold these entries: level {level + 1} is narrow, and one of its fibres reaches over "
             f"{reach} coordinates, more than {REACH}; use compressed"
         )
-    return LevelArrays(pos, distances, base)
+    return LevelArrays(pos, sealed(distances), sealed(base))

@@ -1,4 +1,4 @@
-"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_transpose.c."""
+"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_transpose.c, st_check.c."""
 
 from __future__ import annotations
 

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from ..errors import FormatError
 from ..format import Format, LevelKind
-from ..native.memory import claim
+from ..native.memory import FLOOR, claim
 from . import hashing
 from .aligned import FEWER_LEVELS, aligned_copy, aligned_empty, aligned_full, index_dtype
 from .entries import Entries, SortedEntries, sort_entries
 from .kernels import active
 from .narrow import narrow
+from .sealed import sealed
 from .tensor import LevelArrays, Tensor
 
 MOST_POSITIONS = 2**62
@@ -48,7 +49,7 @@ class _Frontier:
 def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
     """Pack entries into a format, in time linear in entries plus stored positions.
 
-    Duplicates are summed; explicit zeros are kept; arrays that fit as they are become the tensor's.
+    Duplicates are summed; explicit zeros are kept; values that fit as they are become the tensor's, and so do sealed coordinates.
 
     Raises:
         FormatError: a singleton level would need several coordinates below one parent, or one of a mode that has none;
@@ -91,7 +92,8 @@ def _claim(found: SortedEntries, shape: tuple[int, ...], format: Format) -> None
             total += (parents + 1) * index_dtype(heads).itemsize + heads * index_dtype(extent).itemsize
             parents = heads if kind is not LevelKind.HASHED else max(heads, parents)
     total += parents * found.values.itemsize
-    claim(total, f"a tensor of shape {shape} in format '{format}'", FEWER_LEVELS)
+    if total > FLOOR:
+        claim(total, f"a tensor of shape {shape} in format '{format}'", FEWER_LEVELS)
 
 
 def _run_end(format: Format, level: int) -> int:
@@ -133,7 +135,7 @@ def _pack_singleton(frontier: _Frontier, found: SortedEntries, level: int, exten
         raise FormatError(f"format '{format}' cannot hold these entries: level {level + 1} is singleton, but its mode has extent 0")
     crd = aligned_full(frontier.count, 0, column.dtype)
     active().scatter(column, frontier.positions(len(found)), crd)
-    return crd
+    return sealed(crd)
 
 
 def _pack_compressed(frontier: _Frontier, found: SortedEntries, level: int, last: int) -> tuple[LevelArrays, _Frontier]:
@@ -142,9 +144,9 @@ def _pack_compressed(frontier: _Frontier, found: SortedEntries, level: int, last
     parent = frontier.positions(len(found)) if frontier.identity else frontier.position
     if heads < len(found):
         pos, crd, child = active().compress(found.differences[0], last, parent, parents, column, heads)
-        return LevelArrays(pos, crd), _Frontier(heads, child)
+        return LevelArrays(sealed(pos), sealed(crd)), _Frontier(heads, child)
     pos = np.array([0, heads], index_dtype(heads)) if parent is None else active().segments(parent, parents, heads)
-    return LevelArrays(pos, column), _Frontier(heads, identity=True)
+    return LevelArrays(sealed(pos), column), _Frontier(heads, identity=True)
 
 
 def _pack_unordered(frontier: _Frontier, found: SortedEntries, level: int, last: int, hashed: bool) -> tuple[LevelArrays, _Frontier]:
@@ -155,7 +157,7 @@ def _pack_unordered(frontier: _Frontier, found: SortedEntries, level: int, last:
     np.cumsum(hashing.table_sizes(counts) if hashed else counts, out=starts[1:])
     crd, child = kernels.place_children(first, last, parent, starts, found.columns[level], hashed)
     pos = aligned_copy(starts, index_dtype(int(starts[-1])))
-    return LevelArrays(pos, crd), _Frontier(int(starts[-1]), child, ordered=False)
+    return LevelArrays(sealed(pos), sealed(crd)), _Frontier(int(starts[-1]), child, ordered=False)
 
 
 def _pack_values(frontier: _Frontier, values: NDArray[Any], fill_value: Any) -> NDArray[Any]:

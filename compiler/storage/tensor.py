@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from ..errors import DataError, ShapeError
 from ..format import Format, parse_format
 from ..native.memory import readable_bytes
+from .sealed import is_sealed, kept, pin
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -30,11 +31,32 @@ class LevelArrays:
     - singleton: ``crd`` (one coordinate a parent).
     - hashed: ``pos`` (parents + 1) delimits each parent's open-addressing table in ``crd``: none or a power of two of
       slots, at least two, never all taken, -1 in free ones; ``csrc/st_hash.h`` says how a coordinate is found.
+
+    Nobody can write them: arrays that are not sealed yet are copied (``storage.sealed``).
     """
 
     pos: NDArray[Any] | None = None
     crd: NDArray[Any] | None = None
     base: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name, array in self.parts.items():
+            object.__setattr__(self, name, kept(array))
+
+    @classmethod
+    def borrowed(cls, pos: NDArray[Any], crd: NDArray[Any]) -> LevelArrays:
+        """Return a level over arrays of somebody else, who has just been found not to lie, for the time of one call."""
+        made = object.__new__(cls)
+        for name, array in (("pos", pos), ("crd", crd), ("base", None)):
+            object.__setattr__(made, name, array)
+        return made
+
+    def owned(self) -> LevelArrays:
+        """Return a level that may be kept: itself, unless it is borrowed."""
+        return self if all(map(is_sealed, self.parts.values())) else LevelArrays(self.pos, self.crd, self.base)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LevelArrays, (self.pos, self.crd, self.base)
 
     @property
     def parts(self) -> dict[str, NDArray[Any]]:
@@ -59,7 +81,7 @@ class Tensor:
 
     Invariant: a compressed level holds no position whose subtree stores nothing, unless a dense level lies between;
     coordinates of one fibre are sorted and unique (not those of a compressed level above a singleton, which repeat).
-    The arrays may belong to the caller: what the caller writes into them later is seen here.
+    The values may belong to the caller: what the caller writes into them later is seen here. Index arrays are the tensor's own.
 
     Tensors are equal where they are the same object; ``+ - * /`` are those of ``compiler.operators``.
     """
@@ -71,6 +93,12 @@ class Tensor:
     fill_value: Any = 0
 
     __array_ufunc__ = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_pin", pin(self.values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tensor, (self.shape, self.format, self.levels, self.values, self.fill_value)
 
     @property
     def order(self) -> int:
@@ -114,7 +142,7 @@ class Tensor:
         return to_coordinates(self)
 
     def to_scipy(self) -> scipy.sparse.sparray:
-        """Return a SciPy sparse array: csr and csc for those formats (sharing the arrays), else an n-D coo_array.
+        """Return a SciPy sparse array: csr and csc for those formats (sharing the values), else an n-D coo_array.
 
         Raises:
             DataError: the fill value is not 0, or the tensor is a scalar, which SciPy cannot say.

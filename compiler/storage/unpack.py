@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..format import LevelKind
-from ..native.memory import claim
+from ..native.memory import FLOOR, claim
 from .aligned import aligned_full, array_name, dense_size, index_dtype
 from .dtypes import equals_fill
 from .entries import Entries, sort_entries
 from .kernels import active
 from .narrow import widen
+from .sealed import sealed
 from .tensor import Tensor, level_extent
 
 
@@ -45,7 +46,7 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
     if padded is None or not padded.any():
         return entries
     kept = np.flatnonzero(~padded)
-    return Entries(tensor.shape, tuple(column[kept] for column in by_mode), values[kept], entries.sorted_by)
+    return Entries(tensor.shape, tuple(sealed(column[kept]) for column in by_mode), values[kept], entries.sorted_by)
 
 
 def _unpack_dense(tensor: Tensor) -> Entries:
@@ -73,7 +74,8 @@ def to_dense(tensor: Tensor) -> NDArray[Any]:
         ResourceError: it is larger than the memory that can be had.
     """
     if tensor.format.is_dense:
-        claim(tensor.values.nbytes, array_name(tensor.values.size, tensor.dtype))
+        if tensor.values.nbytes > FLOOR:
+            claim(tensor.values.nbytes, array_name(tensor.values.size, tensor.dtype))
         stored = tensor.values.reshape([level_extent(tensor, level) for level in range(tensor.order)])
         return stored.transpose([tensor.format.level_of(mode) for mode in range(tensor.order)]).copy(order="C")
     entries = unpack(tensor)
@@ -98,7 +100,7 @@ class _Walk:
 
     def down(self, repeated: Callable[[NDArray[Any]], NDArray[Any]], column: NDArray[Any], positions: NDArray[np.int64] | None) -> _Walk:
         """Return the walk one level further, the columns so far repeated for the children."""
-        return _Walk((*(repeated(above) for above in self.columns), column), positions, len(column))
+        return _Walk((*(sealed(repeated(above)) for above in self.columns), column), positions, len(column))
 
 
 def _walk(tensor: Tensor) -> _Walk:
@@ -121,7 +123,7 @@ def _walk(tensor: Tensor) -> _Walk:
 def _below_dense(walk: _Walk, extent: int) -> _Walk:
     kind, count = index_dtype(extent), walk.count * extent
     claim(count * (kind.itemsize + sum(column.itemsize for column in walk.columns)), f"coordinates of {count} positions of dense levels")
-    coordinates = np.tile(np.arange(extent, dtype=kind), walk.count)
+    coordinates = sealed(np.tile(np.arange(extent, dtype=kind), walk.count))
     positions = None if walk.positions is None else np.repeat(walk.positions * extent, extent) + coordinates
     return walk.down(lambda column: np.repeat(column, extent), coordinates, positions)
 

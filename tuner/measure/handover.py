@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...compiler.errors import TuningError
 from ...compiler.format import parse_format
 from ...compiler.storage.aligned import aligned_copy
+from ...compiler.storage.sealed import sealed
 from ...compiler.storage.tensor import LevelArrays, Tensor
 
 _PREFIX = "sparsetune-operands-"
@@ -96,7 +97,7 @@ def _read(folder: Path, entry: Mapping[str, Any]) -> Tensor:
         return aligned_copy(np.load(folder / name, mmap_mode="r"))
 
     shape = tuple(entry["shape"])
-    levels = tuple(LevelArrays(**{part: array(name) for part, name in parts.items()}) for parts in entry["levels"])
+    levels = tuple(LevelArrays(**{part: sealed(array(name)) for part, name in parts.items()}) for parts in entry["levels"])
     return Tensor(shape, parse_format(entry["format"] or "dense", len(shape)), levels, array(entry["values"]), entry["fill"])
 
 
