@@ -14,6 +14,9 @@ from functools import cache
 
 from .errors import FormatError
 
+MOST_EXTENT = 2**63 - 1
+"""Coordinates have 64 bits at most."""
+
 
 class LevelKind(StrEnum):
     """How one level stores the coordinates of its mode, below each position of the level above.

@@ -15,7 +15,7 @@ from .concrete.check import check_assignment, check_semiring, formats_of, tensor
 from .concrete.concretize import Concretized, concretize
 from .concrete.nodes import Program
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
-from .format import Format, LevelKind
+from .format import MOST_EXTENT, Format, LevelKind
 from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
@@ -361,8 +361,10 @@ def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[
             raise ExpressionError(
                 f"extent given for index '{name}', which the expression does not have; its indices are {', '.join(sorted(known))}"
             )
-        if isinstance(extent, bool) or not isinstance(extent, (int, np.integer)) or extent < 0:
+        if isinstance(extent, bool) or not isinstance(extent, (int, np.integer)):
             raise ExpressionError(f"the extent of index '{name}' must be a whole number, not {extent!r}")
+        if not 0 <= extent <= MOST_EXTENT:
+            raise ExpressionError(f"the extent of index '{name}' must be a whole number from 0 to {MOST_EXTENT}: coordinates have 64 bits")
     return {name: int(extent) for name, extent in extents.items()}
 
 

@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..compiler.errors import TuningError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
@@ -19,6 +21,7 @@ from .environment import code_version, require_target
 from .features import distance
 from .lookup import known_inputs, usable
 from .measure.finals import Verdict, play
+from .measure.handover import sweep_folders
 from .measure.runner import Runner, Worker
 from .measure.timing import median
 from .problem import Problem, make_problem
@@ -26,7 +29,7 @@ from .prune import check_skip, surviving_space
 from .records import Decision, Status
 from .search.space import Space
 from .search.strategy import choose_strategy
-from .settings import Budget, Settings
+from .settings import MOST_SEED, Budget, Settings
 from .shipped import shipped_decisions
 from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
 
@@ -122,7 +125,7 @@ def tune(
         target: "cpu" or "cuda".
         threads: exact number of threads; None: $SPARSETUNE_THREADS, or the cores that this process may use.
         database: path or URL; None: the default one.
-        seed: of the search.
+        seed: of the search; from 0 to 2**32 - 1.
         skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
 
     Raises:
@@ -146,6 +149,8 @@ def tune_problem(
 ) -> TuningResult:
     """Tune one problem with an open database and a worker; both stay open. See ``tune``."""
     require_target(problem.target)
+    seed = check_seed(seed)
+    sweep_folders()
     settings = settings or Settings()
     deadline = math.inf if budget.seconds is None else time.monotonic() + (1 - _FINAL_SHARE) * budget.seconds
     campaign = Campaign(problem, store, seed, worker.settings)
@@ -174,6 +179,13 @@ def make_budget(trials: int, seconds: float | None) -> Budget:
     if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
         raise TuningError(f"time_budget is {seconds!r}: a positive number of seconds is expected")
     return Budget(trials=trials, seconds=seconds)
+
+
+def check_seed(seed: Any) -> int:
+    """Return a seed as an integer. Raises ``TuningError`` for what is none."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed <= MOST_SEED:
+        raise TuningError(f"seed has to be a whole number from 0 to {MOST_SEED}")
+    return int(seed)
 
 
 def _finished(campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget) -> TuningResult | None:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from .measure.timing import Policy
 
+MOST_SEED = 2**32 - 1
+"""The largest seed that every generator of random numbers takes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:

@@ -30,6 +30,8 @@ MISTAKES: list[tuple[Any, ...]] = [
     (SPMV, BOTH, {"shape": {"i": 3}}, ShapeError, "index 'i' has two extents"),
     (SPMV, BOTH, {"shape": {"z": 3}}, ExpressionError, "index 'z'"),
     (SPMV, BOTH, {"shape": {"i": -3}}, ExpressionError, "must be a whole number"),
+    (SPMV, BOTH, {"shape": {"i": 10**30}}, ExpressionError, "from 0 to 9223372036854775807"),
+    (SPMV, BOTH, {"shape": {"i": -(10**30)}}, ExpressionError, "from 0 to 9223372036854775807"),
     (SPMV, BOTH, {"shape": (3,)}, ExpressionError, "given by index"),
     (SPMV, BOTH, {"semiring": ("foo", "*")}, ExpressionError, "unknown semiring"),
     (SPMV, BOTH, {"semiring": ("*", "+")}, ExpressionError, "is no semiring"),

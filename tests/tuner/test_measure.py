@@ -131,12 +131,21 @@ def test_nothing_is_left_behind(worker: Worker) -> None:
 
 
 def test_folders_of_dead_processes_are_removed() -> None:
-    dead = subprocess.Popen([sys.executable, "-c", "pass"])
-    dead.wait()
-    stale = Path("/dev/shm") / f"sparsetune-operands-{dead.pid}-x"
-    stale.mkdir()
-    handover.remove_stale_folders()
+    program = (
+        "import os, signal\n"
+        "from sparsetune.tuner.measure.handover import make_folder\n"
+        "print(make_folder(0).path, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=False)
+    stale = Path(killed.stdout.strip())
+    assert stale.is_dir()
+    mine = handover.make_folder(0)
     assert not stale.exists()
+    handover.sweep_folders()
+    assert mine.path.is_dir()
+    mine.remove()
+    assert not mine.path.exists()
 
 
 def test_default_that_fails_is_an_error() -> None:
@@ -156,6 +165,19 @@ def test_worker_ends_with_its_parent() -> None:
     while Path(f"/proc/{child}").exists() and Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0] != "Z":
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_worker_whose_parent_died_before_it_could_ask_to_be_told() -> None:
+    program = "from sparsetune.tuner.measure.lifeline import end_with_parent; end_with_parent(); print('goes on', flush=True)"
+    for lives in (False, True):
+        reading, writing = os.pipe()
+        if not lives:
+            os.write(writing, b"a request that nobody waits for")
+            os.close(writing)
+        done = subprocess.run([sys.executable, "-c", program], stdin=reading, stdout=subprocess.PIPE, text=True, check=False)
+        assert done.stdout.strip() == ("goes on" if lives else "")
+        os.close(reading)
+    os.close(writing)
 
 
 @pytest.mark.parametrize("form", ["dense, compressed", "compressed, compressed; 1, 0", "coo", "dense; 1, 0", "dense, hashed"])

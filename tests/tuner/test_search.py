@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from sparsetune.tuner.search.space import Parameter, Space, Template
@@ -81,6 +83,41 @@ def test_tpe_finds_what_is_good() -> None:
 def test_tpe_avoids_what_fails() -> None:
     found = run(study(LARGE), 80)
     assert sum(schedule.startswith("t1") for schedule in found) == 3
+
+
+def test_largest_seed_is_taken_up(tmp_path: Path) -> None:
+    for _ in range(2):
+        run(study(LARGE, tmp_path / "study.journal", seed=2**32 - 1), 2)
+
+
+def test_half_a_line_of_a_killed_process_is_cut_off(tmp_path: Path) -> None:
+    journal = tmp_path / "study.journal"
+    found = run(study(LARGE, journal), 4)
+    with journal.open("ab") as file:
+        file.write(b'{"op_code": 5, "worker' + b"x" * 5000)
+    found += run(study(LARGE, journal), 4)
+    assert all(json.loads(line) for line in journal.read_text().splitlines())
+    found += run(study(LARGE, journal), 4)
+    assert len(found) == 12
+    assert [path.name for path in tmp_path.iterdir()] == ["study.journal"]
+
+
+def test_journal_of_a_process_that_was_killed_while_it_wrote(tmp_path: Path) -> None:
+    """The next one does not wait for it."""
+    journal = tmp_path / "study.journal"
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from sparsetune.tuner.search import optuna_study\n"
+        "lock = optuna_study._JournalLock(Path(sys.argv[1]))\n"
+        "lock.acquire()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    run(study(LARGE, journal), 1)
+    subprocess.run([sys.executable, "-c", program, str(journal)], check=False)
+    begun = monotonic()
+    run(study(LARGE, journal), 1)
+    assert monotonic() - begun < 20
 
 
 def test_same_seed_same_search() -> None:

@@ -9,13 +9,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sparsetune.compiler.errors import TuningError
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.records import Status
-from sparsetune.tuner.session import make_budget
+from sparsetune.tuner.session import check_seed, make_budget
 from tuner_campaigns import ALL, FAKE, GOOD, campaign, spmv
 
 CAMPAIGNS = Path(__file__).parents[1] / "tuner_campaigns.py"
@@ -183,3 +184,13 @@ def test_two_processes_on_one_database(database: Path) -> None:
 def test_bad_budgets(trials: object, seconds: object) -> None:
     with pytest.raises(TuningError, match="is expected"):
         make_budget(trials, seconds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 99999999999999, 10**30, 1.5, "7", None, True, np.float64(3)])
+def test_bad_seeds(database: Path, seed: object) -> None:
+    with pytest.raises(TuningError, match="seed has to be a whole number from 0 to 4294967295"):
+        campaign(database, trials=1, seed=seed)  # type: ignore[arg-type]
+
+
+def test_numpy_seeds_are_seeds() -> None:
+    assert check_seed(np.uint32(2**32 - 1)) == 2**32 - 1

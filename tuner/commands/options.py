@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from ...compiler.format import MOST_EXTENT
+from ..settings import MOST_SEED
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -35,8 +38,8 @@ class Extent(Pair):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         index, text = super().convert(value, param, ctx)
-        if not str(text).isdecimal() or int(text) < 1:
-            self.fail(f"{value!r}: an extent is a whole number from 1 on", param, ctx)
+        if not str(text).isdecimal() or len(text) > len(str(MOST_EXTENT)) or not 1 <= int(text) <= MOST_EXTENT:
+            self.fail(f"'{index}': an extent is a whole number from 1 to {MOST_EXTENT}", param, ctx)
         return index, int(text)
 
 
@@ -85,7 +88,7 @@ threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact nu
 database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
 trials = click.option("--trials", type=click.IntRange(1), default=100, show_default=True, help="Schedules to measure at most.")
 time_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End the search after so long.")
-seed = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the search and of random inputs.")
+seed = click.option("--seed", type=click.IntRange(0, MOST_SEED), default=0, show_default=True, help="Of the search and of random inputs.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 suite = click.argument("name", metavar="NAME_OR_FILE")

@@ -7,7 +7,6 @@ the page cache of a file.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -19,41 +18,41 @@ from numpy.typing import NDArray
 
 from ...compiler.errors import TuningError
 from ...compiler.format import parse_format
+from ...compiler.native.scratch import Scratch, sweep
 from ...compiler.storage.aligned import aligned_copy
 from ...compiler.storage.sealed import sealed
 from ...compiler.storage.tensor import LevelArrays, Tensor
 
-_PREFIX = "sparsetune-operands-"
+_PREFIX = "sparsetune-handover-"
 _SHARED_MEMORY = Path("/dev/shm")
 
 
-def make_folder(size: int) -> Path:
+def make_folder(size: int) -> Scratch:
     """Return a new folder for ``size`` bytes, in memory where there is room for twice as much, else on disk.
-
-    Its name holds this process's number; folders that dead processes have left behind are removed first.
 
     Raises:
         TuningError: no place has room.
     """
-    remove_stale_folders()
-    for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
+    sweep_folders()
+    for place in _places():
         try:
             room = shutil.disk_usage(place).free
             if room > 2 * size + 2**20:
-                return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place))
+                return Scratch(place, _PREFIX)
         except OSError:
             continue
-    places = f"{_SHARED_MEMORY} or {tempfile.gettempdir()}"
+    places = " or ".join(map(str, _places()))
     raise TuningError(f"no room for {size / 2**20:.0f} MiB of operands in {places}; free some, or set TMPDIR")
 
 
-def remove_stale_folders() -> None:
-    """Remove the folders of processes that no longer run."""
-    for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
-        for folder in place.glob(f"{_PREFIX}*"):
-            owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
-            if owner.isdigit() and not _runs(int(owner)):
-                shutil.rmtree(folder, ignore_errors=True)
+def sweep_folders() -> None:
+    """Remove what killed processes have left behind: it may lie in memory."""
+    for place in _places():
+        sweep(place, _PREFIX)
+
+
+def _places() -> tuple[Path, Path]:
+    return _SHARED_MEMORY, Path(tempfile.gettempdir())
 
 
 def save(folder: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -103,13 +102,3 @@ def _read(folder: Path, entry: Mapping[str, Any]) -> Tensor:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from ...compiler.errors import TuningError
 from ...compiler.native.machine import allowed_cores
@@ -29,7 +29,7 @@ from .worker import BUILD_SECONDS, CORES
 _LOAD_SECONDS = 300.0
 _GRACE_SECONDS = 10.0  # beside the runs themselves: page faults, checking the result, a busy machine
 
-WORKER = (sys.executable, "-P", "-m", f"{__package__}.worker")
+WORKER = (sys.executable, "-P", "-m", __package__ or "")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Worker:
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._received = b""
-        self._log = -1  # file descriptor of what the process writes to standard error
+        self._log: IO[bytes] | None = None  # what the process writes to standard error
 
     def __enter__(self) -> Self:
         return self
@@ -135,23 +135,21 @@ class Worker:
             raise
 
     def stop(self) -> None:
-        """End the process and what it started; another request starts a new one."""
+        """End the process, and with it a compiler that it started; another request starts a new one."""
         process, self._process, self._received = self._process, None, b""
         if process is None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        os.close(self._log)
-        for pipe in (process.stdin, process.stdout):
+        for pipe in (process.stdin, process.stdout, self._log):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._log, name = tempfile.mkstemp(prefix="sparsetune-worker-")
-        os.unlink(name)  # the open file goes on; nothing is left behind
-        # a session of its own: Ctrl-C goes to the parent alone, and a compiler that the worker started dies with it
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # has no name, so that nothing is left behind
+        # a session of its own: Ctrl-C goes to the parent alone
         self._process = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
@@ -179,7 +177,8 @@ class Worker:
 
     def _died(self, process: subprocess.Popen[bytes]) -> _Lost:
         code = process.wait()
-        last = (os.pread(self._log, 2**20, 0).decode(errors="replace").strip().splitlines() or [""])[-1]
+        assert self._log is not None
+        last = (os.pread(self._log.fileno(), 2**20, 0).decode(errors="replace").strip().splitlines() or [""])[-1]
         self.stop()
         how = signal.Signals(-code).name if code < 0 else f"status {code}"
         return _Lost(Status.CRASH, f"the process ended with {how}" + (f": {last}" if last else ""))
@@ -200,7 +199,8 @@ class Runner:
         self._turn = Turn()
         self._loaded = -1  # the worker's start at which it was given the operands
         self._slowest = 1.0  # seconds of the default schedule, once known
-        self._folder = handover.make_folder(handover.total_bytes(problem.operands))
+        self._scratch = handover.make_folder(handover.total_bytes(problem.operands))
+        self._folder = self._scratch.path
 
     def __enter__(self) -> Self:
         return self
@@ -210,7 +210,7 @@ class Runner:
 
     def close(self) -> None:
         """Remove what was handed over, in the worker too, which goes on."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.remove()
         if self._worker.running and self._loaded == self._worker.starts:
             with contextlib.suppress(_Lost):
                 self._worker.ask(_GRACE_SECONDS, "forget")

@@ -1,4 +1,4 @@
-"""The process in which candidates are compiled, checked and timed: ``python -m sparsetune.tuner.measure.worker``.
+"""The process in which candidates are compiled, checked and timed: ``python -m sparsetune.tuner.measure``.
 
 One JSON request a line on standard input, one JSON reply a line on what was standard output (which then goes to standard error, so
 that nothing else gets between the replies). A candidate that crashes or hangs takes this process with it and nothing else. The
@@ -8,10 +8,8 @@ process ends when its parent does.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import signal
 import sys
 import time
 from collections import OrderedDict
@@ -27,9 +25,9 @@ from ...compiler.notation.nodes import Assignment
 from ...compiler.notation.parser import parse
 from ...compiler.notation.printer import show_assignment
 from ...compiler.storage.tensor import Tensor
-from ..kernels import Task, compile_task
+from ..kernels import Task
 from . import handover
-from .company import Witness
+from .lifeline import end_with_parent
 from .oracle import absolute
 from .timing import Contestant, Counters, Policy, burst, least, least_of, measure
 from .verify import Reference, Result, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
@@ -226,7 +224,7 @@ def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile, counters
 
 def main(compile_kernel: Compile, counters: Counters) -> None:
     """Serve on this process's standard input and output; ``counters`` tell which samples were disturbed."""
-    _end_with_parent()
+    end_with_parent()
     _take_all_cores()
     _limit_memory()
     _take_precedence()
@@ -270,13 +268,6 @@ def _as_result(stored: Tensor) -> Result:
     return stored.values.reshape(stored.shape) if stored.format.is_dense else stored
 
 
-def _end_with_parent() -> None:
-    """Ask the system to kill this process when its parent dies; elsewhere than on Linux it ends at the end of its input."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 def _take_all_cores() -> None:
     """Run on every core that the parent may use, though its first thread may be bound to one of them (OMP_PROC_BIND)."""
     cores = {int(core) for core in os.environ.get(CORES, "").split(",") if core}
@@ -300,7 +291,3 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (int(_MEMORY_SHARE * physical), resource.RLIM_INFINITY))
     except (ImportError, ValueError, OSError):
         return
-
-
-if __name__ == "__main__":
-    main(compile_task, Witness())

@@ -6,13 +6,14 @@ of the same name and choices is shared by all templates that have it: what was l
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import socket
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import optuna
 from optuna.samplers import TPESampler
@@ -22,6 +23,7 @@ from optuna.trial import TrialState
 
 from ...compiler.errors import DatabaseError
 from ..records import digest
+from ..settings import MOST_SEED
 from .space import Choice, Parameter, Point, Space
 from .strategy import Proposal
 
@@ -59,7 +61,7 @@ class OptunaStudy:
             )
             past = len(self._study.get_trials(deepcopy=False))
             # a sampler that is started again with the seed of the first process would propose the same points again
-            self._study.sampler = TPESampler(seed=seed + past)
+            self._study.sampler = TPESampler(seed=(seed + past) % (MOST_SEED + 1))
         self._random = random.Random(seed + past)
         self._fail_orphans()
         if not past:
@@ -136,10 +138,48 @@ def _name(parameter: Parameter) -> str:
     return f"{parameter.name} {digest(parameter.choices)[:4]}"
 
 
+class _JournalLock(JournalFileOpenLock):
+    """Lets one process write at a time. Of one that was killed the system lets go of the lock, and half of a line that it may have
+    left is cut off, since the next line would make it unreadable for good."""
+
+    def __init__(self, journal: Path) -> None:
+        super().__init__(str(journal))
+        self._journal = journal
+        self._held: list[IO[bytes]] = []
+
+    def acquire(self) -> bool:
+        file = self._journal.open("r+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self._cut_off_half_a_line(file)
+        except BaseException:
+            file.close()
+            raise
+        self._held.append(file)
+        return True
+
+    def release(self) -> None:
+        self._held.pop().close()
+
+    @staticmethod
+    def _cut_off_half_a_line(file: IO[bytes]) -> None:
+        size = place = file.seek(0, os.SEEK_END)
+        while place:
+            start = max(0, place - 4096)
+            file.seek(start)
+            line_end = file.read(place - start).rfind(b"\n")
+            if line_end >= 0:
+                place = start + line_end + 1
+                break
+            place = start
+        if place < size:
+            file.truncate(place)
+
+
 def _storage(journal: Path) -> JournalStorage:
     try:
         journal.parent.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(journal), lock_obj=JournalFileOpenLock(str(journal))))
+        return JournalStorage(JournalFileBackend(str(journal), lock_obj=_JournalLock(journal)))
     except OSError as error:
         raise DatabaseError(f"cannot keep the study in {journal}: {error.strerror or error}") from None
 
