@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Allocate, Call, Declare, For, Grow, Node, Parallel, SetVar, Step, Steps
+from ..ir.nodes import Allocate, Call, Declare, For, Grow, Node, Parallel, SetVar, Step
 from ..ir.rewrite import walk
 
 
@@ -39,18 +39,6 @@ def heap_allocations(statements: tuple[Step, ...], inside_parallel: bool = False
     for statement in statements:
         visit(statement)
     return found
-
-
-def own_declarations(block: Steps) -> set[str]:
-    names: set[str] = set()
-    for statement in block.statements:
-        if isinstance(statement, Declare):
-            names.add(statement.variable.name)
-        elif isinstance(statement, Allocate) and statement.storage == "registers":
-            names.add(statement.array)
-        elif isinstance(statement, Steps):
-            names |= own_declarations(statement)
-    return names
 
 
 def scalar_reductions(loop: For) -> dict[str, set[str]] | None:

@@ -43,7 +43,8 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from .analysis import heap_allocations, may_fail, own_declarations, scalar_reductions
+from ..ir.rewrite import own_declarations
+from .analysis import heap_allocations, may_fail, scalar_reductions
 from .expressions import ExpressionPrinter, c_type
 
 _COMPOUND = frozenset(("+", "-", "*", "/"))

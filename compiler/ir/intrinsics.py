@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .nodes import BOOL, I64, Type
+
 OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes"))
 """What is called over the lanes of a vector; the generated code defines these by itself."""
 
@@ -35,6 +37,7 @@ class Intrinsic:
         typed: whether the element type of the first argument is a suffix of the C name.
         updates: whether it changes its first argument.
         comparisons: how many comparisons the interpreter counts for a call, from its arguments and its result.
+        gives: the type of its value.
     """
 
     meaning: Callable[..., Any]
@@ -43,6 +46,7 @@ class Intrinsic:
     typed: bool = False
     updates: bool = False
     comparisons: Callable[[Sequence[Any], Any], int] = lambda _arguments, _result: 0
+    gives: Type = I64
 
 
 class KeyMap:
@@ -61,6 +65,13 @@ class KeyMap:
     def clear(self) -> None:
         self.ordinals.clear()
         self.keys.clear()
+
+
+def type_of_call(function: str, arguments: Sequence[Type]) -> Type:
+    """Return the type of what a function gives, from the types of its arguments."""
+    if function in OF_LANES:
+        return arguments[0] if function == "keep_lanes" else arguments[0].element
+    return INTRINSICS[function].gives
 
 
 def _check_range(array: NDArray[Any], low: int, high: int) -> None:
@@ -177,16 +188,16 @@ INTRINSICS: dict[str, Intrinsic] = {
     "sort": Intrinsic(_sort, "st_sort", "st_sort.h", typed=True, updates=True),
     "sort_range": Intrinsic(_sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
-    "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one),
+    "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one, gives=BOOL),
     "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),
-    "few_insert": Intrinsic(_bits_insert, "st_few_insert", "st_few.h", updates=True, comparisons=_one),
+    "few_insert": Intrinsic(_bits_insert, "st_few_insert", "st_few.h", updates=True, comparisons=_one, gives=BOOL),
     "few_drain": Intrinsic(_few_drain, "st_few_drain", "st_few.h", typed=True, updates=True),
     "map_insert": Intrinsic(KeyMap.insert, "st_map_insert", "st_map.h", updates=True, comparisons=_one),
     "map_find": Intrinsic(lambda keys, key: keys.ordinals.get(key, -1), "st_map_find", "st_map.h", comparisons=_one),
     "map_size": Intrinsic(lambda keys: len(keys.keys), "st_map_size", "st_map.h"),
     "map_key": Intrinsic(lambda keys, ordinal: keys.keys[ordinal], "st_map_key", "st_map.h"),
     "map_clear": Intrinsic(KeyMap.clear, "st_map_clear", "st_map.h", updates=True),
-    "seldom": Intrinsic(bool, "st_seldom"),
+    "seldom": Intrinsic(bool, "st_seldom", gives=BOOL),
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
     "thread_number": Intrinsic(lambda: 0, "st_thread_number", "st_threads.h"),
     "thread_count": Intrinsic(lambda: 1, "st_thread_count", "st_threads.h"),

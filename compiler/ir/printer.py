@@ -1,10 +1,18 @@
-"""Loop IR as readable pseudo-code, for people, tests and error reports."""
+"""Loop IR as text, for people, tests and error reports; ``ir.parser`` reads it.
+
+Types stand where names are declared; all others follow, but for constants that are neither i64 nor f64, which bear theirs. Names that
+are words of the text stand in backticks. Where loops come from (``origin``) is left out.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from .nodes import (
+    BOOL,
+    F64,
+    I64,
     Allocate,
     ArrayRef,
     Binary,
@@ -36,10 +44,17 @@ from .nodes import (
     Vector,
     While,
 )
+from .rewrite import own_declarations
 
-_PRECEDENCE = {
+PRECEDENCE = {
     "or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
 }  # fmt: skip
+WORDS = frozenset((
+    "and", "as", "assembles", "atomic", "block", "else", "finish", "first", "for", "free", "grow", "heap", "if", "in", "inf", "kernel",
+    "least", "max", "min", "more", "nan", "not", "of", "or", "parallel", "prefetch", "private", "publish", "reads", "registers", "size",
+    "step", "stream", "to", "unroll", "vector", "while", "writes", "zeros", "True", "False",
+))  # fmt: skip
+"""What the text says itself."""
 
 
 def show_function(function: Function) -> str:
@@ -47,14 +62,14 @@ def show_function(function: Function) -> str:
     lines = [f"kernel {function.name}"]
     for array in function.arrays:
         use = "assembles" if array.assembled else "writes" if array.writable else "reads"
-        lines.append(f"  {use} {array.name}: {array.type.name}[] = {_source(array.source)}")
-    lines += [f"  size {size.name} = {_source(size.source)}" for size in function.sizes]
+        lines.append(f"  {use} {_name(array.name)}: {array.type.name}[] = {_source(array.source)}")
+    lines += [f"  size {_name(size.name)} = {_source(size.source)}" for size in function.sizes]
     return "\n".join([*lines, *show_statement(function.body, "  ").splitlines()])
 
 
 def show_statement(statement: Step, indent: str = "") -> str:
     """Return a statement as lines of text."""
-    return "\n".join(_lines(statement, indent))
+    return "\n".join(_lines(statement, indent, set()))
 
 
 def show_expression(expr: Value) -> str:
@@ -62,25 +77,35 @@ def show_expression(expr: Value) -> str:
     return _expression(expr, 0)
 
 
+def _name(name: str) -> str:
+    return f"`{name}`" if name in WORDS else name
+
+
 def _source(source: tuple[str, str] | tuple[str, str, int]) -> str:
     return " ".join(str(part) for part in source)
 
 
-def _lines(statement: Step, indent: str) -> Iterator[str]:
+def _lines(statement: Step, indent: str, declared: set[str]) -> Iterator[str]:
+    """Yield lines; a block in a block is told apart only where it hides a name that is ``declared`` around it."""
     below = indent + "  "
     match statement:
         case Steps(statements):
             for inner in statements:
-                yield from _lines(inner, indent)
+                if isinstance(inner, Steps) and not own_declarations(inner).isdisjoint(declared):
+                    yield f"{indent}block:"
+                    yield from _lines(inner, below, set())
+                else:
+                    yield from _lines(inner, indent, declared)
+                    declared |= own_declarations(Steps((inner,)))
         case If(condition, then, otherwise):
             yield f"{indent}if {show_expression(condition)}:"
-            yield from _lines(then, below)
+            yield from _lines(then, below, set())
             if otherwise is not None:
                 yield f"{indent}else:"
-                yield from _lines(otherwise, below)
+                yield from _lines(otherwise, below, set())
         case While(condition, body):
             yield f"{indent}while {show_expression(condition)}:"
-            yield from _lines(body, below)
+            yield from _lines(body, below, set())
         case For():
             yield from _loop(statement, indent)
         case _:
@@ -91,13 +116,12 @@ def _loop(loop: For, indent: str) -> Iterator[str]:
     below = indent + "  "
     step = f" step {loop.step}" if loop.step != 1 else ""
     bounds = f"{show_expression(loop.low)} .. {show_expression(loop.high)}{step}"
-    yield f"{indent}{_tag(loop.tag)}for {loop.variable.name}: {loop.variable.type.name} in {bounds}:"
+    yield f"{indent}{_tag(loop.tag)}for {_name(loop.variable.name)}: {loop.variable.type.name} in {bounds}:"
     for title, statements in (("private", loop.private), ("finish", loop.finish)):
         if statements:
             yield f"{below}{title}:"
-            for inner in statements:
-                yield from _lines(inner, below + "  ")
-    yield from _lines(loop.body, below)
+            yield from _lines(Steps(statements), below + "  ", set())
+    yield from _lines(loop.body, below, set())
 
 
 def _tag(tag: Parallel | Vector | Unroll | None) -> str:
@@ -105,8 +129,9 @@ def _tag(tag: Parallel | Vector | Unroll | None) -> str:
         case Parallel(chunking, chunk):
             details = ", ".join(str(part) for part in (chunking, chunk) if part is not None)
             return f"parallel({details}) " if details else "parallel "
-        case Vector(vectors):
-            return f"vector({vectors}) " if vectors else "vector "
+        case Vector(vectors, least):
+            details = ", ".join([str(vectors)] * bool(vectors) + [f"least {least}"] * bool(least))
+            return f"vector({details}) " if details else "vector "
         case Unroll(factor):
             return f"unroll({factor}) "
     return ""
@@ -117,40 +142,41 @@ def _simple(statement: Step) -> str:
         case Comment(text):
             return f"# {text}"
         case Declare(variable, value):
-            return f"{variable.name}: {variable.type.name} = {show_expression(value)}"
+            return f"{_name(variable.name)}: {variable.type.name} = {show_expression(value)}"
         case SetVar(variable, value, op):
-            return f"{variable.name} {op}= {show_expression(value)}"
-        case Store(array, index, value, op, atomic):
-            return f"{'atomic ' if atomic else ''}{array}[{show_expression(index)}] {op}= {show_expression(value)}"
+            return f"{_name(variable.name)} {op}= {show_expression(value)}"
+        case Store(array, index, value, op, atomic, streams):
+            how = "atomic " if atomic else "stream " if streams else ""
+            return f"{how}{_name(array)}[{show_expression(index)}] {op}= {show_expression(value)}"
         case Allocate(array, kind, length, storage, zero):
-            return f"{array} = {storage} {kind.name}[{show_expression(length)}]{' of zeros' if zero else ''}"
+            return f"{_name(array)} = {storage} {kind.name}[{show_expression(length)}]{' of zeros' if zero else ''}"
         case Free(array):
-            return f"free {array}"
+            return f"free {_name(array)}"
         case Grow(array, _, capacity, needed):
-            return f"grow {array} ({capacity.name}) to {show_expression(needed)}"
+            return f"grow {_name(array)} ({_name(capacity.name)}) to {show_expression(needed)}"
         case Fill(array, low, high, value):
-            return f"{array}[{show_expression(low)} .. {show_expression(high)}] = {show_expression(value)}"
+            return f"{_name(array)}[{show_expression(low)} .. {show_expression(high)}] = {show_expression(value)}"
         case Run(function, arguments):
             return f"{function}({', '.join(map(show_expression, arguments))})"
         case Prefetch(array, index, count):
-            return f"prefetch {array}[{show_expression(index)}]{f' and {count - 1} more' if count > 1 else ''}"
+            return f"prefetch {_name(array)}[{show_expression(index)}]{f' and {count - 1} more' if count > 1 else ''}"
         case Publish(parameter, array, length):
-            return f"publish {array}[0 .. {show_expression(length)}] as {parameter}"
+            return f"publish {_name(array)}[0 .. {show_expression(length)}] as {_name(parameter)}"
     raise TypeError(f"not a statement of the loop IR: {statement!r}")
 
 
 def _expression(expr: Value, above: int) -> str:
     match expr:
-        case Var(name):
-            return name
-        case Const(value, kind):
-            return str(float(value) if kind.is_float else value)
-        case ArrayRef(array):
-            return array
+        case Var(name) | ArrayRef(name):
+            return _name(name)
+        case Const():
+            return _constant(expr)
         case Load(array, index, kind, first):
             lanes = f" x{kind.lanes}" if kind.lanes > 1 else ""
             some = "" if first is None else f" first {show_expression(first)}"
-            return f"{array}[{show_expression(index)}{lanes}{some}]"
+            return f"{_name(array)}[{show_expression(index)}{lanes}{some}]"
+        case Unary("-", Const() as operand):
+            return f"-({_constant(operand)})"
         case Unary(op, operand):
             return f"{'not ' if op == 'not' else op}{_expression(operand, 7)}"
         case Cast(operand, kind):
@@ -159,10 +185,20 @@ def _expression(expr: Value, above: int) -> str:
             return f"({show_expression(then)} if {show_expression(condition)} else {show_expression(otherwise)})"
         case Call(function, arguments):
             return f"{function}({', '.join(map(show_expression, arguments))})"
-        case Binary(op, left, right) if op in _PRECEDENCE:
-            own = _PRECEDENCE[op]
+        case Binary(op, left, right) if op in PRECEDENCE:
+            own = PRECEDENCE[op]
             shown = f"{_expression(left, own)} {op} {_expression(right, own + 1)}"
             return f"({shown})" if own < above else shown
         case Binary(op, left, right):
             return f"{op}({show_expression(left)}, {show_expression(right)})"
     raise TypeError(f"not an expression of the loop IR: {expr!r}")
+
+
+def _constant(constant: Const) -> str:
+    """Return a constant with its type, unless that is i64, f64 or bool."""
+    if not constant.type.is_float:
+        usual = constant.type in (I64, BOOL)
+        return f"{constant.value}{'' if usual else constant.type.name}"
+    value = float(constant.value)
+    shown = str(value) if math.isfinite(value) else f"{'-' if value < 0 else '+'}{abs(value)}"
+    return shown if constant.type == F64 else f"{shown}{constant.type.name}"

@@ -103,6 +103,19 @@ def as_steps(statement: Step) -> Steps:
     return statement if isinstance(statement, Steps) else Steps((statement,))
 
 
+def own_declarations(block: Steps) -> set[str]:
+    """Return the scalars and register arrays that a block declares, blocks inside it included."""
+    names: set[str] = set()
+    for statement in block.statements:
+        if isinstance(statement, Declare):
+            names.add(statement.variable.name)
+        elif isinstance(statement, Allocate) and statement.storage == "registers":
+            names.add(statement.array)
+        elif isinstance(statement, Steps):
+            names |= own_declarations(statement)
+    return names
+
+
 def leaves(statement: Step) -> list[Step]:
     """Return the statements of a block and of the blocks in it; of any other statement itself."""
     return [leaf for inner in statement.statements for leaf in leaves(inner)] if isinstance(statement, Steps) else [statement]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..errors import SparsetuneError
-from .intrinsics import INTRINSICS, OF_LANES
+from .intrinsics import INTRINSICS, OF_LANES, type_of_call
 from .nodes import (
     BOOL,
     I64,
@@ -274,27 +274,30 @@ class _Verifier:
                 self.condition(condition, scope, local)
                 for branch in (then, otherwise):
                     self.value(branch, scope, local)
-                    self.converts(branch.type, kind)
+                    if branch.type != kind:
+                        self.fail(f"a choice of {branch.type.name} is said to be {kind.name}")
             case Cast(operand, kind):
                 self.value(operand, scope, local)
                 if operand.type.lanes not in (1, kind.lanes):
                     self.fail(f"{operand.type.name} is converted to {kind.name}")
-            case Call(function, arguments):
+            case Call(function, arguments, kind):
                 if function == "map_insert":
                     self.fail("map_insert may find no memory, so that it stands only as the whole value of a variable")
                 self.call(function, arguments, scope, local)
+                if type_of_call(function, [argument.type for argument in arguments]) != kind:
+                    self.fail(f"{function} is said to give {kind.name}")
             case _:
                 self.fail(f"{type(value).__name__} stands where a value is needed")
 
     def binary(self, value: Binary) -> None:
         op, kind, sides = value.op, value.type, (value.left.type, value.right.type)
         if op in _COMPARISONS:
-            right = kind == BOOL and all(side.lanes == 1 for side in sides)
+            right = kind == BOOL and sides[0] == sides[1] and sides[0].lanes == 1
         elif op in _LOGICAL:
             right = sides == (kind, kind)
         else:
-            right = op in _ARITHMETIC and all(side.lanes in (1, kind.lanes) for side in sides) and MAP not in sides
-            right = right and (kind.is_float or not any(side.is_float for side in sides))
+            right = op in _ARITHMETIC and kind.element not in (BOOL, MAP) and all(side in (kind, kind.element) for side in sides)
+            right = right and max(side.lanes for side in sides) == kind.lanes
         if not right:
             self.fail(f"{sides[0].name} {op} {sides[1].name} is said to be {kind.name}")
 

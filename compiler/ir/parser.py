@@ -1,0 +1,460 @@
+"""Reads the text of the loop IR (``ir.printer``) back: ``parse_function(show_function(f))`` prints as ``f`` does.
+
+Blocks are told apart by indentation. Names get their types from where they are declared; an operator has the type of its operands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..errors import SparsetuneError
+from .intrinsics import type_of_call
+from .nodes import (
+    BOOL,
+    F64,
+    I64,
+    Allocate,
+    ArrayParameter,
+    ArrayRef,
+    Binary,
+    Call,
+    Cast,
+    Comment,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Free,
+    Function,
+    Grow,
+    If,
+    Load,
+    Parallel,
+    Prefetch,
+    Publish,
+    Run,
+    Select,
+    SetVar,
+    SizeParameter,
+    Step,
+    Steps,
+    Store,
+    Type,
+    Unary,
+    Unroll,
+    Value,
+    Var,
+    Vector,
+    While,
+)
+from .printer import PRECEDENCE, WORDS
+
+_TYPE = r"(?:[iu](?:8|16|32|64)|f(?:32|64)|bool|map)(?:x\d+)?"
+_TOKENS = re.compile(
+    rf"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?(?P<suffix>{_TYPE})?(?!\w))|(?P<infinite>[+-](?:inf|nan)(?P<kind>f32)?(?!\w))"
+    rf"|(?P<type>{_TYPE}(?!\w))|(?P<name>\w+|`\w+`)|(?P<mark>\.\.|[<>=!]=|[-+*/%<>()\[\],:=]))"
+)
+_HEAD = re.compile(r"(reads|writes|assembles) (\S+): (\w+)\[\] = (.+)|size (\S+) = (.+)")
+
+
+class UnreadableProgram(SparsetuneError):
+    """A text is no program of the loop IR."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    number: int
+    depth: int
+    text: str
+
+
+def parse_function(text: str) -> Function:
+    """Read a kernel.
+
+    Raises:
+        UnreadableProgram: naming the line and what is wrong.
+    """
+    numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [_Line(number, len(line) - len(line.lstrip()), line.strip()) for number, line in numbered]
+    if not lines or not lines[0].text.startswith("kernel "):
+        raise UnreadableProgram("line 1: a program begins with 'kernel' and its name")
+    arrays: list[ArrayParameter] = []
+    sizes: list[SizeParameter] = []
+    rest = lines[1:]
+    while rest and (found := _HEAD.fullmatch(rest[0].text)):
+        use, array, kind, source, size, where = found.groups()
+        if size:
+            sizes.append(SizeParameter(_bare(size), _source(where)))
+        else:
+            arrays.append(ArrayParameter(_bare(array), Type(kind), _source(source), use != "reads", use == "assembles"))
+        rest = rest[1:]
+    reader = _Reader(rest, {array.name: array.type for array in arrays if not array.assembled}, {size.name: I64 for size in sizes})
+    return Function(lines[0].text.removeprefix("kernel "), tuple(arrays), tuple(sizes), reader.body(-1))
+
+
+def _bare(name: str) -> str:
+    return name.strip("`")
+
+
+def _source(text: str) -> tuple[str, str] | tuple[str, str, int]:
+    parts = text.split(" ")
+    return (parts[0], parts[1], int(parts[2])) if len(parts) == 3 else (parts[0], parts[1])
+
+
+class _Reader:
+    """Reads lines from the first to the last; ``arrays`` and ``scalars`` have the types of the names met so far."""
+
+    def __init__(self, lines: list[_Line], arrays: dict[str, Type], scalars: dict[str, Type]) -> None:
+        self.lines, self.arrays, self.scalars = lines[::-1], arrays, scalars
+        self.line = _Line(1, 0, "")
+        self.tokens: list[tuple[str, str]] = []
+
+    # Lines
+
+    def body(self, above: int) -> Steps:
+        """Read the lines that stand deeper than some depth; what they declare is in sight there only."""
+        outer = dict(self.scalars)
+        made: list[Step] = []
+        while self.lines and self.lines[-1].depth > above:
+            made.append(self._step(self.lines.pop()))
+        self.scalars = outer
+        return Steps(tuple(made))
+
+    def _step(self, line: _Line) -> Step:
+        if line.text.startswith("#"):
+            return Comment(line.text[1:].removeprefix(" "))
+        self._begin(line)
+        made = self._compound(line.depth) or self._simple()
+        if self.tokens:
+            raise self._wrong("the end of the line")
+        return made
+
+    def _begin(self, line: _Line) -> None:
+        self.line, place, self.tokens = line, 0, []
+        while place < len(line.text):
+            found = _TOKENS.match(line.text, place)
+            if found is None:
+                raise UnreadableProgram(f"line {line.number}: {line.text[place:].strip()!r} is no part of a program")
+            kind = found.lastgroup if found.lastgroup not in ("suffix", "kind") else "number" if found["number"] else "infinite"
+            self.tokens.append((str(kind), found[str(kind)]))
+            place = found.end()
+        self.tokens.reverse()
+
+    def _compound(self, depth: int) -> Step | None:
+        """Read a statement that has others inside."""
+        if self._take("if"):
+            condition = self._value()
+            self._expect(":")
+            then = self.body(depth)
+            otherwise: Step | None = None
+            if self.lines and self.lines[-1].depth == depth and self.lines[-1].text == "else:":
+                self.lines.pop()
+                inner = self.body(depth)
+                chained = len(inner.statements) == 1 and isinstance(inner.statements[0], If)  # "else if"
+                otherwise = inner.statements[0] if chained else inner
+            return If(condition, then, otherwise)
+        if self._take("while"):
+            condition = self._value()
+            self._expect(":")
+            return While(condition, self.body(depth))
+        if self._take("block"):
+            self._expect(":")
+            return self.body(depth)
+        if self._sees("for") or self._sees("parallel") or self._sees("vector") or self._sees("unroll"):
+            return self._loop(depth)
+        return None
+
+    def _loop(self, depth: int) -> For:
+        tag = self._tag()
+        self._expect("for")
+        name = self._name()
+        self._expect(":")
+        variable = Var(name, self._type())
+        self._expect("in")
+        low = self._value()
+        self._expect("..")
+        high = self._value()
+        step = self._number() if self._take("step") else 1
+        self._expect(":")
+        outer = dict(self.scalars)
+        private, finish = self._part("private:", depth), None
+        self.scalars[name] = variable.type
+        finish_first = self._finish_lines(depth)
+        body = self.body(depth)
+        if finish_first:
+            rest, self.lines = self.lines, finish_first
+            finish = self._part("finish:", depth)
+            self.lines = rest
+        self.scalars = outer
+        return For(variable, low, high, body, tag, private, finish or (), step)
+
+    def _part(self, title: str, depth: int) -> tuple[Step, ...]:
+        """Read what stands under a title; what it declares stays in sight for the loop."""
+        if not (self.lines and self.lines[-1].depth > depth and self.lines[-1].text == title):
+            return ()
+        below, made = self.lines.pop().depth, list[Step]()
+        while self.lines and self.lines[-1].depth > below:
+            made.append(self._step(self.lines.pop()))
+        return tuple(made)
+
+    def _finish_lines(self, depth: int) -> list[_Line]:
+        """Take away the lines of what threads do at the end: they stand before the body and see what it leaves in sight."""
+        if not (self.lines and self.lines[-1].depth > depth and self.lines[-1].text == "finish:"):
+            return []
+        below, taken = self.lines[-1].depth, [self.lines.pop()]
+        while self.lines and self.lines[-1].depth > below:
+            taken.append(self.lines.pop())
+        return taken[::-1]
+
+    def _tag(self) -> Parallel | Vector | Unroll | None:
+        if self._take("parallel"):
+            details = self._details()
+            names = [text for kind, text in details if kind == "name"]
+            numbers = [int(text) for kind, text in details if kind == "number"]
+            return Parallel(names[0] if names else None, numbers[0] if numbers else None)
+        if self._take("vector"):
+            details = self._details()
+            words = [text for _, text in details]
+            least = int(words[words.index("least") + 1]) if "least" in words else 0
+            return Vector(int(words[0]) if words and words[0] != "least" else None, least)
+        if self._take("unroll"):
+            return Unroll(int(self._details()[0][1]))
+        return None
+
+    def _details(self) -> list[tuple[str, str]]:
+        """Return what stands in brackets behind a tag, commas left out."""
+        found: list[tuple[str, str]] = []
+        if self._take("("):
+            while not self._take(")"):
+                found += [self._next()] if not self._take(",") else []
+        return found
+
+    def _simple(self) -> Step:
+        if self._take("free"):
+            return Free(self._name())
+        if self._take("grow"):
+            return self._grow()
+        if self._take("prefetch"):
+            array, index = self._name(), self._bracketed()
+            count = 1
+            if self._take("and"):
+                count += self._number()
+                self._expect("more")
+            return Prefetch(array, index, count)
+        if self._take("publish"):
+            return self._publish()
+        atomic, streams = self._take("atomic"), self._take("stream")
+        name = self._name()
+        if self._sees("("):
+            return Run(name, self._arguments())
+        if self._take("["):
+            return self._element(name, atomic, streams)
+        if self._take(":"):
+            kind = self._type()
+            self._expect("=")
+            value = self._value()
+            self.scalars[name] = kind
+            return Declare(Var(name, kind), value)
+        op = self._operator()
+        if op == "" and (self._sees("heap") or self._sees("registers")):
+            return self._allocate(name)
+        return SetVar(self._variable(name), self._value(), op)
+
+    def _element(self, array: str, atomic: bool, streams: bool) -> Step:
+        index = self._value()
+        if self._take(".."):
+            high = self._value()
+            self._expect("]")
+            self._expect("=")
+            return Fill(array, index, high, self._value(self.arrays.get(array)))
+        self._expect("]")
+        op = self._operator()
+        return Store(array, index, self._value(), op, atomic, streams)
+
+    def _grow(self) -> Grow:
+        array = self._name()
+        self._expect("(")
+        capacity = self._variable(self._name())
+        self._expect(")")
+        self._expect("to")
+        return Grow(array, self._array(array), capacity, self._value())
+
+    def _publish(self) -> Publish:
+        array = self._name()
+        self._expect("[")
+        self._number()
+        self._expect("..")
+        length = self._value()
+        self._expect("]")
+        self._expect("as")
+        return Publish(self._name(), array, length)
+
+    def _allocate(self, array: str) -> Allocate:
+        storage = "heap" if self._take("heap") else "registers"
+        if storage == "registers":
+            self._expect("registers")
+        kind = self._type()
+        length = self._bracketed()
+        self.arrays[array] = kind
+        zero = self._take("of")
+        if zero:
+            self._expect("zeros")
+        return Allocate(array, kind, length, storage, zero)
+
+    def _operator(self) -> str:
+        """Read ``=`` or an update, ``+=``, ``min=``."""
+        op = "" if self._sees("=") else self._next()[1]
+        self._expect("=")
+        return op
+
+    # Values
+
+    def _value(self, wanted: Type | None = None, above: int = 0) -> Value:
+        left = self._operand()
+        while self.tokens and self.tokens[-1][0] != "infinite" and PRECEDENCE.get(self.tokens[-1][1], -1) > above:
+            op = self._next()[1]
+            right = self._value(None, PRECEDENCE[op])
+            left = Binary(op, left, right, _combined(op, left.type, right.type))
+        return left
+
+    def _operand(self) -> Value:
+        kind, text = self._next()
+        if kind == "number":
+            return _constant(text)
+        if kind == "infinite":
+            return Const(float(text.removesuffix("f32")), Type("f32") if text.endswith("f32") else F64)
+        if kind == "type":
+            self._expect("(")
+            inner = self._value()
+            self._expect(")")
+            return Cast(inner, Type(text))
+        match text:
+            case "True" | "False":
+                return Const(text == "True", BOOL)
+            case "-" if self.tokens and self.tokens[-1][0] == "number":
+                constant = _constant(self._next()[1])
+                return Const(-constant.value, constant.type)
+            case "-" | "not":
+                inner = self._operand()
+                return Unary(text, inner, inner.type)
+            case "(":
+                return self._in_brackets()
+        if kind == "name":
+            return self._named(text)
+        raise self._wrong("a value", text)
+
+    def _in_brackets(self) -> Value:
+        inner = self._value()
+        if self._take("if"):
+            condition = self._value()
+            self._expect("else")
+            otherwise = self._value()
+            inner = Select(condition, inner, otherwise, inner.type)
+        self._expect(")")
+        return inner
+
+    def _named(self, text: str) -> Value:
+        name = _bare(text)
+        if self._sees("("):
+            arguments = self._arguments()
+            if text in ("min", "max"):
+                left, right = arguments
+                return Binary(text, left, right, _combined(text, left.type, right.type))
+            return Call(name, arguments, type_of_call(name, [argument.type for argument in arguments]))
+        if self._take("["):
+            return self._load(name)
+        if name in self.scalars:
+            return Var(name, self.scalars[name])
+        return ArrayRef(name, self._array(name))
+
+    def _load(self, array: str) -> Load:
+        index, lanes, first = self._value(), 1, None
+        if self.tokens and re.fullmatch(r"x\d+", self.tokens[-1][1]):
+            lanes = int(self._next()[1][1:])
+        if self._take("first"):
+            first = self._value()
+        self._expect("]")
+        return Load(array, index, self._array(array).vector(lanes), first)
+
+    def _arguments(self) -> tuple[Value, ...]:
+        self._expect("(")
+        found: list[Value] = []
+        while not self._take(")"):
+            found.append(self._value())
+            if not self._sees(")"):
+                self._expect(",")
+        return tuple(found)
+
+    def _bracketed(self) -> Value:
+        self._expect("[")
+        inner = self._value()
+        self._expect("]")
+        return inner
+
+    def _variable(self, name: str) -> Var:
+        if name not in self.scalars:
+            raise UnreadableProgram(f"line {self.line.number}: variable {name} is not declared")
+        return Var(name, self.scalars[name])
+
+    def _array(self, name: str) -> Type:
+        if name not in self.arrays:
+            raise UnreadableProgram(f"line {self.line.number}: there is no array and no variable {name}")
+        return self.arrays[name]
+
+    # Tokens
+
+    def _next(self) -> tuple[str, str]:
+        if not self.tokens:
+            raise self._wrong("more")
+        return self.tokens.pop()
+
+    def _sees(self, text: str) -> bool:
+        return bool(self.tokens) and self.tokens[-1][1] == text
+
+    def _take(self, text: str) -> bool:
+        if self._sees(text):
+            self.tokens.pop()
+            return True
+        return False
+
+    def _expect(self, text: str) -> None:
+        if not self._take(text):
+            raise self._wrong(repr(text))
+
+    def _name(self) -> str:
+        kind, text = self._next()
+        if kind not in ("name", "type") or text in WORDS:
+            raise self._wrong("a name", text)
+        return _bare(text)
+
+    def _type(self) -> Type:
+        kind, text = self._next()
+        if kind != "type":
+            raise self._wrong("a type", text)
+        return Type(text)
+
+    def _number(self) -> int:
+        kind, text = self._next()
+        if kind != "number" or not text.isdecimal():
+            raise self._wrong("a number", text)
+        return int(text)
+
+    def _wrong(self, wanted: str, found: str | None = None) -> UnreadableProgram:
+        shown = found or (self.tokens[-1][1] if self.tokens else "the end of the line")
+        return UnreadableProgram(f"line {self.line.number}: {shown!r} stands where {wanted} is wanted, in: {self.line.text}")
+
+
+def _constant(text: str) -> Const:
+    found = re.fullmatch(rf"(.*?)({_TYPE})?", text)
+    assert found is not None
+    whole = found[1].isdecimal()
+    kind = Type(found[2]) if found[2] else I64 if whole else F64
+    return Const(int(found[1]) if whole and not kind.is_float else float(found[1]), kind)
+
+
+def _combined(op: str, left: Type, right: Type) -> Type:
+    """Return the type of what an operator makes: truth values of comparisons, else as wide a vector as its operands."""
+    if op in ("==", "!=", "<", "<=", ">", ">="):
+        return BOOL
+    return left if left.lanes >= right.lanes else right
