@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..errors import ExpressionError
 from ..format import Format, LevelKind
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices
-from ..notation.terms import Term, distributed, terms
+from ..notation.terms import Term, addend_count, distributed, terms
 from .assembled import assembled_format
 from .lattice_size import cases
 from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
@@ -20,6 +21,7 @@ from .ordering import LoopOrder, default_order
 from .sharing import factors, shared_operand
 
 MOST_CASES = 20  # that the loops of one nest distinguish; above it a sum is added up part by part
+MOST_ADDENDS = 1024  # so many parts
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,10 @@ class _Builder:
         """Return the addends of a term on their own where the loops over all of them would distinguish too many cases."""
         if cases(term.value, self.order(term).loops, self.formats, MOST_CASES) <= MOST_CASES:
             return (term,)
+        if (count := addend_count(term.value)) > MOST_ADDENDS:
+            raise ExpressionError(
+                f"products of sums of sparse operands are added up one by one: {count}, more than {MOST_ADDENDS}; compute it in parts"
+            )
         return tuple(Term(term.reduced, piece) for piece in distributed(term.value))
 
     def single(self, term: Term, loops: tuple[str, ...]) -> Stmt:

@@ -94,6 +94,19 @@ def _check_count(count: int) -> None:
         )
 
 
+def addend_count(value: Expr) -> int:
+    """Return how many addends ``distributed`` gives."""
+    match value:
+        case Add(operands):
+            return sum(map(addend_count, operands))
+        case Mul(operands):
+            return math.prod(map(addend_count, operands))
+        case Neg(operand) | Div(operand, _):
+            return addend_count(operand)
+        case _:
+            return 1
+
+
 def distributed(value: Expr) -> list[Expr]:
     """Return addends whose sum is the expression, products distributed over sums."""
     match value:

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 from ..concrete.nodes import Assign, Block, Program, Stmt, Workspace, assignments, nest, transform
 from ..concrete.ordering import default_order
 from ..errors import ExpressionError
 from ..notation import nodes as notation
-from ..notation.nodes import Access, Add, Assignment, Div, Expr, Mul, Neg, accesses, index_subscript
+from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript
 from ..notation.order_free import flattened, order_free_text
 from ..notation.printer import show
-from ..notation.terms import Term, distributed, terms
+from ..notation.terms import Term, addend_count, distributed, terms
 from . import directives as d
 from .context import Context, check_new
 from .rules import Rule, refuse
@@ -122,23 +121,11 @@ def _check_same(known: Sequence[Term], wanted: Sequence[Term]) -> None:
 
 
 def _pieces(term: Term) -> Iterator[str]:
-    if _count(term.value) > MOST_PIECES:
+    if addend_count(term.value) > MOST_PIECES:
         refuse(Rule.ADDENDS_SAME, f"the products of sums in {show(term.value)[:40]}... have more than {MOST_PIECES} addends")
     for piece in distributed(term.value):
         text = order_free_text(flattened(piece))
         yield f"the sum over {', '.join(sorted(term.reduced))} of {text}" if term.reduced else text
-
-
-def _count(value: Expr) -> int:
-    match value:
-        case Add(operands):
-            return sum(map(_count, operands))
-        case Mul(operands):
-            return prod(map(_count, operands))
-        case Neg(operand) | Div(operand, _):
-            return _count(operand)
-        case _:
-            return 1
 
 
 def _named_nest(part: Assignment, target: Access, context: Context) -> Stmt:

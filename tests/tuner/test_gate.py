@@ -205,3 +205,14 @@ def test_decisions_of_a_kernel_are_not_lost_with_one_of_them(tmp_path: Path) -> 
         assert isinstance(found, Decision)
         assert found.campaign == "c1"
         assert len(caught) == 2
+
+
+def test_no_record_takes_long_to_judge() -> None:
+    """Work grows with the third power of the number of directives, and doubles with every factor that is a sum."""
+    splits = "; ".join(f"split({'i0' if number == 0 else f'a{number}'}, b{number + 1}, a{number + 1}, 2)" for number in range(500))
+    with pytest.raises(DatabaseError, match="500 directives, more than 128"):
+        from_json(to_json(decision(schedule=splits)))
+    kernel = "T0 = " + " * ".join(f"(T1(i{number}) + T2(i{number}))" for number in range(40))
+    workload = replace(WORKLOAD, kernel=kernel, formats="dense | compressed | compressed")
+    with pytest.raises(DatabaseError, match="compute it in parts"):
+        from_json(to_json(decision(workload=workload, schedule="")))

@@ -20,7 +20,10 @@ from ...compiler.schedule.schedule import Schedule
 SEPARATOR = " | "
 """Between the formats of a workload, and between its dtypes."""
 
-_REMEMBERED = 4096
+MOST_DIRECTIVES = 128
+"""Of a schedule in a record; the time to judge it grows with the third power."""
+
+_SCHEDULES, _KERNELS = 4096, 256  # that are remembered
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,14 @@ def schedule_fault(kernel: str, formats: str, extents: tuple[tuple[str, int], ..
     return _schedule_fault(kernel, formats, tuple(sorted(constants.items())), schedule, ran)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_SCHEDULES)
 def _schedule_fault(kernel: str, formats: str, constants: tuple[tuple[str, int], ...], schedule: str, ran: bool) -> str | None:
     found = _understood(kernel, formats)
     assert isinstance(found, _Kernel)
     try:
         directives = Schedule(schedule)
+        if len(directives) > MOST_DIRECTIVES:
+            return f"schedule has {len(directives)} directives, more than {MOST_DIRECTIVES}"
         if ran:
             apply_schedule(found.default.program, directives, found.default.formats, dict(constants))
     except SparsetuneError as error:
@@ -70,7 +75,7 @@ def _schedule_fault(kernel: str, formats: str, constants: tuple[tuple[str, int],
     return None
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_KERNELS)
 def _understood(kernel: str, formats: str) -> _Kernel | str:
     """Return a kernel of a record, or why it has no meaning."""
     try:
