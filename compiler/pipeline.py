@@ -68,11 +68,11 @@ class CompiledExpression:
         assignment: the parsed expression.
         formats: the format of every tensor, the result's included.
         concretized: the scheduled program that is lowered, with the formats and users' names of its operands.
-        schedule: the directives that led there; None where a program was given outright.
+        schedule: the directives that led there.
     """
 
     def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], concretized: Concretized,
-                 schedule: Schedule | None, dtype: np.dtype[Any] | None, convert: str) -> None:  # fmt: skip
+                 schedule: Schedule, dtype: np.dtype[Any] | None, convert: str) -> None:  # fmt: skip
         self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
         self.dtype, self.concretized = dtype, concretized
         self.semiring = (concretized.program.add, concretized.program.multiply)
@@ -86,10 +86,6 @@ class CompiledExpression:
     @cached_property
     def _operand_names(self) -> tuple[str, ...]:
         return tensor_names(self.assignment)
-
-    @property
-    def _schedule_text(self) -> str:
-        return "" if self.schedule is None else str(self.schedule)
 
     @property
     def source(self) -> str:
@@ -210,7 +206,7 @@ class CompiledExpression:
         types[result.tensor] = TensorType(form, kind, (wide,) * len(form))
         return lower(
             self.concretized.program, types, result, sources=self.concretized.sources, extents=self.extents,
-            original=self.assignment, expression=self.assignment.text, schedule=self._schedule_text, wide=signature.wide,
+            original=self.assignment, expression=self.assignment.text, schedule=str(self.schedule), wide=signature.wide,
         )  # fmt: skip
 
     def _result_dtype(self, dtypes: Mapping[str, str]) -> str:
@@ -219,7 +215,7 @@ class CompiledExpression:
         return kind.name
 
     def __repr__(self) -> str:
-        return f"sparsetune.compile({self.assignment.text!r}, schedule={self._schedule_text!r})"
+        return f"sparsetune.compile({self.assignment.text!r}, schedule={str(self.schedule)!r})"
 
 
 def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, int]) -> Concretized:
@@ -290,37 +286,6 @@ def compile_kernel(
     directives = Schedule(schedule or ())
     concretized = _scheduled(concretize(assignment, known, *pair), directives, constants)
     return CompiledExpression(assignment, known, constants, concretized, directives, kind, convert)
-
-
-def compile_program(
-    expression: str,
-    program: Program,
-    formats: Mapping[str, Format | str | None] | None = None,
-    extents: Mapping[str, int] | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    convert: str = "auto",
-) -> CompiledExpression:
-    """Compile a scheduled program, such as one of the frontier of ``explore``, for an expression with ``=``.
-
-    Args:
-        expression: index notation; it names the result and the operands.
-        program: concrete notation without protocols that computes the expression; the semiring is its own.
-        formats, extents, dtype, convert: as for ``compile_kernel``.
-
-    Raises:
-        ExpressionError, FormatError, ScheduleError: what is asked for has no meaning, or the program cannot be lowered.
-    """
-    assignment = parse(expression)
-    check_assignment(assignment)
-    if assignment.operator != "=":
-        raise ExpressionError(f"{expression}: a program starts from an empty result; write the expression with '=' instead of '+='")
-    check_semiring(assignment.value, program.add, assignment)
-    known = formats_of(assignment, formats or {})
-    sources = {name: name for name in tensor_names(assignment)}
-    concretized = Concretized(program, known, sources)
-    constants = checked_extents(assignment, extents or {})
-    return CompiledExpression(assignment, known, constants, concretized, None, checked_dtype(dtype), convert)
 
 
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, overload
 
-from ..compiler.concrete.concretize import concretize
 from ..compiler.concrete.nodes import Program, Stmt, assignments, loops, reads, used_indices
 from ..compiler.errors import ExpressionError
 from ..compiler.format import Format
 from ..compiler.notation.nodes import Assignment, accesses
-from ..compiler.schedule.apply import apply_schedule
-from ..compiler.schedule.schedule import Schedule as DirectiveSchedule
+from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.defaults import with_default_protocols
 from ..compiler.space.protocolized import loop_nest, parse_protocolized
-from ..compiler.space.reformat import lowerable
-from ..compiler.space.space import Schedule, ScheduleSpace
+from ..compiler.space.reading import with_modes
+from ..compiler.space.schedules import Schedules
+from ..compiler.space.space import Schedule as Member
+from ..compiler.space.space import ScheduleSpace
 from .asymptotic.compare import Comparison, compare
 from .asymptotic.compare import explain as explain_comparison
 from .asymptotic.listing import annotated, size_text
@@ -31,24 +31,39 @@ class FrontierSchedule:
     """An undominated schedule, with its costs as text.
 
     Attributes:
-        schedule: the schedule in its space.
+        member: the schedule in its space.
         model: the cost model that it was judged by.
     """
 
-    def __init__(self, schedule: Schedule, model: CostModel, formats: Mapping[str, Format]) -> None:
-        self.schedule = schedule
+    def __init__(self, member: Member, model: CostModel, space: Schedules) -> None:
+        self.member = member
         self.model = model
-        self._formats = formats
+        self._space = space
 
     @property
     def statement(self) -> Stmt:
         """Concrete index notation with protocols."""
-        return self.schedule.program.statement
+        return self.member.program.statement
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The directives that make it from the default program, for ``compile``, ``evaluate``, ``tune`` and ``explain``."""
+        return self._space.spelled(self.member)
 
     @property
     def program(self) -> Program:
-        """A plain program for the compiler: operands that do not suit are converted, workspaces have kinds."""
-        return lowerable(self.schedule.program, self._formats)
+        """What the schedule makes of the default program, in the semiring of the exploration."""
+        return self._space.program(self.schedule)
+
+    @property
+    def loop_depth(self) -> int:
+        """How many loops stand inside each other, at most."""
+        return self.member.layout.nest.depth
+
+    @property
+    def memory_depth(self) -> int:
+        """How many modes a workspace has, at most; what puts a sparse result in order is no part of the schedule."""
+        return max(map(len, self.member.layout.workspaces.values()), default=0)
 
     @property
     def loop_nest(self) -> str:
@@ -74,7 +89,7 @@ class FrontierSchedule:
     def memory(self) -> str:
         """What the workspaces store at one time, at most, that of a sparse result included, symbolically; without any 0."""
         held = self.model.task_set(self.statement, "memory")
-        return size_text(held, self.model) if held or self.schedule.program.workspaces else "0"
+        return size_text(held, self.model) if held or self.member.program.workspaces else "0"
 
     def __repr__(self) -> str:
         return f"<schedule of time {self.time}, memory {self.memory}>"
@@ -83,14 +98,14 @@ class FrontierSchedule:
 class FrontierSchedules(Sequence[FrontierSchedule]):
     """The undominated schedules, those of equal cost together; listed no further than they are asked for."""
 
-    def __init__(self, classes: Sequence[CostClass], model: CostModel, formats: Mapping[str, Format]) -> None:
+    def __init__(self, classes: Sequence[CostClass], model: CostModel, space: Schedules) -> None:
         self._classes = classes
-        self._make = lambda schedule: FrontierSchedule(schedule, model, formats)
+        self._make = lambda member: FrontierSchedule(member, model, space)
         self._listed: list[FrontierSchedule] = []
 
     @cached_property
     def _rest(self) -> Iterator[FrontierSchedule]:
-        return (self._make(schedule) for one in self._classes for schedule in one.schedules)
+        return (self._make(member) for one in self._classes for member in one.schedules)
 
     def __len__(self) -> int:
         return sum(one.count for one in self._classes)
@@ -107,7 +122,7 @@ class FrontierSchedules(Sequence[FrontierSchedule]):
         return self._listed[wanted]
 
 
-AnyProgram = Program | Stmt | FrontierSchedule | DirectiveSchedule | str
+AnyProgram = Program | Stmt | FrontierSchedule | Schedule | str
 """A program, its statement, a schedule of the frontier, a schedule of directives, or the text of a statement or of directives."""
 
 
@@ -121,7 +136,8 @@ class Exploration:
         stages: for every stage its name, the number of schedules kept, the seconds that it took.
         frontier: the schedules that are left after the last stage, those of equal cost together.
         classes: the different costs among them, each with the number of its schedules.
-        space: the space that the frontier belongs to.
+        space: the structural schedules of the preset, before pruning: ``count()``, ``iter``, ``sample(n, seed)``, ``in``.
+        members: the part of the space that the frontier belongs to.
         model: the cost model.
     """
 
@@ -130,8 +146,18 @@ class Exploration:
     stages: list[dict[str, Any]]
     frontier: FrontierSchedules
     classes: tuple[CostClass, ...]
-    space: ScheduleSpace
+    space: Schedules
+    members: ScheduleSpace
     model: CostModel
+
+    @property
+    def assignment(self) -> Assignment:
+        return self.members.assignment
+
+    @property
+    def formats(self) -> dict[str, Format]:
+        """The format of every tensor, the result's included."""
+        return self.members.formats
 
     def statement(self, program: AnyProgram) -> Stmt:
         """Return a program as concrete index notation with protocols; reads without protocols get those of their formats.
@@ -142,19 +168,18 @@ class Exploration:
         """
         if isinstance(program, FrontierSchedule):
             return program.statement
-        if isinstance(program, DirectiveSchedule) or (isinstance(program, str) and _is_directives(program)):
+        if isinstance(program, Schedule) or (isinstance(program, str) and _is_directives(program)):
             program = self._scheduled(program)
         given = parse_protocolized(program) if isinstance(program, str) else program
         statement = _statement_of(given) if isinstance(given, Program) else given
-        _check_program(statement, self.space.assignment)
-        operands = {name: form for name, form in self.space.formats.items() if name != self.space.assignment.target.tensor}
+        _check_program(statement, self.assignment)
+        operands = {name: form for name, form in self.formats.items() if name != self.assignment.target.tensor}
         return with_default_protocols(statement, operands)
 
-    def _scheduled(self, schedule: DirectiveSchedule | str) -> Program:
-        """Apply directives to the default program."""
-        assignment, formats = replace(self.space.assignment, operator="="), self.space.formats
-        default = concretize(assignment, formats, self.model.reading.algebra.add, self.model.reading.algebra.multiply)
-        return apply_schedule(default.program, schedule, formats)
+    def _scheduled(self, schedule: Schedule | str) -> Stmt:
+        """Return what directives make of the default program, over the indices of the expression."""
+        program = self.space.program(schedule)
+        return with_modes(replace(program, statement=_statement_of(program)), self.formats)
 
     def compare(self, first: AnyProgram, second: AnyProgram) -> Comparison:
         """Return the verdict on two programs, with its proofs; the first is cheaper, costlier, equivalent or incomparable."""

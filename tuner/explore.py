@@ -24,6 +24,8 @@ from ..compiler.errors import ExpressionError, TuningError
 from ..compiler.format import Format, LevelKind
 from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.notation.parser import parse
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.space.schedules import Schedules
 from ..compiler.space.space import PIGEON, Rules, ScheduleSpace
 from .asymptotic.algebra import Algebra
 from .asymptotic.model import CostClass, CostModel
@@ -83,8 +85,13 @@ def explore(
     model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=ours, idle=ours)
     pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
     stages: list[dict[str, Any]] = []
-    space, classes = pipeline(assignment, known_formats, model, _Clock(stages, time_limit))
-    return Exploration(expression, preset, stages, FrontierSchedules(classes, model, known_formats), classes, space, model)
+    whole, members, classes = pipeline(assignment, known_formats, model, _Clock(stages, time_limit))
+    space = Schedules(whole, algebra.add, algebra.multiply)
+    return Exploration(expression, preset, stages, FrontierSchedules(classes, model, space), classes, space, members, model)
+
+
+_Found = tuple[ScheduleSpace, ScheduleSpace, tuple[CostClass, ...]]
+"""The whole space of a preset, the part that its frontier belongs to, and the costs on the frontier."""
 
 
 class _Clock:
@@ -122,40 +129,41 @@ class _Clock:
 
 def _own_stages(
     assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
-) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
+) -> _Found:
     space = ScheduleSpace(assignment, formats, watch=clock.watch)
     clock.note("generated", space.count)
     frontier = model.frontier(space, clock.report)
     clock.note("undominated", frontier.count)
-    return space, frontier.classes
+    return space, space, frontier.classes
 
 
 def _pigeon_stages(
     assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
-) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
-    space = _shallow(assignment, formats, clock)
+) -> _Found:
+    whole, space = _shallow(assignment, formats, clock)
     frontier = model.frontier(space, clock.report)
     clock.note("undominated", frontier.count)
-    return space, frontier.classes
+    return whole, space, frontier.classes
 
 
 def _taco_stages(
     assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
-) -> tuple[ScheduleSpace, tuple[CostClass, ...]]:
-    space = _shallow(assignment, formats, clock)
+) -> _Found:
+    whole, space = _shallow(assignment, formats, clock)
     schedules = list(taco_schedules(space))
     clock.note("taco", len(schedules))
     classes = model.listed_frontier(schedules)
     clock.note("undominated", sum(one.count for one in classes))
-    return space, classes
+    return whole, space, classes
 
 
-def _shallow(assignment: Assignment, formats: Mapping[str, Format], clock: _Clock) -> ScheduleSpace:
-    """Count the paper's space, then return its part of least nesting depth."""
-    clock.note("generated", ScheduleSpace(assignment, formats, Rules(paper_operators=True), clock.watch).count)
+def _shallow(assignment: Assignment, formats: Mapping[str, Format], clock: _Clock) -> tuple[ScheduleSpace, ScheduleSpace]:
+    """Return the paper's space, and its part of least nesting depth."""
+    whole = ScheduleSpace(assignment, formats, Rules(paper_operators=True), clock.watch)
+    clock.note("generated", whole.count)
     space = ScheduleSpace(assignment, formats, PIGEON, clock.watch)
     clock.note("min_depth", space.count)
-    return space
+    return whole, space
 
 
 def _paper_formats(assignment: Assignment) -> dict[str, Format]:
@@ -186,7 +194,7 @@ def explain(
     formats: Mapping[str, Format | str | None] | None = None,
     ranges: Ranges | None = None,
     preset: str | None = None,
-    schedule: str | Program | None = None,
+    schedule: str | Schedule | Program | None = None,
     limit: int | None = None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -200,20 +208,30 @@ def explain(
         options: further arguments of ``explore``.
 
     Returns:
-        ``expression``, ``stages``, ``frontier`` (each ``loop_nest``, ``time``, ``memory``, ``task_set``), and, if a schedule
-        is given, ``schedule`` (``loop_nest``: with the cost of every line; ``verdict``: who beats it and why).
+        ``expression``, ``stages``, ``frontier`` (each ``schedule``, ``loop_nest``, ``time``, ``memory``, ``task_set``,
+        ``loop_depth``, ``memory_depth``), and, if a schedule is given, ``schedule`` (``loop_nest``: with the cost of every line;
+        ``verdict``: who beats it and why).
     """
     return described(explore(expression, formats, ranges, preset, **options), schedule, limit)
 
 
-def described(found: Exploration, schedule: str | Program | None = None, limit: int | None = None) -> dict[str, Any]:
+def described(found: Exploration, schedule: str | Schedule | Program | None = None, limit: int | None = None) -> dict[str, Any]:
     """Return an exploration as ``explain`` does."""
     shown = found.frontier if limit is None else _spread(found, limit)
     answer: dict[str, Any] = {
         "expression": found.expression,
         "stages": found.stages,
         "frontier": [
-            {"loop_nest": one.loop_nest, "time": one.time, "memory": one.memory, "task_set": one.task_set} for one in shown
+            {
+                "schedule": str(one.schedule),
+                "loop_nest": one.loop_nest,
+                "time": one.time,
+                "memory": one.memory,
+                "task_set": one.task_set,
+                "loop_depth": one.loop_depth,
+                "memory_depth": one.memory_depth,
+            }
+            for one in shown
         ],
     }
     if schedule is not None:
@@ -225,4 +243,4 @@ def _spread(found: Exploration, limit: int) -> list[FrontierSchedule]:
     """Return some schedules of the frontier: the first of every cost, then the others in order."""
     others = chain.from_iterable(islice(one.schedules, 1, None) for one in found.classes)
     chosen = chain((next(iter(one.schedules)) for one in found.classes), others)
-    return [FrontierSchedule(schedule, found.model, found.space.formats) for schedule in islice(chosen, limit)]
+    return [FrontierSchedule(member, found.model, found.space) for member in islice(chosen, limit)]

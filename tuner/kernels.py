@@ -102,7 +102,7 @@ def lowers(problem: Problem, program: Program, default: Concretized) -> bool:
     determined = {index for access in reads(problem.assignment) for index in access.indices}
     free = {index: extent for index, extent in problem.extents.items() if index not in determined}
     try:
-        compiled = CompiledExpression(problem.assignment, dict(problem.formats), constants, scheduled, None, None, "auto")
+        compiled = CompiledExpression(problem.assignment, dict(problem.formats), constants, scheduled, Schedule(), None, "auto")
         compiled.specialised(problem.operands, free)
     except Exception:  # as above
         return False

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from ..format import Format, LevelKind
 from ..notation.nodes import Access, accesses
-from .nodes import Forall, Stmt, assignments, path_to
+from .nodes import Forall, Stmt, Where, assignments, path_to, targets
 from .provenance import Provenance
 from .relations import Collapse, Split
 
@@ -84,8 +84,18 @@ def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Form
     collects = writes[0].operator == "+=" and last + 1 == len(written.levels) and not _sums_at_once(path, graph, levels)
     if len(writes) == 1 and ordered == len(loops) and not collects:
         return None
-    outermost = next((place for place, node in enumerate(path) if not isinstance(node, Forall)), len(path))
-    return _whole_levels(graph, loops[: min(ordered, outermost)], result)
+    return _whole_levels(graph, loops[: min(ordered, _around_all_writes(path, result))], result)
+
+
+def _around_all_writes(path: Sequence[Stmt], result: Access) -> int:
+    """Return how many outermost loops stand around everything that writes a result: what stands beside it fills workspaces."""
+    count = 0
+    for node in path:
+        if isinstance(node, Forall):
+            count += 1
+        elif not (isinstance(node, Where) and result.tensor not in targets(node.producer)):
+            break
+    return count
 
 
 def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.assembled import ordered_loops
+from ..concrete.assembled import loops_to, ordered_loops
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, nest, transform
 from ..concrete.provenance import Provenance
 from ..format import Format
@@ -35,11 +35,7 @@ def collected(program: Program, result: Access, form: Format) -> Program:
 
 def _workspace(program: Program, graph: Provenance, result: Access, form: Format, outermost: int) -> Workspace:
     """Return the workspace over what the outermost loops leave of the result, in the order of its levels."""
-    statement, loops = program.statement, list[str]()
-    while len(loops) < outermost and isinstance(statement, Forall):
-        loops.append(statement.index)
-        statement = statement.body
-    known = graph.known_after(loops)
+    known = graph.known_after(loops_to(program.statement, result.tensor)[:outermost])
     rest = tuple(result.subscripts[mode].index for mode in form.order)
     taken = {space.name for space in program.workspaces}
     names = (f"{result.tensor}_entries{'' if number == 1 else number}" for number in range(1, len(taken) + 2))
@@ -47,9 +43,11 @@ def _workspace(program: Program, graph: Provenance, result: Access, form: Format
 
 
 def _around(statement: Stmt, loops: int, result: Access, workspace: Workspace) -> Stmt:
-    """Put the workspace between what computes components and what appends them, inside the outermost loops."""
+    """Put the workspace between what computes components and what appends them, inside the outermost loops around these."""
     if loops and isinstance(statement, Forall):
         return replace(statement, body=_around(statement.body, loops - 1, result, workspace))
+    if loops and isinstance(statement, Where):
+        return replace(statement, consumer=_around(statement.consumer, loops, result, workspace))
     held = Access(workspace.name, tuple(map(index_subscript, workspace.indices)))
 
     def written(node: Stmt) -> Stmt | None:

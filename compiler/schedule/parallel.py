@@ -170,8 +170,9 @@ def keeping(program: Program, graph: Provenance, context: Context) -> frozenset[
 
 def _check_rows(program: Program, target: Access, loop: Forall, form: Format, graph: Provenance) -> None:
     """Refuse threads that would collect components of the result together, because they do not come row by row."""
-    collected = (target.tensor, "workspace") in program.assembly or ordered_loops(program.statement, graph, target, form) == 0
-    if collected:
+    ordered = ordered_loops(program.statement, graph, target, form)
+    beside = ordered is not None and not isinstance(program.statement, Forall)  # what fills workspaces stands outside the loops
+    if (target.tensor, "workspace") in program.assembly or ordered == 0 or beside:
         refuse(
             Rule.PARALLEL_INSERT,
             f"components of {show(target)} do not come in the order of its levels inside loop {loop.index}, and threads cannot collect"

@@ -29,11 +29,15 @@ def structural(program: Program, target: Access, formats: Mapping[str, Format]) 
         return None
     if any(isinstance(node, Forall) and node.tag != PLAIN for node in walk(program.statement)):
         return None
-    statement = ungathered(program.statement, target)
-    statement = transform(statement, lambda node: _by_mode(node, program, formats))
+    statement = with_modes(replace(program, statement=ungathered(program.statement, target)), formats)
     statement = with_default_protocols(statement, {name: form for name, form in formats.items() if name != target.tensor})
     kept = targets(statement)
     return replace(program, statement=_written(statement, (), {}), workspaces=tuple(one for one in program.workspaces if one.name in kept))
+
+
+def with_modes(program: Program, formats: Mapping[str, Format]) -> Stmt:
+    """Return the statement of a program with the protocols of stored operands by mode; what is not said is what levels are made for."""
+    return transform(program.statement, lambda node: _by_mode(node, program, formats))
 
 
 def ungathered(statement: Stmt, target: Access) -> Stmt:
@@ -60,7 +64,6 @@ def ungathered(statement: Stmt, target: Access) -> Stmt:
 
 
 def _by_mode(node: Stmt, program: Program, formats: Mapping[str, Format]) -> Stmt | None:
-    """Give the protocols of stored operands by mode; those that are not named are what the levels are made for."""
     if not isinstance(node, Assign):
         return None
 

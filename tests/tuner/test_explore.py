@@ -7,7 +7,7 @@ import json
 import pytest
 from effort import Ticks
 from space_samples import KERNELS
-from sparsetune.compiler.concrete.nodes import Program, reads
+from sparsetune.compiler.concrete.nodes import Program
 from sparsetune.compiler.errors import ExpressionError, FormatError, ScheduleError, SparsetuneError, TuningError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.protocolized import parse_protocolized
@@ -65,11 +65,27 @@ def test_memory_is_what_workspaces_store():
     assert any(" + " in memory for memory in memories)
 
 
-def test_frontier_schedules_become_plain_programs():
-    for one in explore(PRODUCT, CSR).frontier:
-        assert isinstance(one.program, Program)
-        assert not any(access.protocols for access in reads(one.program.statement))
+def test_items_of_the_frontier_are_schedules():
+    found = explore(PRODUCT, CSR)
+    for one in found.frontier:
+        assert isinstance(one.schedule, Schedule)
+        assert one.schedule in found.space
+        assert found.compare(one, str(one.schedule)).verdict == "equivalent"
+        assert (one.loop_depth, one.memory_depth) == (3, 0)
         assert "schedule of time" in repr(one)
+
+
+def test_the_space_before_pruning():
+    found = explore(PRODUCT, CSR, preset="pigeon")
+    assert found.space.count() == found.stages[0]["kept"] == 96
+    assert len({str(schedule) for schedule in found.space}) == 96
+    assert all(schedule in found.space for schedule in found.space.sample(5, seed=2))
+    assert "" in found.space
+
+
+def test_items_of_the_frontier_keep_the_semiring():
+    found = explore("d(i) = B(i,j) * c(j)", {"B": "csr"}, semiring=("min", "+"))
+    assert {(one.program.add, one.program.multiply) for one in found.frontier} == {("min", "+")}
 
 
 def test_who_beats_a_program_and_why():
@@ -220,7 +236,8 @@ def test_expressions_that_are_wrong():
 def test_explain_is_json():
     answer = explain(KERNELS["SpMV2"], {"B": "csr", "C": "csr"}, schedule="forall(i,j,k) a(i) += B(i,j) * C(j,k) * d(k)", limit=2)
     assert set(answer) == {"expression", "stages", "frontier", "schedule"}
-    assert [set(one) for one in answer["frontier"]] == [{"loop_nest", "time", "memory", "task_set"}] * 2
+    keys = {"schedule", "loop_nest", "time", "memory", "task_set", "loop_depth", "memory_depth"}
+    assert [set(one) for one in answer["frontier"]] == [keys] * 2
     assert "cheaper" in answer["schedule"]["verdict"]
     assert json.loads(json.dumps(answer)) == answer
     assert len(explain(PRODUCT, CSR)["frontier"]) == 4

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...compiler.build.kernel import BoundKernel
-from ...compiler.concrete.nodes import Assign, Program, nest
 from ...compiler.format import Format
 from ...compiler.ir.interpret import interpret
-from ...compiler.notation.nodes import Access, Expr, accesses, transform
-from ...compiler.pipeline import CompiledExpression, compile_program
-from ...compiler.space.defaults import with_default_protocols
-from ...compiler.space.reformat import lowerable
+from ...compiler.notation.nodes import Access, accesses
+from ...compiler.pipeline import CompiledExpression, compile_kernel
+from ...compiler.schedule.directives import Addends, Convert, Reorder
+from ...compiler.schedule.schedule import Schedule
+from ...compiler.space.reformat import concordant_format
 from ...datasets.generate import generate
 from ..exploration import Exploration
 from ..explore import explore
@@ -32,6 +32,7 @@ KERNELS = {
 """The kernels of Ahrens et al., Figure 7; all matrices and tensors sparse, vectors dense."""
 
 Operands = dict[str, Any]
+Item = TypeVar("Item")
 
 
 def explored(kernel: str, preset: str = "pigeon") -> Exploration:
@@ -39,33 +40,37 @@ def explored(kernel: str, preset: str = "pigeon") -> Exploration:
     return explore(KERNELS[kernel], preset=preset)
 
 
-def alphabetical(found: Exploration) -> Program:
+def alphabetical(found: Exploration) -> Schedule:
     """Return the paper's default: loops in alphabetical order, no workspace but what gathers a result that is out of order.
 
     Operands in the order of the loops are read as they are stored, others are converted and stepped through.
     """
-    assignment, formats = found.space.assignment, found.space.formats
+    assignment, formats = found.assignment, found.formats
     loops = tuple(sorted({name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}))
 
-    def converted(node: Expr) -> Expr | None:
-        if not isinstance(node, Access) or formats[node.tensor].is_dense:
-            return None
-        places = [loops.index(node.subscripts[mode].index) for mode in formats[node.tensor].order]
-        return replace(node, protocols=("step",) * len(places)) if places != sorted(places) else None
+    def converted(access: Access) -> Format:
+        places = [loops.index(access.subscripts[mode].index) for mode in formats[access.tensor].order]
+        stepped = replace(access, protocols=("step",) * len(places))
+        return concordant_format(stepped, formats[access.tensor], loops) if places != sorted(places) else formats[access.tensor]
 
-    statement = nest(loops, Assign(assignment.target, "+=", transform(assignment.value, converted)))
-    operands = {name: form for name, form in formats.items() if name != assignment.target.tensor}
-    return lowerable(Program(with_default_protocols(statement, operands)), formats)
-
-
-def compiled(found: Exploration, programs: Iterable[Program]) -> list[CompiledExpression]:
-    """Compile programs; nothing is built before the first run."""
-    return [compile_program(found.expression, program, found.space.formats) for program in programs]
+    sparse = [access for access in accesses(assignment.value) if not formats[access.tensor].is_dense]
+    conversions = [Convert(access, str(converted(access))) for access in sparse if converted(access) != formats[access.tensor]]
+    return Schedule([Addends((assignment.value,)), Reorder(loops), *conversions])
 
 
-def spread(programs: Sequence[Program], most: int) -> list[Program]:
-    """Return at most so many different programs, at equal distances in the given order."""
-    distinct = list(dict.fromkeys(programs))
+def compiled(found: Exploration, schedules: Iterable[Schedule]) -> list[CompiledExpression]:
+    """Compile schedules; nothing is built before the first run."""
+    return [compile_kernel(found.expression, found.formats, schedule=schedule) for schedule in schedules]
+
+
+def different(kernels: Iterable[CompiledExpression]) -> list[CompiledExpression]:
+    """Return the kernels of different code."""
+    return list({kernel.source: kernel for kernel in reversed(list(kernels))}.values())[::-1]
+
+
+def spread(items: Sequence[Item], most: int) -> list[Item]:
+    """Return at most so many different items, at equal distances in the given order."""
+    distinct = list(dict.fromkeys(items))
     if len(distinct) <= most:
         return distinct
     return [distinct[place * len(distinct) // most] for place in range(most)]

@@ -1,6 +1,6 @@
 """The workspace that a sparse result needs where it is written out of order, as part of what a schedule stores.
 
-``compiler.space.reformat`` inserts it once a schedule is chosen (Ahrens et al., section 6.8); it changes no asymptotic time,
+``lowering.collect`` inserts it once a schedule is chosen (Ahrens et al., section 6.8); it changes no asymptotic time,
 but it takes memory, so schedules are to be told apart by it. It covers the modes of the result below the leading ones
 whose loops come first, in the order of storage, around all writes.
 """

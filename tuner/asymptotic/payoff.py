@@ -16,13 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...compiler.concrete.nodes import Program
 from ...compiler.pipeline import CompiledExpression
-from ...compiler.space.reformat import lowerable
 from ..exploration import Exploration
 from ..plots import STYLE
 from ..reports.markdown import table
-from .contest import KERNELS, Operands, alphabetical, compiled, explored, inputs, least_times, runs_of, spread
+from .contest import KERNELS, Operands, alphabetical, compiled, different, explored, inputs, least_times, runs_of, spread
 from .model import CostClass
 from .partial import Partial, write_rows
 
@@ -58,8 +56,8 @@ def measured(kernel: str) -> list[Point]:
     """Return the points of one kernel: dimensions at density 0.01, then other densities at half the largest dimension."""
     found = explored(kernel)
     share = max(1, MOST // len(found.classes))
-    chosen = [program for one in found.classes for program in spread(_programs(found, one), share)]
-    field = compiled(found, [alphabetical(found), *dict.fromkeys(chosen)])
+    chosen = [kernel for one in found.classes for kernel in spread(_kernels(found, one), share)]
+    field = [*compiled(found, [alphabetical(found)]), *different(chosen)]
     largest = _grown(found, field[0])
 
     def point(sweep: str, dimension: int, density: float) -> Point:
@@ -71,18 +69,18 @@ def measured(kernel: str) -> list[Point]:
     return points + [point("density", max(16, largest // 2), density) for density in DENSITIES]
 
 
-def _programs(found: Exploration, costs: CostClass) -> list[Program]:
-    return [lowerable(schedule.program, found.space.formats) for schedule in costs.schedules]
+def _kernels(found: Exploration, costs: CostClass) -> list[CompiledExpression]:
+    return different(compiled(found, (found.space.spelled(member) for member in costs.schedules)))
 
 
 def _uniform(found: Exploration, dimension: int, density: float) -> Operands:
     pattern = f"uniform:{{size}}:density={density}:seed={{seed}}"
-    return inputs(found.space.formats, found.space.assignment.target.tensor, dimension, pattern)
+    return inputs(found.formats, found.assignment.target.tensor, dimension, pattern)
 
 
 def _grown(found: Exploration, default: CompiledExpression) -> int:
     """Return the least tried dimension at which the default takes long enough."""
-    dimension, order = 32, max(map(len, found.space.formats.values()))
+    dimension, order = 32, max(map(len, found.formats.values()))
     largest = int((MOST_BYTES / ENTRY / DENSITY) ** (1 / order))
     while dimension < largest:
         (seconds,) = least_times(runs_of([default], _uniform(found, dimension, DENSITY)), 0.0)

@@ -2,7 +2,7 @@
 
     python -m sparsetune.tuner.asymptotic.pruning
 
-Schedules that become the same program, since formats say what protocols said, are measured once.
+Schedules that become the same code, since formats say what protocols said, are measured once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...compiler.concrete.nodes import Program
-from ...compiler.space.reformat import lowerable
+from ...compiler.schedule.schedule import Schedule
 from ..exploration import Exploration
 from ..reports.markdown import table
-from .contest import compiled, explored, inputs, least_times, runs_of, work
+from .contest import compiled, different, explored, inputs, least_times, runs_of, work
 from .partial import Partial, write_rows
 from .taco import taco_schedules
 
@@ -65,19 +64,19 @@ def measured(kernel: str, preset: str, dimension: int, patterns: Sequence[str]) 
     """Yield what some patterns give on a whole space."""
     found = explored(kernel, preset)
     schedules = _whole(found, preset)
-    programs = list(dict.fromkeys(schedules))
-    kept = {schedule.program for schedule in found.frontier}
-    field = compiled(found, programs)
+    programs = different(compiled(found, dict.fromkeys(schedules)))
+    kept = {kernel.source for kernel in compiled(found, [one.schedule for one in found.frontier])}
+    inside_frontier = [kernel.source in kept for kernel in programs]
     for name in patterns:
-        operands = inputs(found.space.formats, found.space.assignment.target.tensor, dimension, PATTERNS[name])
-        runs = runs_of(field, operands)
+        operands = inputs(found.formats, found.assignment.target.tensor, dimension, PATTERNS[name])
+        runs = runs_of(programs, operands)
         first = least_times(runs, SECONDS)
         order = sorted(range(len(runs)), key=first.__getitem__)
-        fastest = [number for side in (True, False) for number in [one for one in order if (programs[one] in kept) is side][:FEW]]
+        fastest = [number for side in (True, False) for number in [one for one in order if inside_frontier[one] is side][:FEW]]
         again = dict(zip(fastest, least_times([runs[number] for number in fastest], SECONDS, 200), strict=True))
         times = [min(first[number], again.get(number, first[number])) for number in range(len(runs))]
         inside, outside = (
-            min((one for one in fastest if (programs[one] in kept) is side), key=times.__getitem__) for side in (True, False)
+            min((one for one in fastest if inside_frontier[one] is side), key=times.__getitem__) for side in (True, False)
         )
         yield Finding(
             kernel, preset, dimension, name, len(schedules), len(programs), len(kept),
@@ -85,10 +84,10 @@ def measured(kernel: str, preset: str, dimension: int, patterns: Sequence[str]) 
         )  # fmt: skip
 
 
-def _whole(found: Exploration, preset: str) -> list[Program]:
-    """Return the programs of all schedules of a space, equal ones as often as there are schedules."""
-    listed = taco_schedules(found.space) if preset == "pigeon-taco" else iter(found.space)
-    return [lowerable(schedule.program, found.space.formats) for schedule in listed]
+def _whole(found: Exploration, preset: str) -> list[Schedule]:
+    """Return all schedules of a space, equal ones as often as the paper counts them."""
+    listed = taco_schedules(found.members) if preset == "pigeon-taco" else iter(found.members)
+    return [found.space.spelled(member) for member in listed]
 
 
 def page(findings: Sequence[Finding]) -> str:

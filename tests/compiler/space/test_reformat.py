@@ -1,61 +1,46 @@
-"""Concordant programs: conversions, workspace kinds, workspaces for results; the result stays right."""
+"""Formats and workspace kinds that serve protocols, in texts of schedules; results that are written out of order are collected."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from space_samples import KERNELS, SUMS, evaluate, random_operands, reference, sample_space
-from sparsetune.compiler.concrete.nodes import Program, Workspace, reads
+from space_samples import KERNELS, SUMS, sample_space
+from sparsetune.compiler.concrete.nodes import Program, Workspace, operand_of, reads, said_of
+from sparsetune.compiler.concrete.printer import show_statement
 from sparsetune.compiler.format import Format
-from sparsetune.compiler.notation.parser import parse_expression
-from sparsetune.compiler.space.protocolized import parse_protocolized, show_protocolized
-from sparsetune.compiler.space.reformat import concordant_format, lowerable, reformatted, required_conversions, workspace_kind
+from sparsetune.compiler.lowering.collect import collected
+from sparsetune.compiler.notation.nodes import Access
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.space.protocolized import parse_protocolized
+from sparsetune.compiler.space.reformat import concordant_format, workspace_kind
+from sparsetune.compiler.space.schedules import Schedules
 from sparsetune.compiler.space.space import PIGEON, Rules
 
-DCSR = {name: Format("cc") for name in "ABC"}
+DCSR = Format("cc")
 
 
-def test_gustavson_gets_a_workspace_over_the_last_mode_only():
-    # Section 6.8: the last mode of A is inserted, i is outermost, so the workspace is a vector.
-    program = Program(parse_protocolized("forall(i,k,j) A(i:append,j:insert) += B(i:step,k:step) * C(k:step,j:step)"))
-    found = reformatted(program, DCSR)
-    assert show_protocolized(found.statement) == (
-        "forall(i) (forall(j) A(i:append,j:append) = w(j:step)"
-        " where forall(k) forall(j) w(j:insert) += B(i:step,k:step) * C(k:step,j:step))"
-    )
-    assert found.workspaces == (Workspace("w", ("j",), "list"),)
-    assert found.conversions == ()
-
-
-def test_outer_products_get_a_workspace_over_both_modes():
-    program = Program(parse_protocolized("forall(k,i,j) A(i:insert,j:insert) += B(i:step,k:step) * C(k:step,j:step)"))
-    found = reformatted(program, DCSR)
-    assert found.workspaces == (Workspace("w", ("i", "j"), "hashed"),)
-    assert found.conversions == ((parse_expression("B(i,k)"), Format("compressed, compressed", (1, 0))),)
-    assert "A(i:append,j:append) = w(i:step,j:step)" in show_protocolized(found.statement)
-
-
-def test_a_result_in_order_needs_no_workspace():
-    program = Program(parse_protocolized("forall(i,j,k) A(i:append,j:append) += B(i:step,k:step) * C(k:locate,j:locate)"))
-    found = reformatted(program, DCSR)
-    assert found.statement == program.statement
-    assert found.workspaces == ()
-    assert found.conversions == ((parse_expression("C(k,j)"), Format("dense, hashed", (1, 0))),)
-    dense = {**DCSR, "A": Format("dd")}
-    scattered = Program(parse_protocolized("forall(k,i,j) A(i:insert,j:insert) += B(i:step,k:step) * C(k:step,j:step)"))
-    assert reformatted(scattered, dense).statement == scattered.statement
-
-
-def test_writers_one_after_another_are_gathered():
-    program = Program(parse_protocolized("forall(i) {forall(j) A(i,j) += B(i,j); forall(j) A(i,j) += C(i,j)}"))
-    found = reformatted(program, DCSR)
-    assert show_protocolized(found.statement) == (
-        "forall(i) (forall(j) A(i,j) = w(j) where {forall(j) w(j) += B(i,j); forall(j) w(j) += C(i,j)})"
-    )
-    inside = Program(parse_protocolized("forall(i,j) {A(i,j) += B(i,j); A(i,j) += C(i,j)}"))
-    assert reformatted(inside, DCSR).workspaces == (Workspace("t", (), "scalar"),)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Section 6.8: the last mode of A is inserted, i is outermost, so the workspace is a vector.
+        (
+            "forall(i,k,j) A(i,j) += B(i,k) * C(k,j)",
+            "forall(i) (forall(j) A(i,j) = w(j) where forall(k) forall(j) w(j) += B(i,k) * C(k,j))",
+        ),
+        (
+            "forall(k,i,j) A(i,j) += B(i,k) * C(k,j)",
+            "(forall(i) forall(j) A(i,j) = w(i,j) where forall(k) forall(i) forall(j) w(i,j) += B(i,k) * C(k,j))",
+        ),
+        ("forall(i,j,k) A(i,j) += B(i,k) * C(k,j)", "forall(i) forall(j) forall(k) A(i,j) += B(i,k) * C(k,j)"),
+        (
+            "forall(i) {forall(j) A(i,j) += B(i,j); forall(j) A(i,j) += C(i,j)}",
+            "forall(i) (forall(j) A(i,j) = w(j) where {forall(j) w(j) += B(i,j); forall(j) w(j) += C(i,j)})",
+        ),
+    ],
+)
+def test_results_out_of_order_are_collected(text: str, expected: str) -> None:
+    result = parse("A(i,j) = B(i,j)").target
+    found = collected(Program(parse_protocolized(text)), result, DCSR)
+    assert show_statement(found.statement).replace("A_entries", "w") == expected
 
 
 @pytest.mark.parametrize(
@@ -89,39 +74,25 @@ def test_kinds_of_workspaces_serve_their_protocols(indices, read, kind):
     assert workspace_kind(Workspace("w", indices), statement, sparse=True) == ("list" if kind == "dense" else kind)
 
 
-def test_only_workspaces_that_are_looked_up_keep_protocols():
-    space = sample_space("SpGEMM2", PIGEON)
-    stepped = "forall(i) (forall(j,l) A(i,j) += w(l:%s) * D(l:step,j:step) where forall(k,l) w(l) += B(i:step,k:step) * C(k:step,l:step))"
-    for protocol, kept in (("step", ()), ("locate", ("locate",))):
-        program = Program(parse_protocolized(stepped % protocol), (Workspace("w", ("l",)),))
-        found = lowerable(program, space.formats)
-        assert {access.tensor: access.protocols for access in reads(found.statement)} == {"w": kept, "B": (), "C": (), "D": ()}
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from([*KERNELS, *SUMS]), st.booleans(), st.integers(0, 10**6))
-def test_reformatted_programs_compute_the_same(expression, paper, seed):
-    space = sample_space(expression, PIGEON if paper else Rules())
-    (schedule,) = space.sample(1, seed)
-    found = lowerable(schedule.program, space.formats)
-    operands = random_operands(space.assignment, 2)
-    result = evaluate(found, space.assignment.target, operands, 2)
-    np.testing.assert_allclose(result, reference(space.assignment, operands, 2), err_msg=show_protocolized(found.statement))
-    for access in reads(found.statement):
-        assert set(access.protocols) <= {"locate"}
-        assert not access.protocols or access.tensor in {workspace.name for workspace in found.workspaces}
-
-
-@pytest.mark.parametrize("expression", KERNELS)
-def test_converted_operands_suit(expression):
-    space = sample_space(expression, Rules())
-    for schedule in space.sample(40, seed=5):
-        needed = required_conversions(schedule.program.statement, space.formats)
-        converted = {**space.formats, **{access.tensor: form for access, form in needed.items()}}
-        assert required_conversions(schedule.program.statement, converted) == {}
-
-
-def test_reads_that_are_written_alike_share_a_conversion():
-    statement = parse_protocolized("forall(k,i) a(i:insert) += B(i:step,k:step) * c(k) + B(i:locate,k:locate)")
-    (form,) = required_conversions(statement, {"B": Format("ds")}).values()
-    assert form == Format("cc", (1, 0))
+@pytest.mark.parametrize("expression", [*KERNELS, *SUMS])
+@pytest.mark.parametrize("rules", [Rules(), PIGEON], ids=["ours", "pigeon"])
+def test_every_read_is_converted_to_what_suits_it(expression: str, rules: Rules) -> None:
+    """Reads that are written alike and are in different loops have copies of their own."""
+    space = Schedules(sample_space(expression, rules))
+    formats = space.default.formats
+    for schedule in space.sample(15, seed=5):
+        program, member = space.program(schedule), space.find(schedule)
+        assert member is not None
+        wanted = {}
+        for number in member.layout.enclosing:
+            for place, read in enumerate(member.nestings.stored(number)):
+                chosen = tuple(member.layout.protocols[number, place, mode] for mode in range(len(read.subscripts)))
+                protocolized = Access(read.tensor, read.subscripts, chosen)
+                form = concordant_format(protocolized, formats[read.tensor], member.layout.enclosing[number])
+                wanted.setdefault(operand_of(read), set()).add(form)
+        found: dict[Access, set[Format]] = {}
+        for read in reads(program.statement):
+            if operand_of(read) in wanted:
+                form = read.stored or said_of(read, program.conversions) or formats[read.tensor]
+                found.setdefault(operand_of(read), set()).add(form)
+        assert found == wanted
