@@ -81,7 +81,7 @@ def cached_object(
             _warn_untrusted(str(folder), str(error))
         except OSError as error:
             _warn_unwritable(str(folder), error.strerror or str(error))
-    places = f"neither {cache_folder()} nor {tempfile.gettempdir()} can be written, or others can write them too"
+    places = f"neither {cache_folder()} nor a temporary folder can be written by this user alone"
     raise BuildError(f"compiled kernels can be stored nowhere: {places}; set SPARSETUNE_CACHE to a folder of your own")
 
 
@@ -127,7 +127,7 @@ def _loader(folder: Path, compiler: Compiler) -> Path | None:
     key = _key(PROGRAM, compiler.identity, this_machine().features)
     try:
         return _sound(folder, _Recipe(key, PROGRAM, _LOADER, make, check))
-    except BuildError:
+    except (BuildError, OSError):
         return None
 
 

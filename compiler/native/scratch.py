@@ -12,7 +12,9 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-_ABANDONED = 86400.0  # seconds after which a folder counts as left behind where the file system has no locks
+_ABANDONED = 86400.0  # seconds after which a folder counts as left behind where locks say nothing of it
+_HOST = f"{os.uname().nodename.replace('/', '-')}-"
+"""A part of each name: machines that share a file system need not see each other's locks."""
 
 
 class Scratch:
@@ -28,7 +30,7 @@ class Scratch:
 
     def __init__(self, parent: Path, prefix: str) -> None:
         while True:
-            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            self.path = Path(tempfile.mkdtemp(prefix=f"{prefix}{_HOST}", dir=parent))
             held = _hold(self.path)
             if held is not None:  # nobody swept it between being made and being held
                 self._held = held
@@ -62,10 +64,10 @@ def sweep(parent: Path, prefix: str) -> None:
     except OSError:
         return
     for name in names:
-        _remove_if_left(parent / name)
+        _remove_if_left(parent / name, name.startswith(f"{prefix}{_HOST}"))
 
 
-def _remove_if_left(folder: Path) -> None:
+def _remove_if_left(folder: Path, locks_tell: bool) -> None:
     try:
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
@@ -75,7 +77,7 @@ def _remove_if_left(folder: Path) -> None:
         return
     if held is None:
         return
-    if held >= 0 or time.time() - status.st_mtime > _ABANDONED:
+    if (locks_tell and held >= 0) or time.time() - status.st_mtime > _ABANDONED:
         shutil.rmtree(folder, ignore_errors=True)
     if held >= 0:
         os.close(held)

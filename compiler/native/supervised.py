@@ -58,15 +58,17 @@ def run_program(command: Sequence[str], seconds: float, environment: Mapping[str
     deadline = time.monotonic() + seconds
     lifeline, held = os.pipe()
     try:
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "sh", *command],
-            stdin=lifeline,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,
-        )
-        os.close(lifeline)
+        try:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD, "sh", *command],
+                stdin=lifeline,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        finally:
+            os.close(lifeline)
         with process:
             assert process.stdout is not None
             try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .supervised import run_program
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 PROGRAM = """#include <dlfcn.h>
 int main(int count, char **names) {
@@ -46,7 +46,7 @@ def refusal(path: Path, symbols: tuple[str, ...], program: Path | None) -> str |
     """
     if program is not None:
         refused = _refusal((str(program), str(path), *symbols))
-        if refused is None or not sys.executable:
+        if refused is None or not sys.executable or hasattr(sys, "frozen"):  # then that program is no interpreter
             return refused
     return _refusal((sys.executable, "-I", "-S", "-c", _SCRIPT, str(path), *symbols))
 

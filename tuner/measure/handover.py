@@ -51,8 +51,11 @@ def sweep_folders() -> None:
         sweep(place, _PREFIX)
 
 
-def _places() -> tuple[Path, Path]:
-    return _SHARED_MEMORY, Path(tempfile.gettempdir())
+def _places() -> tuple[Path, ...]:
+    try:
+        return _SHARED_MEMORY, Path(tempfile.gettempdir())
+    except OSError:  # no folder for temporary files can be written
+        return (_SHARED_MEMORY,)
 
 
 def save(folder: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -88,3 +88,13 @@ def test_without_locks_only_old_folders_go(tmp_path: Path, monkeypatch: pytest.M
     os.utime(old, (0, time.time() - 100_000))
     with new_scratch(tmp_path, PREFIX) as mine:
         assert set(tmp_path.iterdir()) == {young, mine}
+
+
+def test_another_machine_may_hold_what_seems_free(tmp_path: Path) -> None:
+    """Its locks need not be seen here: only what is old goes."""
+    young, old = tmp_path / f"{PREFIX}elsewhere-1", tmp_path / f"{PREFIX}elsewhere-2"
+    for folder in (young, old):
+        folder.mkdir()
+    os.utime(old, (0, time.time() - 100_000))
+    sweep(tmp_path, PREFIX)
+    assert list(tmp_path.iterdir()) == [young]
