@@ -43,13 +43,14 @@ def campaign(
     worker: Worker | None = None,
     seed: int = 0,
     seconds: float | None = None,
+    given: Sequence[str] = (),
 ) -> TuningResult:
     """Tune a fake kernel; the space is the default schedule and ``unroll`` by the given codes."""
     problem = problem or spmv()
     space = space_of(problem, codes), [{"stage": "generated", "kept": 2, "seconds": 0.0}]
     patched = mock.patch.object(session, "surviving_space", return_value=space)
     with patched, open_database(database) as store, worker or Worker(problem.threads, FAKE) as used:
-        return tune_problem(problem, store, used, Budget(trials=trials, seconds=seconds), SETTINGS, seed)
+        return tune_problem(problem, store, used, Budget(trials=trials, seconds=seconds), SETTINGS, seed, given=given)
 
 
 def _normal(problem: Problem):

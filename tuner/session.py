@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.errors import TuningError
+from ..compiler.errors import ScheduleError, TuningError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.source import quoted
 from .database import Database, open_database, studies_folder
 from .environment import code_version, require_target
 from .features import distance
+from .kernels import compile_problem
 from .lookup import known_inputs, usable
 from .measure.finals import Verdict, play
 from .measure.handover import sweep_folders
@@ -112,6 +114,7 @@ def tune(
     database: str | os.PathLike[str] | None = None,
     seed: int = 0,
     skip: Sequence[str] = (),
+    schedules: Iterable[Schedule | str] = (),
 ) -> TuningResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -127,15 +130,18 @@ def tune(
         database: path or URL; None: the default one.
         seed: of the search; from 0 to 2**32 - 1.
         skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
+        schedules: what to try first, after the default: schedules or their texts, such as those of ``explore``'s frontier.
 
     Raises:
+        ScheduleError: a given schedule is no schedule of this expression; the message names it.
         SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found.
     """
     budget = make_budget(trials, time_budget)
     check_skip(skip)
     problem = make_problem(expression, operands, output_format, target, threads)
+    given = check_schedules(problem, schedules)
     with open_database(database) as store, Worker(problem.threads) as worker:
-        return tune_problem(problem, store, worker, budget, Settings(skip=tuple(skip)), seed)
+        return tune_problem(problem, store, worker, budget, Settings(skip=tuple(skip)), seed, given=given)
 
 
 def tune_problem(
@@ -146,8 +152,12 @@ def tune_problem(
     settings: Settings | None = None,
     seed: int = 0,
     report: Report = lambda progress: None,
+    given: Sequence[str] = (),
 ) -> TuningResult:
-    """Tune one problem with an open database and a worker; both stay open. See ``tune``."""
+    """Tune one problem with an open database and a worker; both stay open. See ``tune``.
+
+    ``given`` are schedules to try first, in canonical names (``check_schedules``).
+    """
     require_target(problem.target)
     seed = check_seed(seed)
     sweep_folders()
@@ -156,13 +166,13 @@ def tune_problem(
     campaign = Campaign(problem, store, seed, worker.settings)
     trials = Trials(campaign)
     space, stages = surviving_space(problem, settings.skip)
-    if (finished := _finished(campaign, trials, space, stages, budget)) is not None:
+    if (finished := _finished(campaign, trials, space, stages, budget, given)) is not None:
         return finished
     report(Progress("preparing", len(trials), budget.trials))
     with Runner(problem, worker, settings.policy) as runner:
         runner.prepare()
         require_default(trials, runner)
-        _search(campaign, trials, space, runner, budget, deadline, seed, report)
+        _search(campaign, trials, space, runner, budget, deadline, seed, report, given)
         report(_progress("finals", trials, budget))
         verdict = _finals(trials, runner, settings, budget)
     return _result(campaign, trials, stages, _decide(campaign, verdict, settings))
@@ -181,6 +191,25 @@ def make_budget(trials: int, seconds: float | None) -> Budget:
     return Budget(trials=trials, seconds=seconds)
 
 
+def check_schedules(problem: Problem, schedules: Iterable[Schedule | str]) -> tuple[str, ...]:
+    """Return schedules that a user gives in canonical names, each once.
+
+    Raises:
+        ScheduleError: one is no schedule, or not one of this expression.
+    """
+    if isinstance(schedules, str | Schedule) or not isinstance(schedules, Iterable):
+        raise ScheduleError(f"schedules is a list of schedules or their texts, not {quoted(str(schedules), 60)} alone; put it in brackets")
+    found = []
+    for number, one in enumerate(schedules, 1):
+        schedule = Schedule(one)
+        try:
+            compile_problem(problem, schedule)
+        except ScheduleError as error:
+            raise ScheduleError(f"schedule {number} of those given: {error}") from None
+        found.append(problem.to_canonical(schedule))
+    return tuple(dict.fromkeys(found))
+
+
 def check_seed(seed: Any) -> int:
     """Return a seed as an integer. Raises ``TuningError`` for what is none."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed <= MOST_SEED:
@@ -188,9 +217,12 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _finished(campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget) -> TuningResult | None:
+def _finished(
+    campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget, given: Sequence[str]
+) -> TuningResult | None:
     """Return what the campaign decided before, where there is nothing left to measure."""
     exhausted = space.size <= len(trials) and all(space.schedule(point) in trials for point in space.points())
+    exhausted = exhausted and all(schedule in trials for schedule in given)
     decisions = list(campaign.store.decisions(campaign=campaign.key))
     last = max((measurement.created for measurement in campaign.recorded()), default="")
     decided = bool(decisions) and decisions[-1].created >= last  # not where a run ended between its trials and its finals
@@ -200,15 +232,16 @@ def _finished(campaign: Campaign, trials: Trials, space: Space, stages: list[dic
 
 
 def _search(
-    campaign: Campaign, trials: Trials, space: Space, runner: Runner, budget: Budget, deadline: float, seed: int, report: Report
-) -> None:
-    """Try what is known of similar inputs, then what the strategy proposes, until the budget is spent."""
+    campaign: Campaign, trials: Trials, space: Space, runner: Runner, budget: Budget, deadline: float, seed: int, report: Report,
+    given: Sequence[str],
+) -> None:  # fmt: skip
+    """Try what the user gives and what is known of similar inputs, then what the strategy proposes, until the budget is spent."""
 
     def spent() -> bool:
         return len(trials) >= budget.trials or (time.monotonic() > deadline and len(trials) >= _ALWAYS_TRIED)
 
-    for schedule in _known_schedules(campaign):
-        if not spent():
+    for schedule in (*given, *_known_schedules(campaign)):
+        if schedule not in trials and not spent():
             trials.run(schedule, runner)
     folder = studies_folder(campaign.store.url)
     strategy = choose_strategy(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)

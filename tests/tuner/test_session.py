@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparsetune.compiler.errors import TuningError
+from sparsetune.compiler.errors import ScheduleError, TuningError
+from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.records import Status
-from sparsetune.tuner.session import check_seed, make_budget
+from sparsetune.tuner.session import check_schedules, check_seed, make_budget
 from tuner_campaigns import ALL, FAKE, GOOD, campaign, spmv
 
 CAMPAIGNS = Path(__file__).parents[1] / "tuner_campaigns.py"
@@ -37,6 +39,29 @@ def test_the_fastest_wins(database: Path) -> None:
 
 def test_default_comes_first(database: Path) -> None:
     assert campaign(database).measured[0].schedule == ""
+
+
+def test_given_schedules_come_next(database: Path) -> None:
+    problem = spmv()
+    given = check_schedules(problem, ["unroll(j, 7)", Schedule("unroll(j, 1)"), "unroll(j, 7)", ""])
+    assert (given[2], len(given)) == ("", 3)
+    result = campaign(database, problem, given=given)
+    assert [trial.canonical for trial in result.measured][:3] == ["", *given[:2]]
+    assert campaign(database, problem, given=given).measured == result.measured
+
+
+@pytest.mark.parametrize(
+    ("schedules", "expected"),
+    [
+        (["", "unroll(q, 2)"], "schedule 2 of those given: directive 1, unroll(q, 2): there is no loop q"),
+        (["unrol(j, 2)"], "did you mean unroll"),
+        ("unroll(j, 2)", "put it in brackets"),
+        (3, "put it in brackets"),
+    ],
+)
+def test_given_schedules_are_checked(schedules: object, expected: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(expected)):
+        check_schedules(spmv(), schedules)  # type: ignore[arg-type]  # the point of the test
 
 
 def test_failures_are_counted_and_survived(database: Path) -> None:
