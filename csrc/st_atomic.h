@@ -1,4 +1,4 @@
-/* Updates of shared elements that OpenMP's atomic construct does not know: a new value until nobody came between. */
+/* Updates of elements that threads share: a new value until nobody came between. */
 #ifndef ST_ATOMIC_H
 #define ST_ATOMIC_H
 
@@ -36,6 +36,32 @@ ST_ATOMIC(bool, min_bool, st_min_bool(old, value))
 ST_ATOMIC(bool, max_bool, st_max_bool(old, value))
 ST_ATOMIC(bool, or_bool, old || value)
 ST_ATOMIC(bool, and_bool, old && value)
+#define ST_ATOMIC_ARITHMETIC(T, S)                                                                               \
+  static inline void st_atomic_write_##S(T *place, T value) { __atomic_store(place, &value, __ATOMIC_RELAXED); } \
+  ST_ATOMIC(T, multiply_##S, (T)(old * value))                                                                   \
+  ST_ATOMIC(T, divide_##S, (T)(old / value))
+#define ST_ATOMIC_FLOAT(T, S)              \
+  ST_ATOMIC_ARITHMETIC(T, S)               \
+  ST_ATOMIC(T, add_##S, old + value)       \
+  ST_ATOMIC(T, subtract_##S, old - value)
+#define ST_ATOMIC_INTEGER(T, S)                                                                                          \
+  ST_ATOMIC_ARITHMETIC(T, S)                                                                                             \
+  static inline void st_atomic_add_##S(T *place, T value) { __atomic_fetch_add(place, value, __ATOMIC_RELAXED); }        \
+  static inline void st_atomic_subtract_##S(T *place, T value) { __atomic_fetch_sub(place, value, __ATOMIC_RELAXED); }
+ST_ATOMIC_FLOAT(float, f32)
+ST_ATOMIC_FLOAT(double, f64)
+ST_ATOMIC_FLOAT(bool, bool)
+ST_ATOMIC_INTEGER(int8_t, i8)
+ST_ATOMIC_INTEGER(int16_t, i16)
+ST_ATOMIC_INTEGER(int32_t, i32)
+ST_ATOMIC_INTEGER(int64_t, i64)
+ST_ATOMIC_INTEGER(uint8_t, u8)
+ST_ATOMIC_INTEGER(uint16_t, u16)
+ST_ATOMIC_INTEGER(uint32_t, u32)
+ST_ATOMIC_INTEGER(uint64_t, u64)
+#undef ST_ATOMIC_INTEGER
+#undef ST_ATOMIC_FLOAT
+#undef ST_ATOMIC_ARITHMETIC
 #undef ST_ATOMIC
 
 #endif

@@ -11,6 +11,7 @@ from sparsetune.compiler.ir.nodes import (
     F64,
     I32,
     I64,
+    SHARE_NUMBER,
     Allocate,
     ArrayParameter,
     Binary,
@@ -94,10 +95,10 @@ def dot() -> KernelSpec:
     return spec(function, (X,), result("s", Format(), ""), "s = x(j) * x(j)")
 
 
-def counting_threads() -> KernelSpec:
-    """s = how many threads ran."""
+def counting_shares() -> KernelSpec:
+    """s = into how many shares the work was cut."""
     i = Var("i", I64)
-    body = Store("s", ZERO, Cast(Call("thread_count", (), I64), F64), "max", atomic=True)
+    body = Store("s", ZERO, Cast(Binary("+", Call(SHARE_NUMBER, (), I64), Const(1, I64), I64), F64), "max", atomic=True)
     loop = For(i, ZERO, Const(100, I64), body, Parallel())
     function = replace(dot().function, body=Steps((Store("s", ZERO, Const(0.0, F64)), loop)))
     return replace(dot(), function=function)

@@ -8,28 +8,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sparsetune.compiler.build.executable import DECLARATIONS, interface
+from sparsetune.compiler.build.executable import interface, load_kernel
 from sparsetune.compiler.build.results import owned_array
 from sparsetune.compiler.codegen.c import print_c
 from sparsetune.compiler.ir.interpret import Outcome, interpret
 from sparsetune.compiler.ir.memory import numpy_type
 from sparsetune.compiler.ir.nodes import ArrayParameter, Function, SizeParameter, Step, Steps, Type
-from sparsetune.compiler.native.library import load_source, openmp_works
-from sparsetune.compiler.native.toolchain import find_compiler
+from sparsetune.compiler.native.toolchain import default_flags, find_compiler
 from sparsetune.compiler.passes.cpu import CPU
 from sparsetune.compiler.passes.manager import Setting, VectorUnit
 
 EXACT = ("-O1", "-march=native", "-ffp-contract=off", "-fwrapv")
 """Flags under which compiled and interpreted kernels agree to the bit."""
 
-
-
-def _complete(name: str) -> bool:
-    """Whether a compiler is here with its OpenMP library, which clang's package leaves out."""
-    return shutil.which(name) is not None and openmp_works(find_compiler(name).identity, name)
-
-
-COMPILERS = [name for name in ("gcc", "clang") if _complete(name)]
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name) is not None]
 
 
 def function(statements: Sequence[Step], arrays: dict[str, tuple[str, bool]], sizes: Sequence[str] = ()) -> Function:
@@ -62,7 +54,8 @@ def run_compiled(
 ) -> dict[str, NDArray[Any]]:
     """Compile a function as it stands, run it, and return what it published. Raises MemoryError on status 1."""
     ffi = interface()
-    library = load_source(print_c(kernel), DECLARATIONS, compiler=compiler, flags=flags, openmp=True)
+    library = load_kernel(print_c(kernel), find_compiler(compiler), default_flags() if flags is None else flags)
+    library.st_spares = ffi.NULL  # what is released goes back to the system, where tests look for leaks
     assembled = [parameter for parameter in kernel.arrays if parameter.assembled]
     held = [ffi.NULL if array is None else ffi.from_buffer(array) for array in arrays]
     pointers, lengths = ffi.new("void *[]", held), ffi.new("int64_t[]", [*sizes, *([0] * len(assembled)), 0])

@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..compiler.errors import BuildError, SparsetuneError
+from ..compiler.native import team
 from ..compiler.native.cache import cache_folder
-from ..compiler.native.library import load_source, openmp_works
+from ..compiler.native.library import load_source
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import MISSING, available_compilers, find_compiler
 from ..compiler.native.trust import flaw
@@ -43,7 +44,7 @@ class Check:
 
 def run_checks(database: str | None) -> list[Check]:
     """Return all checks, required ones that fail first."""
-    checks = [check for find in (_compiler, _openmp, _processor, _memory, _load, _gpu, _mpi, _peers) for check in find()]
+    checks = [check for find in (_compiler, _team, _processor, _memory, _load, _gpu, _mpi, _peers) for check in find()]
     checks += [
         _folder("kernel cache", _kernel_cache, "SPARSETUNE_CACHE"),
         _folder("data folder", _data_folder, "SPARSETUNE_DATA"),
@@ -65,19 +66,13 @@ def _compiler() -> Iterator[Check]:
     yield Check("C compiler", True, True, found)
 
 
-def _openmp() -> Iterator[Check]:
-    compilers = available_compilers()
-    if not compilers:
+def _team() -> Iterator[Check]:
+    if not available_compilers():
         return
-    working = [compiler.name for compiler in compilers if openmp_works(compiler.identity, " ".join(compiler.command))]
-    lacking = [compiler.name for compiler in compilers if compiler.name not in working]
-    if working:
-        without = f", not with {', '.join(lacking)}, whose kernels run on one thread" if lacking else ""
-        advice = "apt install libomp-dev" if any("clang" in name for name in lacking) else ""
-        yield Check("OpenMP", True, False, f"works with {', '.join(working)}{without}", advice)
+    if team.is_there():
+        yield Check("team", True, False, "threads of a process work together")
     else:
-        advice = "kernels run on one thread; install the compiler's OpenMP library (Debian, Ubuntu: apt install libgomp1)"
-        yield Check("OpenMP", False, False, "does not work", advice)
+        yield Check("team", False, False, "does not compile", "kernels run on one thread; see the log sparsetune.native")
 
 
 def _processor() -> Iterator[Check]:

@@ -10,12 +10,16 @@ from typing import Any
 from ..codegen.c import KERNEL
 from ..errors import BuildError
 from ..lowering.kernel_spec import KernelSpec
+from ..native import team
 from ..native.instructions import check_instructions
-from ..native.library import OPENMP_FLAG, foreign_interface, load_compiled, openmp_works
-from ..native.toolchain import find_compiler
+from ..native.library import foreign_interface, load_compiled
+from ..native.toolchain import Compiler, find_compiler
 from .stages import asked_flags
 
-DECLARATIONS = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares;"
+DECLARATIONS = (
+    f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares; "
+    + team.DECLARATION
+)
 _MEMORY = "void *calloc(size_t count, size_t size);"
 _SPARE_SET_BYTES = 4096
 WRAPPING_FLAG = "-fwrapv"
@@ -57,13 +61,25 @@ def build(spec: KernelSpec, source: str, timeout: float = 120.0) -> Executable:
     check_instructions(compiler, flags)
     if spec.build[1] is None and source.count("\n") > LONG:
         flags = tuple("-O2" if flag == "-O3" else flag for flag in flags)
-    if OPENMP_FLAG not in flags and "#pragma omp" in source and openmp_works(compiler.identity, name):
-        flags = (*flags, OPENMP_FLAG)
     if spec.result.dtype.startswith(("int", "uint")):
         flags = (*flags, WRAPPING_FLAG)
-    library = load_compiled(source, DECLARATIONS, compiler, flags, timeout)
-    library.st_spares = _spares()
+    library = load_kernel(source, compiler, flags, timeout)
     return Executable(getattr(library, KERNEL), compiler.name, flags, library.st_release)
+
+
+def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout: float = 120.0) -> Any:
+    """Compile the C of a kernel (or take it from the cache) and load it, with what kernels of this process share: memory and threads.
+
+    Raises:
+        BuildError: as for ``build``.
+    """
+    parallel = '#include "st_loop.h"' in source
+    symbols = (KERNEL, "st_release", "st_spares", *(("st_team",) if parallel else ()))
+    library = load_compiled(source, DECLARATIONS, compiler, flags, timeout, symbols=symbols)
+    library.st_spares = _spares()
+    if parallel:
+        team.join_team(library)
+    return library
 
 
 def interface() -> Any:

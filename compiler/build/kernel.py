@@ -28,15 +28,16 @@ from .stages import kernel_source, kernel_stages
 from .workspaces import Workspace, workspace_bytes, workspaces
 
 MOST_THREADS = 1024
-"""OpenMP's runtime ends the process when it cannot start as many threads as it is told."""
+"""Shares into which the work of a call may be cut; more are a mistake, as some kernels keep a copy of the result for each."""
 
 
 class Kernel:
     """A compiled kernel for one expression, formats, schedule and target.
 
     Calling it with operands by name returns the result: an ndarray where it is dense (a numpy scalar for order 0), else
-    a Tensor. ``threads`` is how many threads run (default: $SPARSETUNE_THREADS, or the cores that this process may use);
-    ``out`` takes a dense result. An expression that has operands called ``threads`` or ``out`` gives these words to them.
+    a Tensor. ``threads`` is into how many shares work is cut, and how many threads run at most (default: $SPARSETUNE_THREADS, or
+    the cores that this process may use); the same number gives the same bits in every call, atomic updates aside.
+        ``out`` takes a dense result. An expression that has operands called ``threads`` or ``out`` gives these words to them.
 
     Raises (when called or bound):
         ExpressionError: an operand is missing or not used.

@@ -1,1 +1,1 @@
-"""From loop IR to source text: C with OpenMP and GNU vectors."""
+"""From loop IR to source text: C with GNU vectors, and parallel loops for the team of threads."""

@@ -38,7 +38,7 @@ class _KernelPrinter:
         slots = {parameter.name: slot for slot, parameter in enumerate(function.arrays)}
         published = {name: (slots[name], len(function.sizes) + rank) for rank, name in enumerate(assembled)}
         grown = {node.array: node.capacity.name for node in walk(function.body) if isinstance(node, Grow)}
-        self.statements = StatementPrinter(self.expressions, types, grown, self._region_parameters, published)
+        self.statements = StatementPrinter(self.expressions, types, grown, self._region_parameters, frozenset(slots), published)
 
     def source(self, heading: str) -> str:
         body = self._body()
@@ -46,6 +46,7 @@ class _KernelPrinter:
         head.append('#include "st_runtime.h"')
         head += [f'#include "{header}"' for header in sorted(self.expressions.headers - {"st_runtime.h"})]
         lines = [*head, "", *vector_definitions(self.expressions.vectors, self.expressions.lane_functions)]
+        lines += self.statements.functions
         lines += [f"int32_t {KERNEL}(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {{", *body, "}", ""]
         return "\n".join(lines)
 
@@ -81,7 +82,7 @@ class _KernelPrinter:
         return lines
 
     def _region_parameters(self, loop: For) -> list[str]:
-        """Declare a parallel region's parameters inside it: captured from outside they would lose their ``restrict``."""
+        """Declare the arrays among a parallel region's parameters: as they come, they have no ``restrict``."""
         return self._arrays(_used_names(Steps((*loop.private, replace(loop, tag=None), *loop.finish))))
 
 
@@ -98,10 +99,10 @@ def _is_parallel(node: Node) -> bool:
 
 
 def _used_names(node: Node, into_parallel: bool = True) -> set[str]:
-    """Return the names of variables and arrays that a statement mentions, parallel regions left out if asked."""
+    """Return the names of variables and arrays that a statement mentions; of parallel regions only their bounds, if asked."""
     if _is_parallel(node) and not into_parallel:
         assert isinstance(node, For)
-        return set()
+        return _used_names(node.low) | _used_names(node.high)
     here = set()
     match node:
         case Var(name):

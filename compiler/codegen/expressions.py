@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..ir.intrinsics import INTRINSICS
-from ..ir.nodes import F32, I32, I64, MAP, U16, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
+from ..ir.nodes import F32, I32, I64, MAP, SHARE_NUMBER, U16, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
 from .names import NameTable
 
 PRIMARY, UNARY, TERNARY, LOWEST = 16, 14, 3, 0
@@ -129,6 +129,8 @@ class ExpressionPrinter:
             return self._lane_call("keep", [self.text(argument) for argument in arguments], kind)
         if function in ("sum_lanes", "product_lanes", "min_lanes", "max_lanes"):
             return self._elementwise(function.removesuffix("_lanes"), arguments)
+        if function == SHARE_NUMBER:
+            return "st_share"
         intrinsic = INTRINSICS[function]
         self.headers.add(intrinsic.header)
         suffix = f"_{arguments[0].type.name}" if intrinsic.typed else ""

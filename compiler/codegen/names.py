@@ -20,8 +20,8 @@ _MACROS = frozenset((
 _USED = frozenset((
     "free", "malloc", "realloc", "aligned_alloc", "memset", "memcpy", "main",
 ))  # fmt: skip
-_PREFIXES = ("_", "st_", "ST_", "omp_", "KMP_")
-"""Of the implementation, the runtime in csrc/, and OpenMP."""
+_PREFIXES = ("_", "st_", "ST_")
+"""Of the implementation, and the runtime in csrc/."""
 
 _PATTERNS = re.compile(
     r"[A-Z][A-Z0-9_]{2,}"  # macros of the system's headers: NULL, SIZE_MAX, BYTE_ORDER

@@ -3,6 +3,9 @@
 Memory that a kernel allocates hangs on pointers declared at the top of the kernel (or of the parallel region that
 allocates it), so that one place frees whatever is held when an allocation fails: serial code jumps there; a thread of a
 parallel region notes the failure, and all skip the iterations that are left.
+
+A parallel loop becomes a function, which each thread that takes part runs once (csrc/st_loop.h): it claims pieces of the iterations
+until none are left. What it has from the kernel around it comes in a struct.
 """
 
 from __future__ import annotations
@@ -46,9 +49,11 @@ from ..ir.nodes import (
 from ..ir.rewrite import own_declarations
 from .analysis import heap_allocations, may_fail, scalar_reductions
 from .expressions import ExpressionPrinter, c_type
+from .regions import captured, has_shares
 
 _COMPOUND = frozenset(("+", "-", "*", "/"))
 _LOGICAL = {"or": "|", "and": "&"}
+_ATOMIC = {"": "write", "+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
 def _beside(origin: str) -> str:
@@ -61,6 +66,7 @@ class Region:
 
     fails_to: str
     parallel: bool
+    status: str = "&st_status"
     declared: list[set[str]] = field(default_factory=lambda: [set()])
 
 
@@ -73,6 +79,7 @@ class StatementPrinter:
         array_types: dict[str, Type],
         grown: Mapping[str, str],
         region_head: Callable[[For], list[str]],
+        parameters: frozenset[str],
         published: dict[str, tuple[int, int]],
     ) -> None:
         """Create a printer.
@@ -80,16 +87,19 @@ class StatementPrinter:
         Args:
             array_types: the element type of every array (or ``map``) of the kernel.
             grown: the arrays that grow, and are trimmed before they are published, with the names of their capacities.
-            region_head: gives the lines that declare the parameters which a parallel region uses.
+            region_head: gives the lines that declare the arrays among the parameters which a parallel region uses.
+            parameters: names of the arrays that are parameters.
             published: slot of the pointer and slot of the length of every assembled parameter.
         """
         self.expressions = expressions
         self.names = expressions.names
         self.lines: list[str] = []
+        self.functions: list[str] = []
         self.depth = 1
         self._array_types = array_types
         self._grown = grown
         self._region_head = region_head
+        self._parameters = parameters
         self._published = published
         self._regions: list[Region] = []
 
@@ -184,12 +194,9 @@ class StatementPrinter:
             self.line(f"{self.expressions.stream(store.array, store.index, store.value)};")
         elif not store.atomic:
             self.line(self._assignment(target, Load(store.array, store.index, kind), store.value, store.op))
-        elif store.op in ("min", "max", "and", "or"):
-            self.expressions.headers.add("st_atomic.h")
-            self.line(f"st_atomic_{store.op}_{kind.name}(&{target}, {self.expressions.text(store.value)});")
         else:
-            self.line(f"#pragma omp atomic {'update' if store.op else 'write'}")
-            self.line(f"{target} {store.op}= {self.expressions.text(store.value)};")
+            self.expressions.headers.add("st_atomic.h")
+            self.line(f"st_atomic_{_ATOMIC.get(store.op, store.op)}_{kind.name}(&{target}, {self.expressions.text(store.value)});")
 
     def _prefetch(self, array: str, index: Value, count: int) -> None:
         self.line(f"st_prefetch({self.names[array]}, {self.expressions.index(index)}, {count}, {self._array_types[array].bytes});")
@@ -218,7 +225,7 @@ class StatementPrinter:
             self.line(f"#pragma omp simd{self._reduction_clauses(simd)}")
         elif isinstance(loop.tag, Unroll) and loop.tag.factor > 1:
             self.line(f"ST_UNROLL({loop.tag.factor})")
-        # OpenMP wants the plain form of a loop, and evaluates its bound once by itself.
+        # OpenMP's simd wants the plain form of a loop.
         self.line(self._loop_head(loop, hoist=simd is None))
         self.scope(loop.body)
         self.line("}")
@@ -238,32 +245,104 @@ class StatementPrinter:
         return "".join(f" reduction({op}:{names})" for op, names in listed.items())
 
     def _parallel(self, loop: For) -> None:
+        """Print a parallel loop as a function, and the call that has threads run it."""
+        self.expressions.headers.add("st_loop.h")
+        parts = (*loop.private, loop.body, *loop.finish)
+        fails, shares = any(may_fail(part) for part in parts), has_shares(loop)
+        region, work, shared = (self.names.own(name) for name in ("st_region", "st_parallel", "st_shared"))
+        head = self._region_head(loop)
+        inside = captured(loop, self._parameters)
+        fields = [("st_loop", "st_loop", self._iterations(loop, shares))]
+        fields += [("void **", "st_arrays", "st_arrays")] if head else []
+        fields += [("int32_t *", "st_status", "&st_status")] if fails else []
+        fields += [("int64_t ", "st_threads", "st_threads")] if shares else []
+        fields += [(f"{self.expressions.type_name(variable.type)} ", self.names[variable.name], "") for variable in inside.variables]
+        fields += [(self._array_field(name), self.names[name], "") for name in inside.arrays]
+        self.line("{")
+        self.depth += 1
+        self.line(f"const {region} {shared} = {{{', '.join(value or name for _, name, value in fields)}}};")
+        pieces = "st_threads" if shares else f"{shared}.st_loop.pieces"
+        own = "false" if isinstance(loop.tag, Parallel) and loop.tag.chunking == "guided" and not shares else "true"
+        self.line(f"st_run(st_threads, {pieces}, {own}, {work}, &{shared});")
+        self.depth -= 1
+        self.line("}")
+        if fails:
+            self.line(f"if (st_status) goto {self.region.fails_to};")
+        self._function(loop, region, work, fields, head, fails, shares)
+
+    def _iterations(self, loop: For, shares: bool) -> str:
+        """Return the value that says how the iterations of a parallel loop are cut into pieces."""
         tag = loop.tag
         assert isinstance(tag, Parallel)
-        fails = any(may_fail(part) for part in (*loop.private, loop.body, *loop.finish))
+        ends = ", ".join(self.expressions.converted(end, I64) for end in (loop.low, loop.high))
+        if tag.chunking == "guided":
+            return f"st_guided({ends}, {tag.chunk or 1}, st_threads)"
+        if tag.chunk or tag.chunking == "dynamic":
+            return f"st_chunks({ends}, {tag.chunk or 1}, st_threads)"
+        return f"{'st_even_shares' if shares else 'st_even'}({ends}, st_threads)"
+
+    def _array_field(self, array: str) -> str:
+        """Return the type of a member that hands on an array of the kernel: a pointer, or a map, which is only looked up."""
+        kind = self._array_types[array]
+        return "st_map " if kind == MAP else f"{c_type(kind)} *"
+
+    def _function(
+        self, loop: For, region: str, work: str, fields: list[tuple[str, str, str]], head: list[str], fails: bool, shares: bool
+    ) -> None:
+        """Print the function that each thread of a parallel loop runs."""
+        kernel, depth = self.lines, self.depth
+        self.lines, self.depth = [], 1
         done = self.names.own("st_private_done") if fails else ""
-        schedule = f" schedule({tag.chunking}{f', {tag.chunk}' if tag.chunk else ''})" if tag.chunking else ""
-        self.line("#pragma omp parallel num_threads((int)st_threads)")
-        self.line("{")
-        self.enter(Region(done, parallel=True))
-        self.depth += 1
-        for text in self._region_head(loop):
+        self.enter(Region(done, parallel=True, status="st_status"))
+        for kind, name, value in fields:
+            if not value:
+                restrict = "restrict " if kind.endswith("*") else ""
+                self.line(f"{'' if restrict else 'const '}{kind}{restrict}{name} = st_in->{name};")
+            elif name != "st_loop":
+                self.line(f"{kind}const {name} = st_in->{name};" if kind.endswith("*") else f"const {kind}{name} = st_in->{name};")
+        for text in head:
             self.line(text)
         held = self.declare_heap(heap_allocations((*loop.private, loop.body, *loop.finish), inside_parallel=True))
         self._statements(loop.private)
         if fails and any(may_fail(part) for part in loop.private):
             self.line(f"{done}:;")
-        self.line(f"#pragma omp for{schedule} nowait")
-        self.line(self._loop_head(loop, hoist=False))
-        self._iteration(loop.body)
-        self.line("}")
+        self._pieces(loop, shares)
         self._finish(loop.finish, fails)
         self.free_heap(held)
-        self.depth -= 1
         self.leave()
+        first = "st_share" if shares else "st_piece"
+        self.functions += [
+            "typedef struct {",
+            *(f"  {kind}{'' if kind.endswith(('*', ' ')) else ' '}{name};" for kind, name, _ in fields),
+            f"}} {region};",
+            "",
+            f"static __attribute__((noinline)) void {work}(const void *st_given, st_claims *st_claimed, int64_t {first}) {{",
+            f"  const {region} *const st_in = st_given;",
+            "  const st_loop st_iterations = st_in->st_loop;",
+            *self.lines,
+            "}",
+            "",
+        ]
+        self.lines, self.depth = kernel, depth
+
+    def _pieces(self, loop: For, shares: bool) -> None:
+        """Print the loops over what a thread claims: pieces, or shares and their pieces; and over the iterations of a piece."""
+        if shares:
+            self.line("for (; st_share >= 0; st_share = st_next(st_claimed)) {")
+            self.depth += 1
+            self.line("for (int64_t st_piece = st_share; st_piece < st_iterations.pieces; st_piece += st_threads) {")
+        else:
+            self.line("for (; st_piece >= 0; st_piece = st_next(st_claimed)) {")
+        self.depth += 1
+        kind, name = c_type(loop.variable.type), self.names[loop.variable.name]
+        end = self.names.fresh(f"{name}_end")
+        bounds = f"{name} = st_begin(&st_iterations, st_piece), {end} = st_end(&st_iterations, st_piece)"
+        self.line(f"for ({kind} {bounds}; {name} < {end}; {name}++) {{{_beside(loop.origin)}")
+        self._iteration(loop.body)
         self.line("}")
-        if fails:
-            self.line(f"if (st_status) goto {self.region.fails_to};")
+        for _ in range(2 if shares else 1):
+            self.depth -= 1
+            self.line("}")
 
     def _iteration(self, body: Step) -> None:
         """Print one iteration of a parallel loop; if it may fail, all later ones are skipped once one has failed."""
@@ -272,9 +351,9 @@ class StatementPrinter:
             return
         end = self.names.own("st_next")
         outer = self.region
-        self.enter(Region(end, parallel=True, declared=outer.declared))
+        self.enter(Region(end, parallel=True, status=outer.status, declared=outer.declared))
         self.depth += 1
-        self.line("if (st_failed(&st_status)) continue;")
+        self.line("if (st_failed(st_status)) continue;")
         self.depth -= 1
         self.scope(body)
         self.leave()
@@ -288,8 +367,8 @@ class StatementPrinter:
             return
         end = self.names.own("st_finished")
         may = any(may_fail(part) for part in finish)
-        self.line("if (!st_failed(&st_status)) {")
-        self.enter(Region(end, parallel=True))
+        self.line("if (!st_failed(st_status)) {")
+        self.enter(Region(end, parallel=True, status="st_status"))
         self.scope(Steps(finish))
         self.leave()
         self.line("}")
@@ -318,7 +397,7 @@ class StatementPrinter:
             self.line(f"st_map_free(&{self.names[name]});" if allocation.type == MAP else f"st_release({self.names[name]});")
 
     def _fail_unless(self, succeeded: str) -> None:
-        self.line(f"if (!{succeeded}) {{ st_fail(&st_status); goto {self.region.fails_to}; }}")
+        self.line(f"if (!{succeeded}) {{ st_fail({self.region.status}); goto {self.region.fails_to}; }}")
 
     def _check_maps(self, value: Value) -> None:
         if isinstance(value, Call) and value.function == "map_insert":

@@ -25,7 +25,7 @@ class LoopTag:
     Attributes:
         unit: cpu_thread, cpu_vector, gpu_block, gpu_warp, gpu_thread.
         race: no_races, ignore_races, atomics, temporary, parallel_reduction.
-        chunking: OpenMP's static, dynamic or guided; ``chunk`` its chunk in iterations.
+        chunking: static, dynamic or guided, as in OpenMP; ``chunk`` its chunk in iterations.
         unroll: unroll factor.
         merge: two_finger, gallop, locate or bitmap: how sparse operands meet in this loop.
         prefetch: (operand, iterations ahead) pairs; see ``said_of`` for what names an operand.

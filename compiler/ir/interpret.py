@@ -39,7 +39,7 @@ from .nodes import (
     Var,
     While,
 )
-from .races import Turn, kept_by_threads
+from .races import Turn, kept_by_shares
 
 Execute = Callable[[Frame], None]
 
@@ -72,7 +72,7 @@ def interpret(
         if not parameter.assembled:
             assert array is not None, f"no array for parameter {parameter.name}"
             held[parameter.name] = Memory(parameter.name, array, parameter.name not in fresh, turn)
-    interpreter = _Interpreter(held, turn, kept_by_threads(function.body))
+    interpreter = _Interpreter(held, turn, kept_by_shares(function.body))
     slots = {parameter.name: place for place, parameter in enumerate(function.sizes)}
     interpreter.depth = len(slots)
     run = interpreter.statement(function.body, dict(slots))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .nodes import BOOL, I64, Type
+from .nodes import BOOL, I64, SHARE_NUMBER, Type
 
 OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes"))
 """What is called over the lanes of a vector; the generated code defines these by itself."""
@@ -199,6 +199,5 @@ INTRINSICS: dict[str, Intrinsic] = {
     "map_clear": Intrinsic(KeyMap.clear, "st_map_clear", "st_map.h", updates=True),
     "seldom": Intrinsic(bool, "st_seldom", gives=BOOL),
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
-    "thread_number": Intrinsic(lambda: 0, "st_thread_number", "st_threads.h"),
-    "thread_count": Intrinsic(lambda: 1, "st_thread_count", "st_threads.h"),
+    SHARE_NUMBER: Intrinsic(lambda: 0, "st_share", "st_loop.h"),
 }

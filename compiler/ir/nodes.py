@@ -159,7 +159,7 @@ class ArrayRef(Value):
 
 @dataclass(frozen=True)
 class Call(Value):
-    """A pure or updating intrinsic that returns a value: searches, map look-ups, the thread's number."""
+    """A pure or updating intrinsic that returns a value: searches, map look-ups, the number of a share."""
 
     function: str
     arguments: tuple[Value, ...]
@@ -233,10 +233,18 @@ class While(Step):
 
 @dataclass(frozen=True)
 class Parallel:
-    """Iterations are dealt out to the threads of the kernel's ``threads`` argument (OpenMP worksharing)."""
+    """Iterations are cut into chunks that threads claim, as many at most as the kernel's ``threads`` argument says.
+
+    A chunk belongs to the share of the work that is its number modulo that argument, whichever thread runs it. With static chunks
+    of no given size they are equal.
+    """
 
     chunking: str | None = None  # static, dynamic, guided
     chunk: int | None = None
+
+
+SHARE_NUMBER = "share_number"
+"""The intrinsic that gives the number of the share to which an iteration of the parallel loop around belongs."""
 
 
 @dataclass(frozen=True)
@@ -260,8 +268,9 @@ class Unroll:
 class For(Step):
     """``for variable in low .. high``, half open; the step is 1 except in what ``passes.vectorize`` makes.
 
-    ``private`` runs once in every thread before its share of a parallel loop (declarations and allocations of what is
-    private to the thread), ``finish`` after it (merging, freeing). Both are empty for other tags. ``origin`` is as in While.
+    ``private`` runs once in every thread that takes part in a parallel loop before its first iteration (declarations and allocations
+    of what is private to the thread), ``finish`` after its last (merging, freeing). Both are empty for other tags. ``origin`` is as
+    in While.
     """
 
     variable: Var
@@ -373,7 +382,7 @@ class ArrayParameter:
 @dataclass(frozen=True)
 class SizeParameter:
     """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level;
-    ("threads", "count") how many threads run; (tensor, "past_caches", 0) whether a result is to be written past the
+    ("threads", "count") into how many shares work is cut; (tensor, "past_caches", 0) whether a result is to be written past the
     caches.
     """
 

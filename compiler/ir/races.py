@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .nodes import I64, Call, Declare, Step, Store
+from .nodes import I64, SHARE_NUMBER, Call, Declare, Step, Store
 from .rewrite import mentions, walk
 
-_THREAD_NUMBER = Call("thread_number", (), I64)
+_SHARE_NUMBER = Call(SHARE_NUMBER, (), I64)
 _RUN = 1 << 40  # more than the iterations of any loop that is interpreted
 
 
@@ -62,8 +62,8 @@ class Users:
         return bool(((met & ~harmless) | turn.others(self.readers[places])).any())
 
 
-def kept_by_threads(body: Step) -> frozenset[str]:
-    """Return the arrays of which every thread uses a part of its own: what is stored depends on the number of the thread."""
+def kept_by_shares(body: Step) -> frozenset[str]:
+    """Return the arrays of which every share uses a part of its own: what is stored depends on the number of the share."""
     nodes = list(walk(body))
-    numbers = {node.variable.name for node in nodes if isinstance(node, Declare) and node.value == _THREAD_NUMBER}
+    numbers = {node.variable.name for node in nodes if isinstance(node, Declare) and node.value == _SHARE_NUMBER}
     return frozenset(node.array for node in nodes if isinstance(node, Store) and mentions(node.index, numbers))

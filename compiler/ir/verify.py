@@ -15,6 +15,7 @@ from .nodes import (
     BOOL,
     I64,
     MAP,
+    SHARE_NUMBER,
     Allocate,
     ArrayRef,
     Binary,
@@ -304,6 +305,8 @@ class _Verifier:
     def call(self, function: str, arguments: tuple[Value, ...], scope: Scope, local: Scope) -> None:
         if function not in INTRINSICS and function not in OF_LANES:
             self.fail(f"there is no function {function}")
+        if function == SHARE_NUMBER and self.shared is None:
+            self.fail("only iterations of parallel loops belong to shares")
         for argument in arguments:
             if isinstance(argument, ArrayRef):
                 if self.array(argument.array, local) != argument.type:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,12 @@ from .toolchain import Compiler, default_flags, find_compiler
 CSRC = Path(__file__).resolve().parents[2] / "csrc"
 """The C headers and helpers that ship with the package."""
 
-OPENMP_FLAG = "-fopenmp"
-
-_OPENMP_FUNCTIONS = "int st_probe(void); int omp_pause_resource_all(int kind);"
-_OPENMP_SYMBOLS = ("st_probe",)
-_PAUSE_HARD = 2
-_OPENMP_PROBE = "#include <omp.h>\nint st_probe(void) { return omp_get_max_threads(); }\n"
-
 
 def load_source(
     source: str,
     declarations: str,
     compiler: str | None = None,
     flags: tuple[str, ...] | None = None,
-    openmp: bool = False,
     timeout: float = 120.0,
     files: tuple[str, ...] = (),
     symbols: tuple[str, ...] | None = None,
@@ -39,7 +30,6 @@ def load_source(
         declarations: the functions that are called, as cffi's cdef wants them.
         compiler: a compiler's name; None for the default one.
         flags: flags that stand in for the default ones.
-        openmp: ask for OpenMP, if the compiler has it.
         files: C files of csrc/ that are compiled along, such as ``st_pack.c``.
         symbols: what of the declarations the object defines; None: everything.
 
@@ -51,8 +41,6 @@ def load_source(
     """
     chosen = find_compiler(compiler)
     wanted = default_flags() if flags is None else flags
-    if openmp and openmp_works(chosen.identity, compiler):
-        wanted = (*wanted, OPENMP_FLAG)
     return load_compiled(source, declarations, chosen, wanted, timeout, files, symbols)
 
 
@@ -113,21 +101,3 @@ def foreign_interface(declarations: str) -> Any:
     interface = cffi.FFI()
     interface.cdef(declarations)
     return interface
-
-
-@cache
-def openmp_works(identity: str, compiler: str | None) -> bool:
-    """Return whether a compiler (of this identity) can compile and link OpenMP; clang often lacks its library."""
-    try:
-        library = load_compiled(_OPENMP_PROBE, _OPENMP_FUNCTIONS, find_compiler(compiler), ("-O1", OPENMP_FLAG), symbols=_OPENMP_SYMBOLS)
-    except BuildError:
-        return False
-    _survive_forks(library)
-    return True
-
-
-def _survive_forks(library: Any) -> None:
-    """Let OpenMP end its idle threads before a fork: a child has none of them, and GNU's would wait for them for ever."""
-    pause = getattr(library, "omp_pause_resource_all", None)  # since OpenMP 5.0
-    if pause is not None and hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lambda: pause(_PAUSE_HARD))

@@ -109,8 +109,8 @@ def allowed_cores() -> frozenset[int]:
 
 
 def usable_cores() -> frozenset[int]:
-    """Return the logical cores on which the calling thread may run now; those of the process where a runtime binds threads."""
-    return _AT_FIRST if any(os.environ.get(name) for name in _BINDING) else _affinity()
+    """Return the logical cores on which the calling thread may run now; where a runtime binds threads also those of before."""
+    return _affinity() | (_AT_FIRST if any(os.environ.get(name) for name in _BINDING) else frozenset())
 
 
 def available_cores() -> int:

@@ -37,6 +37,11 @@ def respect_limits() -> None:
         _tell(found, tuple(sorted(usable_cores())), available_cores())
 
 
+def is_there() -> bool:
+    """Return whether the team can be built on this machine."""
+    return _team() is not None
+
+
 def workers() -> int:
     """Return how many threads the team has besides those that call it."""
     found = _team()

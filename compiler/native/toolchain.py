@@ -21,8 +21,8 @@ CANDIDATES = ("gcc", "clang", "cc")
 
 MISSING = "no C compiler was found: install one (Debian, Ubuntu: apt install gcc) or name it in SPARSETUNE_CC"
 
-REQUIRED_FLAGS = ("-std=gnu11", "-fPIC")
-"""What every object needs, whatever flags a schedule asks for."""
+REQUIRED_FLAGS = ("-std=gnu11", "-fPIC", "-fopenmp-simd")
+"""What every object needs, whatever flags a schedule asks for. Of OpenMP only loops marked for vectors, which need no library."""
 
 _VECTOR_WIDTH = re.compile(r"-mprefer-vector-width=(128|256|512)")
 _FAST_MATH = frozenset(("-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-fassociative-math", "-ffinite-math-only"))

@@ -8,7 +8,7 @@ from ..ir.nodes import Allocate, Const, Free, Function, Step, Steps
 from ..ir.rewrite import walk
 
 STACK_BYTES = 64 * 1024
-"""The largest array on the stack; threads of OpenMP may have no more than two megabytes in all."""
+"""The largest array on the stack; threads of the team have no more than two megabytes in all."""
 
 
 def place_large_arrays(function: Function) -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import cffi
 from sparsetune.compiler.build.executable import Executable
 from sparsetune.compiler.build.kernel import Kernel
 from sparsetune.compiler.codegen.c import KERNEL
+from sparsetune.compiler.native import team
 from sparsetune.compiler.native.library import CSRC
 
 PLAIN_FLAGS = ("-O0", "-w")
@@ -28,14 +30,16 @@ def build_together(kernels: Sequence[Kernel], folder: Path, name: str, flags: Se
     """
     source, target = folder / f"{name}.c", folder / f"{name}.so"
     source.write_text(together([kernel.source for kernel in kernels]))
-    command = ["gcc", "-std=gnu11", "-shared", "-fPIC", "-fopenmp", "-fwrapv", *flags, "-I", str(CSRC), str(source), "-o", str(target)]
+    command = ["gcc", "-std=gnu11", "-shared", "-fPIC", "-fwrapv", *flags, "-I", str(CSRC), str(source), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the C compiler failed on {source}:\n{done.stderr[:4000]}")
     ffi = cffi.FFI()
     ffi.cdef("".join(f"int32_t {KERNEL}_{number}(void **arrays, int64_t *sizes, int64_t threads);" for number in range(len(kernels))))
-    ffi.cdef("void st_release(void *memory);")
+    ffi.cdef(f"void st_release(void *memory); {team.DECLARATION}")
     library: Any = ffi.dlopen(str(target))
+    if "st_loop.h" in source.read_text():
+        team.join_team(library)
     for number, kernel in enumerate(kernels):
         kernel.__dict__["library"] = library  # the object is unloaded with the last reference to it
         kernel.__dict__["executable"] = Executable(getattr(library, f"{KERNEL}_{number}"), "gcc", tuple(flags), library.st_release)
@@ -48,7 +52,9 @@ def together(sources: Sequence[str]) -> str:
     bodies = []
     for number, source in enumerate(sources):
         head, body = source.split(f"int32_t {KERNEL}(", 1)
-        bodies.append(f"int32_t {KERNEL}_{number}({body}")
+        head, region, functions = head.partition("typedef struct {\n  st_loop ")
+        own = f"{region}{functions}int32_t {KERNEL}_{number}({body}"
+        bodies.append(re.sub(r"\bst_(region|parallel)(\d*)\b", rf"st_\1\2_of_{number}", own))
         lines = iter(head.splitlines())
         for line in lines:
             if line.startswith("#include"):

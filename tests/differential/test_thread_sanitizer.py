@@ -9,11 +9,11 @@ import pytest
 
 from differential import scheduled
 from differential.scheduled import Scheduled, kinds_of, operands
-from differential.thread_sanitizer import archer, report
+from differential.thread_sanitizer import is_there, report
 
 pytestmark = [
     pytest.mark.cc, pytest.mark.slow, pytest.mark.nightly,
-    pytest.mark.skipif(archer() is None, reason="ThreadSanitizer needs clang, libomp and its tool Archer (libarcher.so)"),
+    pytest.mark.skipif(not is_there(), reason="the compiler lacks ThreadSanitizer (libtsan)"),
 ]  # fmt: skip
 SHAPE = {"i": 40, "j": 50, "k": 20, "l": 6, "m": 3, "r": 8}
 SPMV = "y(i) = A(i,j) * x(j)"

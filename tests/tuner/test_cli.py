@@ -122,7 +122,7 @@ def test_code(call) -> None:
     assert "for (" in out
     assert "A2_pos" in out
     parallel = call("code", SPMV, "--format", "A=csr", "--schedule", "parallelize(i, cpu_thread, no_races)")[1]
-    assert "#pragma omp" in parallel
+    assert "st_run(" in parallel
 
 
 def test_code_after_a_stage(call) -> None:

@@ -101,8 +101,8 @@ def test_what_was_tuned_is_served_by_a_new_process_without_compiling(tmp_path: P
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ('grep -q "omp parallel" "$source" && exit 1', "compile"),
-        ('grep -q "omp parallel" "$source" && grep -q st_kernel "$source" && extra="-include {folder}/abort.h"', "crash"),
+        ('grep -q st_parallel "$source" && exit 1', "compile"),
+        ('grep -q st_parallel "$source" && grep -q st_kernel "$source" && extra="-include {folder}/abort.h"', "crash"),
     ],
 )
 def test_parallel_candidates_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, status: str) -> None:
@@ -136,7 +136,7 @@ def test_wrong_kernels_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """A compiler whose parallel kernels add one to the first element of the result, whatever else they do."""
     end = r"s/^  return 0;/  ((double *)st_arrays[$place])[0] += 1.0;\n  return 0;/"
     place = r"""sed -n 's/.* y_vals = st_arrays\[\([0-9]*\)\];/\1/p' "$source" | head -n 1"""
-    body = f'if grep -q "omp parallel" "$source"; then place=$({place}); [ -z "$place" ] || sed -i "{end}" "$source"; fi'
+    body = f'if grep -q st_parallel "$source"; then place=$({place}); [ -z "$place" ] || sed -i "{end}" "$source"; fi'
     monkeypatch.setenv("SPARSETUNE_CC", wrapped_compiler(tmp_path, body))
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "cache"))
     result = st.tune(*SPMV, trials=5, threads=2, database=str(tmp_path / "s.sqlite"))

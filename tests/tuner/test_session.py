@@ -93,7 +93,7 @@ def test_everything_is_recorded(database: Path) -> None:
         (decision,) = store.decisions()
         assert decision.schedule == "unroll(i1, 2)"
         assert decision.speedup_low > 1
-        assert decision.environment["settings"]["OMP_NUM_THREADS"] == "1"
+        assert decision.environment["settings"] == {"SPARSETUNE_THREADS": "1"}
         assert store.check() == []
 
 

@@ -16,7 +16,7 @@ from .output import print_json
 @click.command("doctor", cls=ExampleCommand, examples=(("tune-kernel doctor", "what was found"), ("tune-kernel doctor --json", "as JSON")))
 @options.together(options.database, options.as_json)
 def command(**given: Any) -> int:
-    """Check compilers, OpenMP, caches, threads, GPU, database and folders; status 3 where something needed is missing."""
+    """Check compilers, caches, threads, GPU, database and folders; status 3 where something needed is missing."""
     checks = run_checks(given["database"])
     ok = all(check.ok for check in checks if check.required)
     if given["as_json"]:

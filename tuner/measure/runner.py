@@ -86,11 +86,7 @@ class _Lost(Exception):
 
 
 class Worker:
-    """One worker process, started when it is first needed and again after each loss.
-
-    Threads are bound to cores where there are several; one thread is left to the system, so that two tuning processes do not
-    meet on the first core.
-    """
+    """One worker process, started when it is first needed and again after each loss."""
 
     def __init__(self, threads: int, command: Sequence[str] = WORKER) -> None:
         self.threads = threads
@@ -108,9 +104,8 @@ class Worker:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The environment variables that decide how threads run."""
-        bound = {"OMP_PROC_BIND": "true", "OMP_PLACES": "cores"} if self.threads > 1 else {}
-        return {"OMP_NUM_THREADS": str(self.threads), "OMP_DYNAMIC": "false", **bound}
+        """The environment variables that decide how many threads run."""
+        return {"SPARSETUNE_THREADS": str(self.threads)}
 
     def _environment(self) -> dict[str, str]:
         cores = ",".join(map(str, sorted(allowed_cores())))

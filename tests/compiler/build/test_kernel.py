@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
-from kernel_specs import CSC, CSR, SDDMM, SPMV, ZERO, X, copying, counting_threads, dot, result, spec
+from kernel_specs import CSC, CSR, SDDMM, SPMV, ZERO, X, copying, counting_shares, dot, result, spec
 from sparsetune.compiler.build import Kernel
 from sparsetune.compiler.build.kernel import thread_count
 from sparsetune.compiler.errors import BuildError, DataError, ExpressionError, ResourceError, ShapeError
@@ -263,7 +263,7 @@ def test_memory_that_cannot_be_had_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = Kernel(counting_threads())
+    kernel = Kernel(counting_shares())
     for threads in (1, 2, 7, np.int64(3)):
         assert kernel(x=np.ones(2), threads=threads) == threads
     monkeypatch.setenv("SPARSETUNE_THREADS", "5")
@@ -306,13 +306,13 @@ def test_flags_and_compiler_of_the_schedule(matrix: Any, vector: np.ndarray) -> 
 
 
 def test_forked_processes_can_run_kernels() -> None:
-    """OpenMP's threads do not survive a fork; the child must not wait for them."""
+    """The team's threads do not survive a fork; the child must not wait for them."""
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[1])\n"
         "import numpy as np\n"
-        "from kernel_specs import counting_threads\n"
+        "from kernel_specs import counting_shares\n"
         "from sparsetune.compiler.build import Kernel\n"
-        "bound = lambda threads: Kernel(counting_threads()).bind(x=np.ones(2), threads=threads)\n"
+        "bound = lambda threads: Kernel(counting_shares()).bind(x=np.ones(2), threads=threads)\n"
         "first = bound(4); first()\n"
         "child = os.fork()\n"
         "if child == 0:\n"

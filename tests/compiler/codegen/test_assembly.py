@@ -28,7 +28,7 @@ def assembly(kernel: Function, compiler: str, vector_bytes: int, folder: Path) -
     source, target = folder / "kernel.c", folder / "kernel.s"
     source.write_text(source_of(kernel, vector_bytes))
     flags = [flag for flag in default_flags() if not flag.startswith("-march")]
-    options = ["-std=gnu11", "-S", TARGETS[vector_bytes], *flags, "-fPIC", "-fopenmp", "-I", str(CSRC)]
+    options = ["-std=gnu11", "-S", TARGETS[vector_bytes], *flags, "-fPIC", "-fopenmp-simd", "-I", str(CSRC)]
     subprocess.run([compiler, *options, str(source), "-o", str(target)], check=True, capture_output=True)
     return target.read_text().splitlines()
 

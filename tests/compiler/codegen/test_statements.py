@@ -15,6 +15,7 @@ from sparsetune.compiler.ir.nodes import (
     I32,
     I64,
     MAP,
+    SHARE_NUMBER,
     Allocate,
     ArrayRef,
     Binary,
@@ -214,27 +215,32 @@ def test_parallel_histogram(compiler: str, chunking: str | None, threads: int) -
         Store("high", bucket, Load("values", I, F64), "max", atomic=True),
         Store("product", bucket, Const(2.0, F64), "*", atomic=True),
         Store("any", bucket, Binary(">", Load("values", I, F64), Const(0.99, F64), BOOL), "or", atomic=True),
-        Store("thread", whole(0), Call("thread_number", (), I64), "min", atomic=True),
+        Store("share", whole(0), Call(SHARE_NUMBER, (), I64), "min", atomic=True),
     ))  # fmt: skip
     private = (Allocate("own", I64, whole(7), zero=True),)
     loop = For(I, whole(0), N, body, Parallel(chunking, 3 if chunking else None), private, (merge, Free("own")))
     arrays = {"keys": ("i64", False), "values": ("f64", False), "sum": ("i64", True), "low": ("f64", True), "high": ("f64", True)}
-    arrays |= {"product": ("f64", True), "any": ("bool", True), "thread": ("i64", True)}
+    arrays |= {"product": ("f64", True), "any": ("bool", True), "share": ("i64", True)}
     random = np.random.default_rng(0)
     data = [random.integers(0, 100, 400), random.random(400), np.zeros(7, np.int64), np.ones(7), np.zeros(7), np.ones(7)]
     run_both(function([loop], arrays, ["n"]), [*data, np.zeros(7, bool), np.full(1, -1)], [400], threads=threads, compiler=compiler)
 
 
-def threads_seen() -> Function:
-    body = Store("count", whole(0), Call("thread_count", (), I64), "max", atomic=True)
-    return function([For(I, whole(0), whole(64), body, Parallel())], {"count": ("i64", True)})
-
-
+@pytest.mark.parametrize(
+    ("chunking", "chunk"), [(None, None), ("static", 5), ("dynamic", None), ("dynamic", 3), ("guided", None), ("guided", 4)]
+)
 @pytest.mark.parametrize("threads", [1, 3, 8])
-def test_exactly_so_many_threads(threads: int) -> None:
-    count = np.zeros(1, np.int64)
-    run_compiled(threads_seen(), [count], threads=threads)
-    assert count[0] == threads
+def test_exactly_so_many_shares(threads: int, chunking: str | None, chunk: int | None) -> None:
+    """Chunks belong to shares by their number, in every run."""
+    loop = For(I, whole(0), whole(64), Store("share", I, Call(SHARE_NUMBER, (), I64)), Parallel(chunking, chunk))
+    kernel = function([loop], {"share": ("i64", True)})
+    runs = [np.full(64, -1) for _ in range(5)]
+    for share in runs:
+        run_compiled(kernel, [share], threads=threads)
+        assert set(share.tolist()) == set(range(threads))
+        np.testing.assert_array_equal(share, runs[0])
+    if chunk and chunking != "guided" and threads > 1:
+        np.testing.assert_array_equal(runs[0], np.arange(64) // chunk % threads)
 
 
 # Memory that runs out
@@ -274,9 +280,9 @@ def map_failure() -> list[Step]:
 
 
 def parallel_failure(where: str) -> list[Step]:
-    """One thread, or one iteration, asks for too much."""
-    fails = Binary("==", Call("thread_number", (), I64), whole(1), BOOL)
-    huge = If(fails if where != "body" else Binary("==", I, whole(37), BOOL), Steps((Allocate("huge", F64, HUGE), Free("huge"))))
+    """Every thread, or one iteration, asks for too much."""
+    fails: Value = Const(True, BOOL) if where != "body" else Binary("==", I, whole(37), BOOL)
+    huge = If(fails, Steps((Allocate("huge", F64, HUGE), Free("huge"))))
     parts: dict[str, tuple[Step, ...]] = {"private": (), "body": (), "finish": ()}
     parts[where] = (huge,)
     private = (Allocate("own", F64, whole(50_000)), *parts["private"], Allocate("own2", F64, whole(50_000)))
@@ -316,12 +322,6 @@ def test_large_local_arrays_do_not_overflow_the_stack() -> None:
     assert array.tolist() == [2.0] * 9
 
 
-def test_map_insert_must_be_checkable() -> None:
-    stored = Store("a", whole(0), Call("map_insert", (ArrayRef("m", MAP), whole(1)), I64))
-    with pytest.raises(ValueError, match="map_insert"):
-        print_c(function([Allocate("m", MAP, whole(1)), stored, Free("m")], {"a": ("i64", True)}))
-
-
 # Names and shapes of the text
 
 
@@ -345,9 +345,9 @@ def test_no_macro_of_the_headers_keeps_its_name(compiler: str, tmp_path: Any) ->
     from sparsetune.compiler.codegen.names import is_reserved
     from sparsetune.compiler.native.library import CSRC
 
-    includes = "".join(f'#include "{name}"\n' for name in ("st_runtime.h", "st_sort.h", "st_map.h", "st_atomic.h", "st_threads.h"))
+    includes = "".join(f'#include "{name}"\n' for name in ("st_runtime.h", "st_sort.h", "st_map.h", "st_atomic.h", "st_loop.h"))
     (tmp_path / "all.c").write_text(includes)
-    command = [compiler, "-std=gnu11", "-fopenmp", "-march=native", "-dM", "-E", "-I", str(CSRC), str(tmp_path / "all.c")]
+    command = [compiler, "-std=gnu11", "-march=native", "-dM", "-E", "-I", str(CSRC), str(tmp_path / "all.c")]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     macros = {line.split()[1].partition("(")[0] for line in shown.splitlines()}
     assert len(macros) > 300

@@ -12,6 +12,7 @@ from sparsetune.compiler.ir.nodes import (
     I32,
     I64,
     MAP,
+    SHARE_NUMBER,
     Allocate,
     ArrayRef,
     Binary,
@@ -124,6 +125,7 @@ ILL_FORMED: dict[str, tuple[list[Step], str]] = {
     "stream": ([Store("y", ZERO, X, streams=True)], "only whole vectors are written past the caches"),
     "update": ([Declare(T, X), SetVar(T, X, "^")], r"nothing is updated by \^"),
     "function": ([Run("shuffle", (ZERO,))], "there is no function shuffle"),
+    "share": ([Declare(K, Call(SHARE_NUMBER, (), I64))], "only iterations of parallel loops belong to shares"),
     "argument": ([Run("sort", (ArrayRef("y", I64), N))], "array y of f64 is handed over as i64"),
     "insertion": (
         [Allocate("m", MAP, N), put(Cast(Call("map_insert", (ArrayRef("m", MAP), ZERO), I64), F64))],

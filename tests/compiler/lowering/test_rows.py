@@ -125,7 +125,7 @@ def test_any_name_is_an_index() -> None:
 
 
 def test_threads_drain_what_they_wrote() -> None:
-    """Before the end of the parallel region, after which others read the result."""
+    """Before they leave the parallel region, after which others read the result."""
     compiled = compile_kernel(SPMM, {"A": "csr"}, {"r": 8}, "parallelize(i, cpu_thread, no_races)")
     source = source_of(compiled.default_kernel.spec.function, 64)
-    assert re.search(r"nowait\n(.*\n)+    if \(Y_past_caches != 0\) {\n      st_drain_stores\(\);\n    }\n  }\n", source)
+    assert re.search(r"st_next\(.*\n(.*\n)+  if \(Y_past_caches != 0\) {\n    st_drain_stores\(\);\n  }\n}\n", source)

@@ -303,7 +303,7 @@ def test_halves_that_become_known_inside_a_tile_count_from_it() -> None:
 
 
 def test_vector_loops_around_rows_in_registers() -> None:
-    """Rows of registers are vectors already, which OpenMP reduces none of."""
+    """Rows of registers are vectors already, which `omp simd` reduces none of."""
     schedule = (
         "split(k, a, b, 32); reorder(i, a, j, b); precompute(A(i,j) * X(j,k), b, b, w); parallelize(j, cpu_vector, parallel_reduction)"
     )

@@ -14,7 +14,7 @@ from sparsetune.compiler.errors import BuildError
 from sparsetune.compiler.native import instructions, toolchain
 from sparsetune.compiler.native.cache import cached_object
 from sparsetune.compiler.native.instructions import check_instructions
-from sparsetune.compiler.native.library import CSRC, load_source, openmp_works
+from sparsetune.compiler.native.library import CSRC, load_source
 from sparsetune.compiler.native.machine import available_cores, this_machine
 from sparsetune.compiler.native.toolchain import available_compilers, default_flags, find_compiler, vector_bytes
 
@@ -214,18 +214,6 @@ def test_instructions_that_the_processor_lacks_are_refused(monkeypatch: pytest.M
         check_instructions(compiler, ("-O2", "-march=haswell"))
     with pytest.raises(BuildError, match=r"AVX512F.* which -mavx512f asks for"):
         check_instructions(compiler, ("-mavx512f",))
-
-
-def test_openmp_is_found() -> None:
-    assert openmp_works(find_compiler("gcc").identity, "gcc")
-
-
-def test_compiler_without_openmp(folder: Path, script: Callable[[str], Path]) -> None:
-    real = find_compiler("gcc").command[0]
-    script(f'for word; do if [ "$word" = -fopenmp ]; then echo "error: no OpenMP here" >&2; exit 1; fi; done; exec {real} "$@"')
-    source, number = fresh_source()
-    assert not openmp_works(find_compiler().identity, None)
-    assert load_source(source, "int answer(void);", openmp=True).answer() == number
 
 
 def test_machine() -> None:

@@ -1,5 +1,6 @@
 /* sddmm, 32-byte vectors */
 #include "st_runtime.h"
+#include "st_loop.h"
 
 typedef double f64x2 __attribute__((vector_size(16)));
 typedef double f64x2_u __attribute__((vector_size(16), aligned(8), may_alias));
@@ -14,19 +15,25 @@ static inline double st_lanes_sum_f64x4(f64x4 v) {
   return st_lanes_sum_f64x2(half[0] + half[1]);
 }
 
-int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {
-  const int64_t i_size = st_sizes[0];
-  const int64_t A_length = st_sizes[1];
-  #pragma omp parallel num_threads((int)st_threads)
-  {
-    double *restrict O_vals = st_arrays[0];
-    const int32_t *restrict A2_pos = st_arrays[1];
-    const int32_t *restrict A2_crd = st_arrays[2];
-    const double *restrict A_vals = st_arrays[3];
-    const double *restrict U_vals = st_arrays[4];
-    const double *restrict V_vals = st_arrays[5];
-    #pragma omp for schedule(dynamic, 64) nowait
-    for (int64_t i = 0; i < i_size; i++) {
+typedef struct {
+  st_loop st_loop;
+  void **st_arrays;
+  int64_t A_length;
+} st_region;
+
+static __attribute__((noinline)) void st_parallel(const void *st_given, st_claims *st_claimed, int64_t st_piece) {
+  const st_region *const st_in = st_given;
+  const st_loop st_iterations = st_in->st_loop;
+  void **const st_arrays = st_in->st_arrays;
+  const int64_t A_length = st_in->A_length;
+  double *restrict O_vals = st_arrays[0];
+  const int32_t *restrict A2_pos = st_arrays[1];
+  const int32_t *restrict A2_crd = st_arrays[2];
+  const double *restrict A_vals = st_arrays[3];
+  const double *restrict U_vals = st_arrays[4];
+  const double *restrict V_vals = st_arrays[5];
+  for (; st_piece >= 0; st_piece = st_next(st_claimed)) {
+    for (int64_t i = st_begin(&st_iterations, st_piece), i_end = st_end(&st_iterations, st_piece); i < i_end; i++) {
       for (int64_t p = A2_pos[i], p_end = A2_pos[i + 1]; p < p_end; p++) {
         st_prefetch(V_vals, (int64_t)A2_crd[st_min_i64(p + 4, A_length - 1)] * 40, 40, 8);
         double s = 0.0;
@@ -49,6 +56,15 @@ int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {
         O_vals[p] = A_vals[p] * s;
       }
     }
+  }
+}
+
+int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {
+  const int64_t i_size = st_sizes[0];
+  const int64_t A_length = st_sizes[1];
+  {
+    const st_region st_shared = {st_chunks(0, i_size, 64, st_threads), st_arrays, A_length};
+    st_run(st_threads, st_shared.st_loop.pieces, true, st_parallel, &st_shared);
   }
   return 0;
 }

@@ -1,0 +1,115 @@
+"""Parallel regions: what a parallel loop, which becomes a function of its own, has from the kernel around it."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+from ..ir.nodes import (
+    SHARE_NUMBER,
+    Allocate,
+    ArrayRef,
+    Call,
+    Declare,
+    Fill,
+    For,
+    Free,
+    Grow,
+    If,
+    Load,
+    Node,
+    Prefetch,
+    Publish,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+    While,
+)
+from ..ir.rewrite import walk
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Variables of the kernel that a region reads, and arrays that the kernel has made, in the order of their first use."""
+
+    variables: tuple[Var, ...]
+    arrays: tuple[str, ...]
+
+
+def captured(loop: For, parameters: Set[str]) -> Captured:
+    """Return what a parallel loop has from outside, apart from the arrays that are parameters of the kernel.
+
+    Raises:
+        ValueError: it assigns a variable of the kernel, which all threads would do at once.
+    """
+    found = _Outside()
+    scope: set[str] = set()
+    found.steps(loop.private, scope)
+    found.step(loop.body, scope | {loop.variable.name})
+    found.steps(loop.finish, scope)
+    own = {node.array for node in _inside(loop) if isinstance(node, Allocate)}
+    arrays = dict.fromkeys(name for node in _inside(loop) if (name := _array(node)) is not None)
+    return Captured(tuple(found.read.values()), tuple(name for name in arrays if name not in own and name not in parameters))
+
+
+def has_shares(loop: For) -> bool:
+    """Return whether a parallel loop keeps something for each share of its work."""
+    return any(isinstance(node, Call) and node.function == SHARE_NUMBER for node in walk(loop.body))
+
+
+def _inside(loop: For) -> list[Node]:
+    return [node for part in (*loop.private, loop.body, *loop.finish) for node in walk(part)]
+
+
+def _array(node: Node) -> str | None:
+    match node:
+        case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array) | Fill(array) | Grow(array) | Free(array) | Publish(_, array):
+            return array
+    return None
+
+
+@dataclass
+class _Outside:
+    """Collects the variables that steps read and nothing in scope declares; scopes are as the interpreter has them."""
+
+    read: dict[str, Var] = field(default_factory=dict)
+
+    def steps(self, steps: tuple[Step, ...], scope: set[str]) -> None:
+        for step in steps:
+            self.step(step, scope)
+
+    def step(self, step: Step, scope: set[str]) -> None:
+        match step:
+            case Steps(steps):
+                self.steps(steps, scope)
+            case Declare(variable, value):
+                self.value(value, scope)
+                scope.add(variable.name)
+            case SetVar(variable, value):
+                if variable.name not in scope:
+                    raise ValueError(f"a parallel loop assigns {variable.name}, which is the kernel's")
+                self.value(value, scope)
+            case For(variable, low, high, body):
+                self.value(low, scope)
+                self.value(high, scope)
+                self.step(body, scope | {variable.name})
+            case While(condition, body):
+                self.value(condition, scope)
+                self.step(body, set(scope))
+            case If(condition, then, otherwise):
+                self.value(condition, scope)
+                for branch in (then, otherwise):
+                    if branch is not None:
+                        self.step(branch, set(scope))
+            case _:
+                for child in step.children:
+                    if isinstance(child, Value):
+                        self.value(child, scope)
+
+    def value(self, value: Value, scope: set[str]) -> None:
+        for node in walk(value):
+            if isinstance(node, Var) and node.name not in scope:
+                self.read.setdefault(node.name, node)
