@@ -19,11 +19,11 @@ from ..compiler.concrete.provenance import Provenance
 from ..compiler.notation.nodes import Access, Add, Div, Expr, accesses, walk
 from ..compiler.pipeline import constant_extents
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
-from ..compiler.schedule.arrays import array_workspaces
-from ..compiler.schedule.candidates import Candidate, candidates
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
-from ..compiler.schedule.situation import Situation
+from ..compiler.space.arrays import array_workspaces
+from ..compiler.space.candidates import Candidate, candidates
+from ..compiler.space.situation import Situation
 from ..compiler.storage.tensor import Tensor
 from .kernels import is_legal
 from .problem import Problem

@@ -17,9 +17,9 @@ from ..compiler.concrete.concretize import Concretized, concretize
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import TuningError
 from ..compiler.native.machine import this_machine
-from ..compiler.schedule.candidates import Candidate
 from ..compiler.schedule.schedule import Schedule
-from ..compiler.schedule.situation import Situation
+from ..compiler.space.candidates import Candidate
+from ..compiler.space.situation import Situation
 from .asymptotic.screening import Screening, beaten
 from .config import load_machine
 from .kernels import lowers

@@ -22,8 +22,8 @@ from sparsetune.compiler.notation.nodes import Access, Add, Expr, Literal, Neg, 
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
 from sparsetune.compiler.schedule.apply import apply_schedule
-from sparsetune.compiler.schedule.candidates import Candidate, candidates
-from sparsetune.compiler.schedule.library import LIBRARY
+from sparsetune.compiler.space.candidates import Candidate, candidates
+from sparsetune.compiler.space.library import LIBRARY
 from sparsetune.compiler.storage import Tensor
 
 from .drawer import Drawer, Drawn, drawn

@@ -14,9 +14,9 @@ from dataclasses import replace
 from ...compiler.concrete.nodes import Program, means, reads
 from ...compiler.format import Format
 from ...compiler.notation.nodes import Access, Add, Assignment, Expr, accesses
-from ...compiler.schedule.arrays import array_workspaces
-from ...compiler.schedule.situation import Situation
+from ...compiler.space.arrays import array_workspaces
 from ...compiler.space.defaults import with_default_protocols
+from ...compiler.space.situation import Situation
 from .algebra import Algebra
 from .model import CostModel
 from .original_loops import original_loops

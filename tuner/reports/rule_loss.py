@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from ...compiler.concrete.concretize import concretize
 from ...compiler.errors import SparsetuneError
 from ...compiler.schedule.schedule import Schedule
-from ...compiler.schedule.situation import Situation
-from ...compiler.schedule.template_space import Template
+from ...compiler.space.situation import Situation
+from ...compiler.space.template_space import Template
 from ..kernels import compile_problem
 from ..measure.finals import Comparison
 from ..measure.runner import Rival, Runner, Worker

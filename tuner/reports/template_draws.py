@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
-from ...compiler.schedule.situation import Situation
-from ...compiler.schedule.template_filters import DEFAULT, PAPER, Filter, OrderFilter, PartitionFilter
-from ...compiler.schedule.template_space import Allowed, Partition, Template, assignments_of_units, partitions
-from ...compiler.schedule.templates import removed_by
+from ...compiler.space.situation import Situation
+from ...compiler.space.template_filters import DEFAULT, PAPER, Filter, OrderFilter, PartitionFilter
+from ...compiler.space.template_space import Allowed, Partition, Template, assignments_of_units, partitions
+from ...compiler.space.templates import removed_by
 
 TARGET = "cpu"
 KINDS = ("redundant", "inefficient")

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.schedule.build_options import FLAGS, VALUES
-from sparsetune.compiler.schedule.decorations import build_choices
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.space.decorations import build_choices
 
 SPMV = "y(i) = A(i,j) * x(j)"
 

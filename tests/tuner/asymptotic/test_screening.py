@@ -9,7 +9,7 @@ import pytest
 from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.errors import TuningError
 from sparsetune.compiler.schedule.apply import apply_schedule
-from sparsetune.compiler.schedule.situation import Situation
+from sparsetune.compiler.space.situation import Situation
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.asymptotic.screening import Screening
 from sparsetune.tuner.problem import Problem, make_problem

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsetune.compiler.concrete.concretize import concretize
-from sparsetune.compiler.schedule.situation import Situation
-from sparsetune.compiler.schedule.template_filters import DEFAULT
-from sparsetune.compiler.schedule.templates import removed_by, templates
+from sparsetune.compiler.space.situation import Situation
+from sparsetune.compiler.space.template_filters import DEFAULT
+from sparsetune.compiler.space.templates import removed_by, templates
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.measure.finals import Comparison
 from sparsetune.tuner.reports import schedule_races, scheduling

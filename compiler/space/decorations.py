@@ -16,10 +16,10 @@ from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
 from ..format import LevelKind
 from ..notation.nodes import Access, accesses
-from .addresses import Address, chain, everywhere, frames, leaves, path_to
-from .context import names_of
-from .dependence import graph_of
-from .iteration import inlined, producers_inside
+from ..schedule.addresses import Address, chain, everywhere, frames, leaves, path_to
+from ..schedule.context import names_of
+from ..schedule.dependence import graph_of
+from ..schedule.iteration import inlined, producers_inside
 from .situation import Choice, Situation, Structure, format_read, result_leaf
 
 Parameters = tuple[tuple[str, tuple[Choice, ...]], ...]

@@ -14,11 +14,11 @@ from ..concrete.provenance import Provenance
 from ..errors import ScheduleError
 from ..format import LevelKind
 from ..notation.nodes import Access
-from .addresses import chain
-from .apply import apply_schedule
-from .context import Context
-from .dependence import graph_of
-from .schedule import Schedule
+from ..schedule.addresses import chain
+from ..schedule.apply import apply_schedule
+from ..schedule.context import Context
+from ..schedule.dependence import graph_of
+from ..schedule.schedule import Schedule
 from .situation import Situation, result_leaf
 
 UNITS = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", "gpu_thread")}

@@ -11,11 +11,11 @@ from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Expr, Mul, accesses
 from ..notation.printer import show
-from .addresses import Address, enclosing_loops, leaves
-from .apply import apply_schedule
-from .dependence import graph_of, needs_of_expression, uses
-from .factors import joined
-from .iteration import producers_inside
+from ..schedule.addresses import Address, enclosing_loops, leaves
+from ..schedule.apply import apply_schedule
+from ..schedule.dependence import graph_of, needs_of_expression, uses
+from ..schedule.factors import joined
+from ..schedule.iteration import producers_inside
 
 Choice = str | int
 

@@ -14,8 +14,8 @@ from itertools import permutations
 
 from ..notation.nodes import Access, Assignment, accesses
 from ..notation.parser import parse
-from .factors import canonical
-from .schedule import Schedule, rename_expression
+from ..schedule.factors import canonical
+from ..schedule.schedule import Schedule, rename_expression
 
 
 @dataclass(frozen=True)

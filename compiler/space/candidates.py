@@ -1,7 +1,7 @@
 """Candidates for the tuner: schedules of an expression as templates with open parameters.
 
-A candidate is a structure (``schedule.structures``) with a parallel style and the choices of its inner loops
-(``schedule.decorations``). Every template is legal with its usual parameters, the first of each. The default schedule, an
+A candidate is a structure (``space.structures``) with a parallel style and the choices of its inner loops
+(``space.decorations``). Every template is legal with its usual parameters, the first of each. The default schedule, an
 empty text, comes first.
 """
 
@@ -19,12 +19,12 @@ from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Assignment
 from ..notation.printer import show
-from .addresses import enclosing_loops, leaves
-from .apply import apply_schedule
+from ..schedule.addresses import enclosing_loops, leaves
+from ..schedule.apply import apply_schedule
+from ..schedule.dependence import graph_of
+from ..schedule.schedule import Schedule
 from .decorations import SERIAL, Decoration, build_choices, inner_choices, parallel_styles
-from .dependence import graph_of
 from .library import schedules_for
-from .schedule import Schedule
 from .situation import Choice, Situation, Structure
 from .structures import structures
 

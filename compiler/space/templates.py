@@ -3,7 +3,7 @@
 Stage one partitions the iteration space: runs of directly nested loops are collapsed, every resulting loop may be iterated by
 positions of an operand, split, and brought back to coordinates. Stage two orders the loops and gives some of them to parallel
 units. Split sizes stay open. Multi-level tiling is left out unless ``levels`` is larger than 1, since it never ends. Every
-rule (``schedule.template_filters``) can be left out; whole parts of the space are counted without being listed.
+rule (``space.template_filters``) can be left out; whole parts of the space are counted without being listed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from math import factorial
 from ..concrete.concretize import concretize
 from ..format import Format
 from ..notation.nodes import Assignment
-from . import directives as d
-from .addresses import chain
-from .apply import apply_schedule
-from .schedule import Schedule
+from ..schedule import directives as d
+from ..schedule.addresses import chain
+from ..schedule.apply import apply_schedule
+from ..schedule.schedule import Schedule
 from .situation import Situation
 from .template_filters import DEFAULT, Filter, OrderFilter, PartitionFilter, UnitFilter
 from .template_space import Allowed, Partition, Template, assignments_of_units, count_orders, count_units, orders, partitions

@@ -11,11 +11,11 @@ from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
-from sparsetune.compiler.schedule.library import LIBRARY, NamedSchedule
-from sparsetune.compiler.schedule.situation import Situation
-from sparsetune.compiler.schedule.template_filters import DEFAULT, NO_COORD, PAPER, PartitionFilter
-from sparsetune.compiler.schedule.template_space import UNITS, Template, partitions
-from sparsetune.compiler.schedule.templates import removed_by, report, template_of, templates
+from sparsetune.compiler.space.library import LIBRARY, NamedSchedule
+from sparsetune.compiler.space.situation import Situation
+from sparsetune.compiler.space.template_filters import DEFAULT, NO_COORD, PAPER, PartitionFilter
+from sparsetune.compiler.space.template_space import UNITS, Template, partitions
+from sparsetune.compiler.space.templates import removed_by, report, template_of, templates
 
 KERNELS = {
     "SpMV": ("y(i) = A(i,j) * x(j)", {"A": "csr"}),
@@ -83,7 +83,7 @@ def test_orders_of_magnitude(kernel: str, target: str) -> None:
 @pytest.mark.tree
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_counts_of_the_documentation(kernel: str) -> None:
-    text = (Path(__file__).parents[3] / "compiler/schedule/README.md").read_text()
+    text = (Path(__file__).parents[3] / "compiler/space/README.md").read_text()
     row = re.search(rf"^\| {kernel} \| cpu \| (.*) \|$", text, re.MULTILINE)
     assert row is not None
     expression, formats = KERNELS[kernel]

@@ -14,10 +14,10 @@ from itertools import combinations
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
 from ..concrete.provenance import Provenance
 from ..notation.nodes import Expr
-from .addresses import Address, enclosing_loops, frames, leaves
-from .dependence import graph_of, needs_of_expression, uses
-from .factors import flatten, product_factors
-from .iteration import producers_inside
+from ..schedule.addresses import Address, enclosing_loops, frames, leaves
+from ..schedule.dependence import graph_of, needs_of_expression, uses
+from ..schedule.factors import flatten, product_factors
+from ..schedule.iteration import producers_inside
 from .situation import Situation, Structure, precompute_over, precompute_step, shared_below, tree_first
 
 MAX_PRODUCTS = 40

@@ -21,10 +21,10 @@ from ..concrete.apart import covers
 from ..concrete.nodes import Forall, Program, Stmt, assignments
 from ..format import Format, LevelKind
 from ..notation.nodes import Access
-from .addresses import enclosing_loops
-from .dependence import graph_of, needs_of_expression, uses
-from .factors import flatten, product_factors
-from .iteration import producers_inside
+from ..schedule.addresses import enclosing_loops
+from ..schedule.dependence import graph_of, needs_of_expression, uses
+from ..schedule.factors import flatten, product_factors
+from ..schedule.iteration import producers_inside
 from .products import products, stored_products
 from .situation import Situation, Structure, format_read, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
 

@@ -12,8 +12,8 @@ from functools import partial
 
 from ..concrete.provenance import Collapse, Provenance, Split
 from ..notation.nodes import Access, accesses
-from .context import Context
-from .iteration import stepped_operands
+from ..schedule.context import Context
+from ..schedule.iteration import stepped_operands
 from .situation import Situation, result_leaf
 from .template_space import Allowed, Partition, Template, count_orders
 

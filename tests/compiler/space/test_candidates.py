@@ -17,7 +17,7 @@ from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.nodes import Assignment, accesses
 from sparsetune.compiler.notation.parser import parse, parse_expression
 from sparsetune.compiler.schedule.apply import apply_schedule
-from sparsetune.compiler.schedule.candidates import Candidate, candidates
+from sparsetune.compiler.space.candidates import Candidate, candidates
 
 KERNELS = {
     "SpMV": ("y(i) = A(i,j) * x(j)", {"A": "csr"}, "ij,j->i", {}),

@@ -10,8 +10,8 @@ from sparsetune.compiler.concrete.evaluate import evaluate
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
-from sparsetune.compiler.schedule.library import LIBRARY, NamedSchedule, same_form, schedules_for
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.space.library import LIBRARY, NamedSchedule, same_form, schedules_for
 
 
 @pytest.mark.parametrize("named", LIBRARY, ids=lambda named: f"{named.name}: {named.expression}")
