@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..compiler.errors import DataError, SparsetuneError, TuningError
+from ..compiler.errors import DatabaseError, DataError, SparsetuneError, TuningError
 from ..compiler.native.machine import this_machine
 from .config import Suite
+from .database import fields
+from .database.gate import SECONDS, read_json
 from .measure.finals import median_interval_ranks
 from .measure.runner import Runner, Worker
 from .measure.timing import median
@@ -43,6 +45,16 @@ class Entry:
     @property
     def key(self) -> tuple[str, str]:
         return self.kernel, self.input
+
+
+_ENTRY: dict[str, fields.Check] = {
+    "kernel": fields.text(),
+    "input": fields.text(plain=False),
+    "schedule": fields.text(fields.TEXT_LETTERS),
+    "seconds": fields.optional(fields.number(*SECONDS)),
+    "ratios": fields.list_of(fields.number(1e-18, 1e18)),
+    "failure": fields.text(fields.TEXT_LETTERS, plain=False),
+}
 
 
 @dataclass(frozen=True)
@@ -98,19 +110,23 @@ def read_baseline(path: Path) -> dict[tuple[str, str], Entry]:
         DataError: it cannot be read, is no baseline, or one of another machine.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["schema"] != BASELINE_SCHEMA:
-            raise DataError(f"{path} is a baseline of schema {content['schema']!r}; this program knows {BASELINE_SCHEMA}")
-        if content["machine"] != this_machine().fingerprint:
-            raise DataError(f"{path} was measured on another machine ({content['processor']}); make a new baseline here")
-        entries = [Entry(**{**entry, "ratios": tuple(map(float, entry["ratios"]))}) for entry in content["entries"]]
+        content = read_json(path.read_text(encoding="utf-8"))
+        schema, machine, processor = content["schema"], content["machine"], fields.shown(content["processor"])
+        if schema != BASELINE_SCHEMA:
+            raise DataError(f"{path} is a baseline of schema {fields.shown(schema)}; this program knows {BASELINE_SCHEMA}")
+        if machine != this_machine().fingerprint:
+            raise DataError(f"{path} was measured on another machine ({processor}); make a new baseline here")
+        found = [Entry(**fields.read_fields(entry, Entry, _ENTRY, "entry.")) for entry in content["entries"]]
     except OSError as error:
         raise DataError(f"cannot read the baseline {path}: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, DataError):
-            raise
+    except DatabaseError as error:
+        raise DataError(f"{path} is no baseline file of 'tune-kernel nightly': {error}") from None
+    except (UnicodeDecodeError, KeyError, TypeError):
         raise DataError(f"{path} is no baseline file of 'tune-kernel nightly'") from None
-    return {entry.key: entry for entry in entries}
+    for entry in found:
+        if entry.seconds is not None and not entry.ratios:
+            raise DataError(f"{path} is no baseline file of 'tune-kernel nightly': {fields.shown(entry.kernel)} has a time, but no ratios")
+    return {entry.key: entry for entry in found}
 
 
 def write_baseline(path: Path, entries: list[Entry]) -> None:

@@ -75,11 +75,20 @@ def text(most: int = NAME_LETTERS, plain: bool = True, empty: bool = True) -> Ch
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > most or (not value and not empty):
             raise Unfit(f"a text of {0 if empty else 1} to {most} letters")
-        if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value) or (plain and not value.isprintable()):
+        if "\0" in value or not (value.isprintable() or (not plain and _is_unicode(value))):
             raise Unfit("a text without control characters")
         return value
 
     return check
+
+
+def _is_unicode(value: str) -> bool:
+    """Return whether a text has letters only, no halves of such."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def number(low: float, high: float, what: str = "a number") -> Check:
