@@ -123,7 +123,7 @@ class Victims:
                 names = {file.name for file in entry.iterdir()}
                 if names not in (ENTRY | {"kernel.so"}, ENTRY | {"loader"}):
                     yield entry
-            if len(path.name) != 2:
+            if len(path.name) != 2 or not any(path.iterdir()):
                 yield path
         yield from self.temporary.iterdir()
         yield from SHARED_MEMORY.glob("sparsetune-*")

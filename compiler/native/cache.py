@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ..errors import BuildError
 from ..warn import warn
-from .compile import compile_program, compile_shared
+from .compile import TookTooLong, compile_program, compile_shared
 from .machine import this_machine
 from .scratch import Scratch, new_scratch, sweep
 from .toolchain import Compiler
@@ -31,6 +31,9 @@ from .trust import flaw, make_private
 _OBJECT, _LOADER, _SOURCE, _SEAL = "kernel.so", "loader", "kernel.c", "sha256"
 _MAKING, _PRIVATE = ".making-", "sparsetune-kernels-"
 _ROOM = 1 << 20  # bytes that a folder has room for where a compiler does not fail for want of it
+
+_LOADER_SECONDS = 30.0
+"""For a compiler to make a program of five lines."""
 
 _GENERATOR = ("build", "codegen", "native")
 """The folders of the compiler whose sources say how an object is made, called and stored."""
@@ -68,7 +71,11 @@ def cached_object(
         BuildError: the compiler fails or takes too long, the object cannot be loaded or lacks a symbol, or no folder can be written.
     """
 
+    seconds = min(timeout, _LOADER_SECONDS)
+
     def make(workplace: Path) -> None:
+        if isinstance(hung := _loader(workplace.parent, compiler, seconds), TookTooLong):
+            raise BuildError(str(hung))
         sources = (workplace / _SOURCE, *(include / name for name in files))
         compile_shared(sources, workplace / _OBJECT, compiler, flags, include, timeout)
 
@@ -76,7 +83,7 @@ def cached_object(
     for folder in _folders():
         try:
             _sweep(folder)
-            return _sound(folder, _Recipe(key, source, _OBJECT, make, _Check(folder, compiler, symbols)))
+            return _sound(folder, _Recipe(key, source, _OBJECT, make, _Check(folder, compiler, symbols, seconds)))
         except _Untrusted as error:
             _warn_untrusted(str(folder), str(error))
         except OSError as error:
@@ -109,17 +116,23 @@ class _Check:
     folder: Path
     compiler: Compiler
     symbols: tuple[str, ...]
+    seconds: float
 
     def __call__(self, path: Path) -> str | None:
-        return refusal(path, self.symbols, _loader(self.folder, self.compiler))
+        loader = _loader(self.folder, self.compiler, self.seconds)
+        return refusal(path, self.symbols, loader if isinstance(loader, Path) else None)
 
 
 @cache
-def _loader(folder: Path, compiler: Compiler) -> Path | None:
-    """Return the program that loads objects, None where this compiler makes none that runs."""
+def _loader(folder: Path, compiler: Compiler, seconds: float) -> Path | TookTooLong | None:
+    """Return the program that loads objects, None where this compiler makes none that runs.
+
+    It is the first thing that a compiler makes in a folder, and a small one: a compiler that takes too long for it hangs, and is not
+    waited for again and again.
+    """
 
     def make(workplace: Path) -> None:
-        compile_program(workplace / _SOURCE, workplace / _LOADER, compiler, timeout=60.0)
+        compile_program(workplace / _SOURCE, workplace / _LOADER, compiler, seconds)
 
     def check(path: Path) -> str | None:
         return None if works(path) else "it does not run"
@@ -127,6 +140,8 @@ def _loader(folder: Path, compiler: Compiler) -> Path | None:
     key = _key(PROGRAM, compiler.identity, this_machine().features)
     try:
         return _sound(folder, _Recipe(key, PROGRAM, _LOADER, make, check))
+    except TookTooLong as hung:
+        return hung
     except (BuildError, OSError):
         return None
 
@@ -142,7 +157,7 @@ def _sound(folder: Path, recipe: _Recipe) -> Path:
 
 
 def _make(folder: Path, entry: Path, recipe: _Recipe) -> None:
-    make_private(entry.parent)
+    make_private(folder)
     with Scratch(folder, _MAKING) as workplace:
         (workplace / _SOURCE).write_text(recipe.source)
         made = workplace / recipe.name
@@ -154,6 +169,7 @@ def _make(folder: Path, entry: Path, recipe: _Recipe) -> None:
             _require_room(workplace)
             raise
         (workplace / _SEAL).write_text(_seal(recipe.key, made))
+        make_private(entry.parent)
         _publish(folder, workplace, entry, recipe)
 
 

@@ -14,6 +14,10 @@ _LONGEST_LINE = 300
 _MOST_LINES = 40
 
 
+class TookTooLong(BuildError):
+    """The compiler did not end in time."""
+
+
 def compile_shared(
     sources: tuple[Path, ...], target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float
 ) -> None:
@@ -39,7 +43,7 @@ def _run(arguments: tuple[str, ...], target: Path, compiler: Compiler, timeout: 
     except OSError as error:
         raise BuildError(f"the C compiler {compiler.name} cannot be run: {error.strerror or error}; check SPARSETUNE_CC") from None
     if ended.status is None:
-        raise BuildError(f"the C compiler {compiler.name} took longer than {timeout:g} s and was stopped; try another compiler or flags")
+        raise TookTooLong(f"the C compiler {compiler.name} took longer than {timeout:g} s and was stopped; try another compiler or flags")
     if ended.status != 0:
         lines = [_shortened(line) for line in ended.output.splitlines() if line.strip()]
         failure = BuildError(f"the C compiler {compiler.name} failed: {_first_error(lines, ended.status)}")

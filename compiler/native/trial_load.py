@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .supervised import run_program
+from .supervised import Outcome, run_program
 
 SECONDS = 60.0
 
@@ -23,6 +23,9 @@ int main(int count, char **names) {
 """
 """Called with a file and the names that it must define; without any it succeeds."""
 
+_REFUSED = range(1, 129)
+"""Statuses of programs that end by themselves."""
+
 _SCRIPT = """import ctypes, sys
 try:
     library = ctypes.CDLL(sys.argv[1], 2)
@@ -35,7 +38,8 @@ except (OSError, AttributeError) as error:
 
 def works(program: Path) -> bool:
     """Return whether the compiled program runs."""
-    return _refusal((str(program),)) is None
+    ended = _run((str(program),))
+    return ended is not None and ended.status == 0
 
 
 def refusal(path: Path, symbols: tuple[str, ...], program: Path | None) -> str | None:
@@ -44,22 +48,25 @@ def refusal(path: Path, symbols: tuple[str, ...], program: Path | None) -> str |
     Args:
         program: the compiled ``PROGRAM``, where there is one.
     """
-    if program is not None:
-        refused = _refusal((str(program), str(path), *symbols))
-        if refused is None or not sys.executable or hasattr(sys, "frozen"):  # then that program is no interpreter
-            return refused
-    return _refusal((sys.executable, "-I", "-S", "-c", _SCRIPT, str(path), *symbols))
+    ended = None if program is None else _run((str(program), str(path), *symbols))
+    is_interpreter = sys.executable and not hasattr(sys, "frozen")
+    if (ended is None or ended.status in _REFUSED) and is_interpreter:
+        ended = _run((sys.executable, "-I", "-S", "-c", _SCRIPT, str(path), *symbols))
+    return "no process can be started to load it" if ended is None else _reason(ended)
 
 
-def _refusal(command: tuple[str, ...]) -> str | None:
+def _run(command: tuple[str, ...]) -> Outcome | None:
     try:
-        ended = run_program(command, SECONDS)
-    except OSError as error:
-        return error.strerror or str(error)
+        return run_program(command, SECONDS)
+    except OSError:
+        return None
+
+
+def _reason(ended: Outcome) -> str | None:
     if ended.status == 0:
         return None
     if ended.status is None:
         return f"loading it took longer than {SECONDS:g} s"
-    if ended.status > 128:
+    if ended.status not in _REFUSED:
         return f"loading it ends a process with signal {ended.status - 128}"
     return (ended.output.strip().splitlines() or ["the system's loader refuses it"])[-1][:300]

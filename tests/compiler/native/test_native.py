@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from sparsetune.compiler.errors import BuildError
-from sparsetune.compiler.native import instructions, toolchain
+from sparsetune.compiler.native import cache, instructions, toolchain
 from sparsetune.compiler.native.cache import cached_object
 from sparsetune.compiler.native.instructions import check_instructions
 from sparsetune.compiler.native.library import CSRC, load_source
@@ -95,6 +95,7 @@ def test_compiler_error_shows_its_first_line(folder: Path) -> None:
     assert "nothing" in first_line(error)
     assert "error:" in first_line(error)
     assert entries(folder) == []
+    assert not any(path.is_dir() and not any(path.iterdir()) for path in folder.iterdir())
     assert leftovers(folder) == []
 
 
@@ -169,6 +170,16 @@ def test_hanging_compiler_is_ended_with_its_children(folder: Path, script: Calla
         time.sleep(0.05)
     else:
         pytest.fail("the compiler's child still runs")
+
+
+def test_hanging_compiler_is_waited_for_once(folder: Path, script: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_LOADER_SECONDS", 1.0)
+    script("sleep 60")
+    begun = time.monotonic()
+    for _ in range(30):
+        with pytest.raises(BuildError, match="took longer than 1 s"):
+            load_source(fresh_source()[0], "int answer(void);")
+    assert time.monotonic() - begun < 20
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
