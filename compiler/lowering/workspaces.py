@@ -37,7 +37,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from ..ir.rewrite import transform
+from ..ir.rewrite import mentions, own_declarations, transform, walk
 from .arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from .levels import EntryLevel, KeyLevel, Level, Stored
 from .names import Names
@@ -210,11 +210,35 @@ class FewKeysWorkspace(BitmapWorkspace):
         return [Store(self.keys, self.count, key), SetVar(self.count, ONE, "+")]
 
     def produced(self, steps: list[Step]) -> list[Step]:
-        listing = transform(Steps(tuple(steps)), self._listing)
+        """Return the producer in two forms, behind what it does before it comes to this workspace, such as to fill another one.
+
+        A producer that has two forms of another one inside has the listing form alone, which is right for any number of keys: code would
+        double with every workspace that stands in another.
+        """
+        before, own = self._beginning(steps)
+        listing = transform(Steps(tuple(own)), self._listing)
         arguments = (ArrayRef(self.keys, self.key_type), ArrayRef(self.bits, U64), self.length, self.count)
         few = Steps((SetVar(self.count, ZERO), listing, SetVar(self.count, Call("few_drain", arguments, I64))))
-        many = Steps((transform(Steps(tuple(steps)), self._unlisted), *self.finish()))
-        return [If(compare("<=", self.count, integer(FEW_KEYS)), few, many)]
+        if any(isinstance(node, Call) and node.function == "few_insert" for step in own for node in walk(step)):
+            return [*before, few]
+        many = Steps((transform(Steps(tuple(own)), self._unlisted), *self.finish()))
+        return [*before, If(compare("<=", self.count, integer(FEW_KEYS)), few, many)]
+
+    def _beginning(self, steps: list[Step]) -> tuple[list[Step], list[Step]]:
+        """Cut steps where the first uses this workspace; not at all where the others need what is declared before."""
+        before, rest = list[Step](), list(steps)
+        while rest and not self._is_used(rest[0]):
+            before.append(rest.pop(0))
+        if rest and isinstance(rest[0], Steps):
+            first, others = self._beginning(list(rest[0].statements))
+            if first:
+                before.append(Steps(tuple(first)))
+                rest[0] = Steps(tuple(others))
+        return ([], steps) if own_declarations(Steps(tuple(before))) else (before, rest)
+
+    def _is_used(self, step: Step) -> bool:
+        own = {self.bits, self.keys, self.stored.values}
+        return mentions(step, {self.count.name}) or any(getattr(node, "array", None) in own for node in walk(step))
 
     def _listing(self, node: Node) -> Node:
         match node:

@@ -63,3 +63,45 @@ def test_only_what_every_row_fills_anew_has_two_forms() -> None:
     once = compile_kernel("y(i) = A(i,j) * x(j)", {"A": "csc", "x": "compressed", "y": "compressed"})
     assert "st_bits_drain" in once.source
     assert "st_few" not in once.source
+
+
+def chained(length: int, more: str = "") -> CompiledExpression:
+    """Return a product that is handed on through so many workspaces."""
+    steps, value = [], "A(i,k) * B(k,j)"
+    for number in range(length):
+        steps.append(f"precompute({value}, j, j{number}, w{number})")
+        value = f"w{number}(j)"
+    return product("; ".join([*steps, *([more] if more else [])]))
+
+
+@pytest.mark.parametrize("more", ["", "assemble(C, insert)"], ids=["appended", "inserted"])
+def test_code_grows_with_workspaces_as_they_are_added(more: str) -> None:
+    two, four, six = (chained(length, more).source.count("\n") for length in (2, 4, 6))
+    assert six - four <= 1.2 * (four - two)
+
+
+@pytest.mark.parametrize("more", ["", "assemble(C, insert)"], ids=["appended", "inserted"])
+def test_rows_go_through_many_workspaces(more: str) -> None:
+    a = rows_of([0, 1, FEW_KEYS, FEW_KEYS + 1, 300, 2, 0, 33], 3)
+    shuffled = sp.csr_array(sp.eye_array(COLUMNS, format="csr")[np.random.default_rng(3).permutation(COLUMNS)])
+    expected = sp.csr_array(a @ shuffled)
+    expected.sort_indices()
+    made = chained(4, more)(A=a, B=shuffled, threads=1).to_scipy()
+    np.testing.assert_array_equal(made.indptr, expected.indptr)
+    np.testing.assert_array_equal(made.indices, expected.indices)
+    np.testing.assert_array_equal(made.data, expected.data)
+
+
+def test_a_workspace_around_another_lists_its_keys_however_many() -> None:
+    rng = np.random.default_rng(4)
+    a, b, c = (sp.random_array(shape, density=0.1, format="csr", rng=rng) for shape in ((20, 30), (30, 40), (40, 300)))
+    schedule = "precompute(B(k,l) * C(l,j), j, j1, u)"
+    compiled = compile_kernel("Z(i,j) = A(i,k) * B(k,l) * C(l,j)", {"A": "csr", "B": "csr", "C": "csr", "Z": "csr"}, schedule=schedule)
+    lowered = compiled.stages["lowering"]
+    assert (lowered.count("few_insert"), lowered.count("bits_insert")) == (2, 1)
+    expected = sp.csr_array(a @ b @ c)
+    expected.sort_indices()
+    assert np.diff(expected.indptr).min() < FEW_KEYS < np.diff(expected.indptr).max()
+    made = compiled(A=a, B=b, C=c, threads=1).to_scipy()
+    np.testing.assert_array_equal(made.indices, expected.indices)
+    np.testing.assert_allclose(made.data, expected.data)
