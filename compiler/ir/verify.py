@@ -297,7 +297,7 @@ class _Verifier:
         elif op in _LOGICAL:
             right = sides == (kind, kind)
         else:
-            right = op in _ARITHMETIC and kind.element not in (BOOL, MAP) and all(side in (kind, kind.element) for side in sides)
+            right = op in _ARITHMETIC and kind != MAP and all(side in (kind, kind.element) for side in sides)
             right = right and max(side.lanes for side in sides) == kind.lanes
         if not right:
             self.fail(f"{sides[0].name} {op} {sides[1].name} is said to be {kind.name}")

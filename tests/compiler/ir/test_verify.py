@@ -73,6 +73,7 @@ WELL_FORMED = {
     "an array": [HELD, Fill("h", ZERO, N, X), put(Load("h", ZERO, F64)), Free("h")],
     "narrower places": [put(Load("x", Load("pos", ZERO, I32), F64))],
     "a vector": [Declare(Var("v", F64.vector(4)), Load("x", ZERO, F64.vector(4))), Store("y", ZERO, Var("v", F64.vector(4)))],
+    "the larger truth value": [Declare(Var("b", BOOL), Binary("max", Const(True, BOOL), Const(False, BOOL), BOOL))],
     "a map": [Allocate("m", MAP, N), Declare(K, Call("map_insert", (ArrayRef("m", MAP), ZERO), I64)), Free("m")],
 }
 
