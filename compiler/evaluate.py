@@ -176,7 +176,10 @@ def _claim(expression: str, operands: Mapping[str, Any], output_format: Format |
 def _ready(name: str, data: Any, others: list[Any]) -> Any:
     """Return an ndarray for plain dense operands, else a Tensor."""
     if isinstance(data, (int, float, bool)):
-        return np.asarray(data, number_dtype(data, others))
+        try:
+            return np.asarray(data, number_dtype(data, others))
+        except OverflowError:
+            raise DataError(f"operand '{name}' is a number that no dtype holds") from None
     if isinstance(data, np.generic):
         return np.asarray(data)
     if type(data) is np.ndarray:

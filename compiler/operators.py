@@ -65,7 +65,7 @@ def _mapped(function: np.ufunc, tensor: Tensor) -> Tensor:
         values, fill = function(tensor.values), function(tensor.dtype.type(tensor.fill_value)).item()
     except TypeError:
         raise DataError(f"'{function.__name__}' has no meaning for values of type {tensor.dtype}; cast them with .astype") from None
-    return Tensor(tensor.shape, tensor.format, tensor.levels, values, fill)
+    return Tensor.made(tensor.shape, tensor.format, tensor.levels, values, fill)
 
 
 def _operand(data: Any) -> _Operand | None:

@@ -252,7 +252,7 @@ class BoundKernel:
         shape = tuple(self._extents[index] for index in spec.indices)
         levels, length = shared_levels(spec, pattern, shape)
         values = pattern.values if spec.copies else aligned_empty(length, spec.dtype)
-        return Tensor(shape, spec.format, levels, values, self.kernel.fill), values
+        return Tensor.made(shape, spec.format, levels, values, self.kernel.fill), values
 
     def _array(self, parameter: ArrayParameter) -> NDArray[Any]:
         key, part = parameter.source[:2]

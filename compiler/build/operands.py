@@ -105,7 +105,7 @@ def prepare(expected: Expected, data: Any, once: bool = False) -> Operand:
         stored = data if data.format == spec.format and data.dtype == dtype else _converted(spec, data, dtype, expected.fill_value)
     else:
         stored = _converted(spec, data, dtype, expected.fill_value, once)
-    return Operand(spec, stored.shape, stored.levels if expected.plain else _with_widths(spec, stored), stored.values)
+    return Operand(spec, stored.intact.shape, stored.levels if expected.plain else _with_widths(spec, stored), stored.values)
 
 
 def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: Any, once: bool = False) -> Tensor:
@@ -126,7 +126,7 @@ def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: A
     if found.format.is_dense and not spec.format.is_dense:
         return tensor(found.to_numpy(), spec.format, dtype=dtype, fill_value=fill_value)
     if found.fill_value != fill_value:
-        found = Tensor(found.shape, found.format, found.levels, found.values.astype(dtype), fill_value)
+        found = Tensor.made(found.shape, found.format, found.levels, found.values.astype(dtype), fill_value)
     as_expected = found.format == spec.given  # then what dense levels pad is an entry like any other, whatever the loop order
     return convert(found, spec.format, drop_padding=not as_expected).astype(dtype)
 

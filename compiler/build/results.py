@@ -82,7 +82,7 @@ def assembled_result(
     levels = tuple(
         LevelArrays(_ours(_narrowed(arrays.get(("pos", level)))), _ours(arrays.get(("crd", level)))) for level in range(len(spec.format))
     )
-    return Tensor(shape, spec.format, levels, arrays["values", None], fill_value)
+    return Tensor.made(shape, spec.format, levels, arrays["values", None], fill_value)
 
 
 def _ours(array: NDArray[Any] | None) -> NDArray[Any] | None:

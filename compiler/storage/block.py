@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ..errors import ShapeError
 from ..format import Format, parse_format
-from .construct import checked_shape, default_sparse_format
+from .construct import default_sparse_format
 from .entries import Entries
 from .native_blocks import Rows, blocked_rows, plain_rows
 from .pack import pack
 from .sealed import sealed
+from .shape import checked_shape
 from .tensor import LevelArrays, Tensor
 from .unpack import unpack
 
@@ -39,7 +40,7 @@ def block(tensor: Tensor, block_shape: tuple[int, ...], format: Format | str | N
         found = blocked_rows(_rows(tensor), (tensor.shape[0], tensor.shape[1]), (extents[0], extents[1]), tensor.fill_value)
         if found is not None:
             levels = (LevelArrays(), LevelArrays(*map(sealed, found[:2])), LevelArrays(), LevelArrays())
-            return Tensor(outer + extents, chosen, levels, found[2], tensor.fill_value)
+            return Tensor.made(outer + extents, chosen, levels, found[2], tensor.fill_value)
     entries = unpack(tensor, drop_padding=True)
     divided = [divmod(column, extent) for column, extent in zip(entries.coordinates, extents, strict=True)]
     columns = tuple(quotient for quotient, _ in divided) + tuple(remainder for _, remainder in divided)
@@ -69,7 +70,7 @@ def unblock(blocked: Tensor, shape: tuple[int, ...] | None = None, format: Forma
     if blocked.format == _BCSR and chosen == _CSR and extents == full:
         found = plain_rows(_rows(blocked), (full[0], full[1]), (inner[0], inner[1]), blocked.fill_value)
         if found is not None:
-            return Tensor(full, chosen, (LevelArrays(), LevelArrays(*map(sealed, found[:2]))), found[2], blocked.fill_value)
+            return Tensor.made(full, chosen, (LevelArrays(), LevelArrays(*map(sealed, found[:2]))), found[2], blocked.fill_value)
     entries = unpack(blocked, drop_padding=True)
     outer_columns, inner_columns = entries.coordinates[:order], entries.coordinates[order:]
     columns = tuple(

@@ -16,6 +16,7 @@ from .dtypes import cast_values, checked_dtype, checked_fill, equals_fill
 from .entries import Entries
 from .pack import pack
 from .sealed import sealed
+from .shape import checked_shape
 from .tensor import LevelArrays, Tensor
 
 
@@ -64,7 +65,7 @@ def tensor(
         result = result.astype(wanted)
     if fill_value is not None:
         fill = checked_fill(fill_value, result.dtype)
-        result = Tensor(result.shape, result.format, result.levels, result.values, fill)
+        result = Tensor.made(result.shape, result.format, result.levels, result.values, fill)
     return result if format is None else result.convert(format)
 
 
@@ -97,24 +98,6 @@ def default_sparse_format(order: int) -> Format:
     return parse_format("csr", 2) if order == 2 else csf_format(order)
 
 
-def checked_shape(shape: Any) -> tuple[int, ...]:
-    """Return a shape as a tuple of ints.
-
-    Raises:
-        ShapeError: it is not made of non-negative integers.
-    """
-    try:
-        extents = tuple(int(extent) for extent in (shape if np.iterable(shape) else (shape,)))
-        whole = all(extent == given for extent, given in zip(extents, shape if np.iterable(shape) else (shape,), strict=True))
-    except (TypeError, ValueError):
-        raise ShapeError(f"a shape is a tuple of integers, not {shape!r}") from None
-    if not whole or any(extent < 0 for extent in extents):
-        raise ShapeError(f"extents of a shape are whole numbers from 0 on, not {shape!r}")
-    if any(extent >= 2**62 for extent in extents):
-        raise ShapeError(f"extents of a shape are below 2**62, not {shape!r}")
-    return extents
-
-
 def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, dtype: np.dtype[Any] | None, fill_value: Any) -> Tensor:
     if len(data) != 2:
         raise DataError(f"a tuple of {len(data)} is no tensor: give (coordinates of shape (order, nnz), values)")
@@ -135,7 +118,7 @@ def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, d
     if not np.may_share_memory(packed.values, values):
         return packed
     # values are a loose part, which the caller may use again: only those of whole arrays are shared
-    return Tensor(packed.shape, packed.format, packed.levels, packed.values.copy(), fill)
+    return Tensor.made(packed.shape, packed.format, packed.levels, packed.values.copy(), fill)
 
 
 def _coordinate_array(given: Any, values: NDArray[Any]) -> NDArray[Any]:
@@ -186,7 +169,7 @@ def _from_dense(
     fill = checked_fill(0 if fill is None else fill, dtype or kind)
     if chosen.is_dense:
         stored = cast_values(array.transpose(chosen.order), dtype or kind)
-        return Tensor(array.shape, chosen, (LevelArrays(),) * array.ndim, stored.reshape(-1), fill)
+        return Tensor.made(array.shape, chosen, (LevelArrays(),) * array.ndim, stored.reshape(-1), fill)
     ordered = cast_values(array.transpose(chosen.order), dtype or kind)
     present = np.nonzero(~equals_fill(ordered, fill))
     by_mode = tuple(present[level] for level in np.argsort(chosen.order))

@@ -28,7 +28,7 @@ def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor
     """
     if len(format) != tensor.order:
         raise FormatError(f"format '{format}' has {len(format)} levels, but the tensor has {tensor.order} modes")
-    if format == tensor.format:
+    if format == tensor.intact.format:
         return tensor
     if LevelKind.NARROW in (*format.levels, *tensor.format.levels):
         return narrow(convert(widen(tensor), format.widened, drop_padding), format)
@@ -57,4 +57,4 @@ def _transposed(tensor: Tensor, format: Format) -> Tensor:
     else:
         assert inner.pos is not None
         pos, crd, values = active().transpose(inner.pos, inner.crd, tensor.values, columns)
-    return Tensor(tensor.shape, format, (LevelArrays(), LevelArrays(sealed(pos), sealed(crd))), values, tensor.fill_value)
+    return Tensor.made(tensor.shape, format, (LevelArrays(), LevelArrays(sealed(pos), sealed(crd))), values, tensor.fill_value)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError
+from ..errors import DataError, ResourceError, SparsetuneError
 from ..format import Format, parse_format
 from .aligned import index_dtype
 from .dtypes import cast_values, checked_dtype, checked_fill
@@ -15,6 +15,7 @@ from .entries import Entries
 from .kernels import active
 from .pack import pack
 from .sealed import kept
+from .shape import checked_shape
 from .tensor import LevelArrays, Tensor
 
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -28,8 +29,21 @@ def read(data: Any, format: Format | str | None = None, borrow: bool = False) ->
     tensor is for the time of one call.
 
     Raises:
-        DataError: the array's own structure is broken, or its values are not supported.
+        DataError: the array's own structure is broken, its values are not supported, or its library fails on it.
+        ResourceError: there is no memory for what its library makes of it.
     """
+    try:
+        return _read(data, format, borrow)
+    except SparsetuneError:
+        raise
+    except MemoryError:
+        raise ResourceError(f"there is no memory to read {_named(data)}") from None
+    except Exception as error:  # whatever a foreign object does when it is asked for its parts
+        reason = (str(error).splitlines() or [""])[0]
+        raise DataError(f"cannot make a tensor of {_named(data)}: {type(error).__name__}: {reason}") from error
+
+
+def _read(data: Any, format: Format | str | None, borrow: bool) -> Tensor | None:
     library = type(data).__module__.partition(".")[0]
     if library == "scipy" and hasattr(data, "format") and hasattr(data, "tocoo"):
         return _from_scipy(data, format, borrow)
@@ -47,7 +61,7 @@ def bytes_to_pack(data: Any) -> int:
     if not type(data).__module__.startswith(("scipy.", "sparse.", "torch", "cupyx.")) or getattr(data, "format", "") in ("csr", "csc"):
         return 0
     shape = getattr(data, "shape", ())
-    return 4 * int(shape[0]) if len(shape) == 2 else 0
+    return 4 * int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 and isinstance(shape[0], int) else 0
 
 
 def is_matrix(data: Any) -> bool:
@@ -97,10 +111,35 @@ def _from_scipy(array: Any, format: Format | str | None, borrow: bool = False) -
     if array.ndim == 2 and array.format in ("csr", "csc"):
         return _from_compressed(array.shape, parse_format(array.format, 2), array.indptr, array.indices, array.data, borrow)
     if array.ndim == 2 and array.format != "coo":
+        _check_for_scipy(array)
         return _from_scipy(array.tocoo() if array.format == "dok" else array.tocsr(), format)
     coo = array.tocoo()
     # the attribute .coords is there from SciPy 1.13 on, and the only one beyond two dimensions
     return _from_columns(array.shape, getattr(coo, "coords", None) or (coo.row, coo.col), coo.data, format)
+
+
+def _check_for_scipy(array: Any) -> None:
+    """Refuse arrays whose conversion SciPy would follow out of their memory."""
+    rows, columns = checked_shape(array.shape)
+    if array.format == "bsr":
+        for part, dimensions in ((array.indptr, 1), (array.indices, 1), (array.data, 3)):
+            if not isinstance(part, np.ndarray) or part.ndim != dimensions or (dimensions == 1 and part.dtype.kind not in "iu"):
+                raise DataError("the sparse array is broken: a bsr array has flat integer arrays indptr and indices, and blocks as data")
+        array.check_format(full_check=True)
+        _, height, width = array.data.shape
+        if rows % height or columns % width:
+            raise DataError(f"the sparse array is broken: blocks of {height} x {width} in a shape of {rows} x {columns}")
+    elif array.format == "dia":
+        offsets = _index_array(array.offsets)
+        if np.ndim(array.data) != 2 or len(offsets) != len(array.data):
+            raise DataError(f"the sparse array is broken: {len(offsets)} offsets for diagonals of shape {np.shape(array.data)}")
+        if len(offsets) and (int(offsets.min()) < -max(rows, columns) or int(offsets.max()) > max(rows, columns)):
+            raise DataError(f"the sparse array is broken: diagonals from {offsets.min()} to {offsets.max()} in {rows} x {columns}")
+    elif array.format == "lil":
+        lists = _flat(array.rows, "lists of columns"), _flat(array.data, "lists of values")
+        fitting = all(type(left) is type(right) is list and len(left) == len(right) for left, right in zip(*lists, strict=False))
+        if not fitting or not len(lists[0]) == len(lists[1]) == rows:
+            raise DataError(f"the sparse array is broken: its lists of columns and of values are not {rows} of equal lengths")
 
 
 def _from_pydata(array: Any, format: Format | str | None) -> Tensor:
@@ -132,7 +171,7 @@ def _from_compressed(
     shape: Any, format: Format, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], borrow: bool = False
 ) -> Tensor:
     """Take the three arrays of CSR or CSC as they are where they are canonical, else sort them and sum duplicates."""
-    shape = tuple(int(extent) for extent in shape)
+    shape, values = checked_shape(shape), _flat(values, "values")
     rows, columns = (shape[mode] for mode in format.order)
     # what will be kept is copied before it is checked: another thread may write it in between
     pos, crd = (_index_array(part) if borrow else kept(_index_array(part)) for part in (pos, crd))
@@ -148,11 +187,22 @@ def _from_compressed(
         by_mode = (outer, crd) if format.order == (0, 1) else (crd, outer)
         return pack(Entries(shape, by_mode, values), format)
     level = LevelArrays.borrowed(pos, crd) if borrow else LevelArrays(pos, crd)
-    return Tensor(shape, format, (LevelArrays(), level), values)
+    return Tensor.made(shape, format, (LevelArrays(), level), values)
 
 
-def _index_array(array: NDArray[Any]) -> NDArray[Any]:
+def _flat(part: Any, what: str) -> NDArray[Any]:
+    """Return a part of a sparse array, which its owner may have replaced by anything, as an array of one dimension."""
+    if not isinstance(part, np.ndarray) or part.ndim != 1:
+        shown = f"an array of shape {part.shape}" if isinstance(part, np.ndarray) else _named(part)
+        raise DataError(f"the sparse array is broken: its {what} are {shown}, not an array of one dimension")
+    return part
+
+
+def _index_array(part: Any) -> NDArray[Any]:
     """Return an index array as contiguous int32 or int64."""
+    array = _flat(part, "indices")
+    if array.dtype.kind not in "iu":
+        raise DataError(f"the sparse array is broken: its indices are {array.dtype}, not integers")
     if array.dtype in _INDEX_TYPES and array.flags.c_contiguous:
         return array
     return np.ascontiguousarray(array, array.dtype if array.dtype in _INDEX_TYPES else np.int64)
@@ -163,9 +213,13 @@ def _from_columns(
 ) -> Tensor:
     from .construct import check_range, from_entries
 
-    shape = tuple(int(extent) for extent in shape)
+    shape, values = checked_shape(shape), _flat(values, "values")
+    columns = tuple(map(_index_array, columns))
+    if any(len(column) != len(values) for column in columns) or len(columns) != len(shape):
+        lengths = " and ".join(str(len(column)) for column in columns)
+        raise DataError(f"the sparse array is broken: {lengths} coordinates for {len(values)} values in {len(shape)} dimensions")
     check_range(columns, shape)
-    return from_entries(shape, columns, cast_values(np.asarray(values), checked_dtype(values.dtype)), format, fill_value)
+    return from_entries(shape, columns, cast_values(values, checked_dtype(values.dtype)), format, fill_value)
 
 
 def _named(data: Any) -> str:

@@ -6,8 +6,6 @@ of grids, bands and blocks are short enough; those that reach further stay compr
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ..errors import FormatError
@@ -27,7 +25,7 @@ def widen(tensor: Tensor) -> Tensor:
         return tensor
     kinds = enumerate(tensor.format.levels)
     levels = tuple(_widened(tensor, level) if kind is LevelKind.NARROW else tensor.levels[level] for level, kind in kinds)
-    return replace(tensor, format=tensor.format.widened, levels=levels)
+    return Tensor.made(tensor.shape, tensor.format.widened, levels, tensor.values, tensor.fill_value)
 
 
 def narrow(tensor: Tensor, format: Format) -> Tensor:
@@ -38,7 +36,7 @@ def narrow(tensor: Tensor, format: Format) -> Tensor:
     """
     kinds = enumerate(format.levels)
     levels = tuple(_narrowed(tensor, level, format) if kind is LevelKind.NARROW else tensor.levels[level] for level, kind in kinds)
-    return replace(tensor, format=format, levels=levels)
+    return Tensor.made(tensor.shape, format, levels, tensor.values, tensor.fill_value)
 
 
 def _widened(tensor: Tensor, level: int) -> LevelArrays:

@@ -73,7 +73,7 @@ def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
         else:
             arrays, frontier = _pack_unordered(frontier, found, level, _run_end(format, level), kind is LevelKind.HASHED)
         levels.append(arrays)
-    return Tensor(entries.shape, format, tuple(levels), _pack_values(frontier, found.values, fill_value), fill_value)
+    return Tensor.made(entries.shape, format, tuple(levels), _pack_values(frontier, found.values, fill_value), fill_value)
 
 
 def _claim(found: SortedEntries, shape: tuple[int, ...], format: Format) -> None:

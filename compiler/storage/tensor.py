@@ -79,6 +79,9 @@ class Tensor:
         values: one value for every position of the last level (one for order 0), in the tensor's dtype.
         fill_value: what coordinates that are not stored stand for: 0, or the identity of a semiring's addition.
 
+    Raises:
+        DataError, ShapeError: the parts do not fit together; every position and coordinate is looked at.
+
     Invariant: a compressed level holds no position whose subtree stores nothing, unless a dense level lies between;
     coordinates of one fibre are sorted and unique (not those of a compressed level above a singleton, which repeat).
     The values may belong to the caller: what the caller writes into them later is seen here. Index arrays are the tensor's own.
@@ -95,7 +98,31 @@ class Tensor:
     __array_ufunc__ = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_pin", pin(self.values))
+        from .check import check
+
+        check(self.shape, self.format, self.levels, self.values, self.fill_value)
+        self.__dict__.update(_pin=pin(self.values), _positions=self.values.size)
+
+    @classmethod
+    def made(
+        cls, shape: tuple[int, ...], format: Format, levels: tuple[LevelArrays, ...], values: NDArray[Any], fill_value: Any = 0
+    ) -> Tensor:
+        """Return a tensor of parts that are known to fit, as the library makes them: nothing is looked at again."""
+        tensor = object.__new__(cls)
+        tensor.__dict__.update(shape=shape, format=format, levels=levels, values=values, fill_value=fill_value, _pin=pin(values))
+        tensor.__dict__["_positions"] = values.size
+        return tensor
+
+    @property
+    def intact(self) -> Tensor:
+        """The tensor itself, whose values still are one for every position: an ndarray may be given another shape or dtype in place.
+
+        Raises:
+            DataError: they are not.
+        """
+        if self.values.shape != (self.__dict__["_positions"],):
+            raise DataError("the values of a Tensor were given another shape or dtype, and no longer fit its positions; make it anew")
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tensor, (self.shape, self.format, self.levels, self.values, self.fill_value)
@@ -178,7 +205,7 @@ class Tensor:
         kind = checked_dtype(dtype)
         if kind == self.dtype:
             return self
-        return Tensor(self.shape, self.format, self.levels, cast_values(self.values, kind), checked_fill(self.fill_value, kind))
+        return Tensor.made(self.shape, self.format, self.levels, cast_values(self.values, kind), checked_fill(self.fill_value, kind))
 
     def transpose(self, modes: Iterable[int] | None = None) -> Tensor:
         """Return the tensor whose mode m is mode ``modes[m]`` of this one (reversed by default); all arrays are shared."""
@@ -187,7 +214,7 @@ class Tensor:
             raise ShapeError(f"transpose takes each of the modes 0 to {self.order - 1} once, not {chosen}")
         relabelled = tuple(chosen.index(mode) for mode in self.format.order)
         shape = tuple(self.shape[mode] for mode in chosen)
-        return Tensor(shape, Format(self.format.levels, relabelled), self.levels, self.values, self.fill_value)
+        return Tensor.made(shape, Format(self.format.levels, relabelled), self.levels, self.values, self.fill_value)
 
     @property
     def T(self) -> Tensor:  # noqa: N802 the name that every array library gives it

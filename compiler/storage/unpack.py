@@ -35,9 +35,9 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
         drop_padding: leave out what only a dense level has put there: fill values below a dense last level, and fill
             values at coordinate 0 of a singleton below a dense level. Explicit zeros of other levels stay.
     """
-    if drop_padding and tensor.format.is_dense and tensor.order:
+    if drop_padding and tensor.intact.format.is_dense and tensor.order:
         return _unpack_dense(tensor)
-    walk = _walk(tensor)
+    walk = _walk(tensor.intact)
     values = tensor.values if walk.positions is None else active().gather(tensor.values, walk.positions)
     by_mode = tuple(walk.columns[tensor.format.level_of(mode)] for mode in range(tensor.order))
     hashed = LevelKind.HASHED in tensor.format.levels
@@ -73,7 +73,7 @@ def to_dense(tensor: Tensor) -> NDArray[Any]:
     Raises:
         ResourceError: it is larger than the memory that can be had.
     """
-    if tensor.format.is_dense:
+    if tensor.intact.format.is_dense:
         if tensor.values.nbytes > FLOOR:
             claim(tensor.values.nbytes, array_name(tensor.values.size, tensor.dtype))
         stored = tensor.values.reshape([level_extent(tensor, level) for level in range(tensor.order)])

@@ -100,7 +100,7 @@ def _read(folder: Path, entry: Mapping[str, Any]) -> Tensor:
 
     shape = tuple(entry["shape"])
     levels = tuple(LevelArrays(**{part: sealed(array(name)) for part, name in parts.items()}) for parts in entry["levels"])
-    return Tensor(shape, parse_format(entry["format"] or "dense", len(shape)), levels, array(entry["values"]), entry["fill"])
+    return Tensor.made(shape, parse_format(entry["format"] or "dense", len(shape)), levels, array(entry["values"]), entry["fill"])
 
 
 def _plain(value: Any) -> Any:

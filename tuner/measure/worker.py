@@ -255,7 +255,7 @@ def _absolute(operand: Tensor) -> Tensor:
     """Return the operand with absolute values, itself where it has no others."""
     if not np.any(operand.values < 0) and not np.any(np.isnan(operand.values)):
         return operand
-    return Tensor(operand.shape, operand.format, operand.levels, np.abs(operand.values), operand.fill_value)
+    return Tensor.made(operand.shape, operand.format, operand.levels, np.abs(operand.values), operand.fill_value)
 
 
 def _as_tensor(result: Result) -> Tensor:
