@@ -27,6 +27,10 @@ class DataError(SparsetuneError, ValueError):
     """A file or an array does not hold a tensor."""
 
 
+class NetworkError(DataError):
+    """A file would have to be fetched, and there is no network or no answer."""
+
+
 class BuildError(SparsetuneError):
     """Generated code could not be compiled or loaded on this machine."""
 

@@ -13,12 +13,14 @@ from numpy.typing import DTypeLike
 from .build.kernel import BoundKernel, Kernel
 from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from .concrete.concretize import Concretized, concretize
-from .concrete.nodes import Program
+from .concrete.nodes import Forall, Program
+from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
 from .format import MOST_EXTENT, Format, LevelKind
 from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
+from .native.devices import require_gpu
 from .notation.nodes import Assignment, walk
 from .notation.parser import parse
 from .notation.printer import show
@@ -81,6 +83,7 @@ class CompiledExpression:
             raise ScheduleError(
                 f"{show(operand)} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
             )
+        _check_units(concretized.program)
         self._kernels: dict[Signature, Kernel] = {}
 
     @cached_property
@@ -218,6 +221,15 @@ class CompiledExpression:
         return f"sparsetune.compile({self.assignment.text!r}, schedule={str(self.schedule)!r})"
 
 
+def _check_units(program: Program) -> None:
+    """Refuse loops on units that no kernel runs on."""
+    for loop in walk_statement(program.statement):
+        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit.startswith("gpu_"):
+            wish = f"parallelize({loop.index}, {loop.tag.unit})"
+            require_gpu(wish)
+            raise ScheduleError(f"{wish}: this unit is of the GPU, but the target is the CPU")
+
+
 def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, int]) -> Concretized:
     if not schedule.directives:
         return default
@@ -271,7 +283,10 @@ def compile_kernel(
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
+        BuildError: it needs a GPU, and this machine has none.
     """
+    if target == "cuda":
+        require_gpu("target cuda")
     if target != "cpu":
         raise ScheduleError(f"target {target!r} is not supported: kernels are generated for the cpu")
     if convert not in ("auto", "never"):

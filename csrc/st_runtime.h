@@ -119,6 +119,11 @@ ST_MIN_MAX(bool, bool)
       step <<= 1;                                                                                            \
     }                                                                                                        \
     return st_lower_bound_##S(crd, begin + 1, step < high - begin ? begin + step : high, key);               \
+  }                                                                                                          \
+  /* the same as a function that is called, for so many searches in one loop that copies of it would take long to compile */ \
+  __attribute__((noinline, unused)) static int64_t st_far_gallop_##S(const T *crd, int64_t low, int64_t high, int64_t key, \
+                                                                     int64_t stride) {                       \
+    return st_gallop_##S(crd, low, high, key, stride);                                                       \
   }
 ST_SEARCHES(uint16_t, u16)
 ST_SEARCHES(int32_t, i32)

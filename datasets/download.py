@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from ..compiler.errors import DataError
+from ..compiler.errors import DataError, NetworkError
 from .openfile import open_file
 
 RETRIES = 4
@@ -35,7 +35,8 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
     do not write at once. A page in place of the file, a short file and a wrong checksum never reach ``target``.
 
     Raises:
-        DataError: the server refuses, cannot be reached, sends something else, or the folder cannot be written.
+        NetworkError: the server cannot be reached.
+        DataError: it refuses or sends something else, or the folder cannot be written.
     """
     import filelock
 
@@ -112,7 +113,7 @@ def _fetch(url: str, part: Path, progress: Progress | None) -> None:
         if attempt + 1 < RETRIES:
             time.sleep(pause)
             pause *= 2
-    raise DataError(
+    raise NetworkError(
         f"cannot fetch {url}: {reason}; without a network put the file into a folder and set SPARSETUNE_DATA to it, or give its path"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..compiler.errors import DataError
+from ..compiler.errors import DataError, NetworkError
 from .catalogue import Item, data_folder, nearest, unknown
 from .download import Progress, download, extract_member
 
@@ -27,7 +27,7 @@ def fetch_matrix(item: Item, progress: Progress | None = None) -> Path:
         if " answered 404 " in str(error):
             raise unknown(item.name) from None
         near = nearest(item.name)
-        raise DataError(f"{error}; names near '{item.name}': {', '.join(near)}" if near else str(error)) from None
+        raise type(error)(f"{error}; names near '{item.name}': {', '.join(near)}" if near else str(error)) from None
     extract_member(archive, f"{item.stem}.mtx", target)
     archive.unlink(missing_ok=True)
     return target
@@ -44,7 +44,7 @@ def search(text: str, limit: int = 20) -> list[Item]:
     except ImportError:
         raise DataError("searching the whole collection needs ssgetpy; install it with: pip install ssgetpy==1.0rc2") from None
     except Exception as error:
-        raise DataError(f"the index of the collection cannot be fetched: {type(error).__name__}; give the name as Group/Name") from None
+        raise NetworkError(f"the index of the collection cannot be fetched: {type(error).__name__}; give the name as Group/Name") from None
     # ssgetpy puts its arguments into SQL as they are: ask for everything, and choose here
     found = [entry for entry in ssgetpy.search(limit=10**6) if text.lower() in f"{entry.group}/{entry.name}".lower()]
     return [

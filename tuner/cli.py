@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from ..compiler.errors import BuildError, ResourceError, SparsetuneError, TuningError
+from ..compiler.errors import BuildError, NetworkError, ResourceError, SparsetuneError, TuningError
 from .commands.help import ExampleGroup
 
 PROGRAM = "tune-kernel"
@@ -128,7 +128,7 @@ def _leave(status: int) -> NoReturn:
 
 
 def _status(error: SparsetuneError) -> int:
-    if isinstance(error, (BuildError, ResourceError)):
+    if isinstance(error, (BuildError, NetworkError, ResourceError)):
         return 3
     return 1 if isinstance(error, TuningError) else 2
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import shutil
 import sys
 from functools import cache
 from importlib import metadata
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.errors import BuildError
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import available_compilers
 
@@ -37,16 +35,6 @@ def describe_environment(settings: dict[str, str]) -> dict[str, Any]:
         "numpy": np.__version__,
         "settings": settings,
     }
-
-
-def require_target(target: str) -> None:
-    """Refuse a target that this machine does not have.
-
-    Raises:
-        BuildError: there is no GPU.
-    """
-    if target == "cuda" and shutil.which("nvidia-smi") is None:
-        raise BuildError("target cuda needs an NVIDIA GPU with its driver, and none was found (nvidia-smi is missing); use target cpu")
 
 
 def load_per_core() -> float | None:

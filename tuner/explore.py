@@ -82,10 +82,13 @@ def explore(
     algebra = Algebra(*(semiring or ("+", "*")), looks_ahead=preset is None)
     check_semiring(assignment.value, algebra.add, assignment)
     ours = preset is None
-    model = CostModel(assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=ours, idle=ours)
-    pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
     stages: list[dict[str, Any]] = []
-    whole, members, classes = pipeline(assignment, known_formats, model, _Clock(stages, time_limit))
+    clock = _Clock(stages, time_limit)
+    model = CostModel(
+        assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=ours, idle=ours, watch=clock.watch
+    )
+    pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
+    whole, members, classes = pipeline(assignment, known_formats, model, clock)
     space = Schedules(whole, algebra.add, algebra.multiply)
     return Exploration(expression, preset, stages, FrontierSchedules(classes, model, space), classes, space, members, model)
 

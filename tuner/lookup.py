@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.deadline import Deadline
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
@@ -33,7 +34,7 @@ from .database import Database, database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .features import distance
 from .kernels import is_legal
-from .model import model_choice
+from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
 from .records import Decision, Status
 
@@ -59,12 +60,14 @@ class Match:
         origin: "exact", "similar", "model" or "default".
         time: seconds that the schedule took on the known input; None where there is none.
         distance: of the known input from this one; None where there is none.
+        note: what was left undone, such as candidates that there was no time for; empty where nothing was.
     """
 
     schedule: Schedule
     origin: str
     time: float | None = None
     distance: float | None = None
+    note: str = ""
 
 
 def lookup(
@@ -183,20 +186,26 @@ def _measured_gain(store: Database, decision: Decision, schedule: str) -> float 
 
 
 def _without_evidence(problem: Problem) -> Match:
-    schedule = _model_choice(problem)
-    return Match(Schedule(), "default") if schedule is None else Match(schedule, "model")
+    schedule, note = _model_choice(problem)
+    return Match(Schedule(), "default", note=note) if schedule is None else Match(schedule, "model", note=note)
 
 
-def _model_choice(problem: Problem) -> Schedule | None:
-    """Return the model's choice; it takes milliseconds, so inputs of the same kernel and about the same sizes share one."""
+def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
+    """Return the model's choice and what is to be said of it.
+
+    It takes milliseconds, up to ``CHOICE_SECONDS`` for products of many factors, so inputs of the same kernel and about the same
+    sizes share one.
+    """
     key = (problem.workload.key, tuple((name, round(value)) for name, value in problem.input.features))
     if key not in _modelled:
-        schedule = model_choice(problem)
-        _modelled[key] = None if schedule is None else problem.to_canonical(schedule)
+        deadline = Deadline(CHOICE_SECONDS)
+        schedule = model_choice(problem, deadline)
+        note = f"the static model stopped after {CHOICE_SECONDS:g} s, before it had seen all candidates" if deadline.cut else ""
+        _modelled[key] = None if schedule is None else problem.to_canonical(schedule), note
         while len(_modelled) > _REMEMBERED:
             _modelled.popitem(last=False)
-    text = _modelled[key]
-    return None if text is None else usable(problem, text)
+    text, note = _modelled[key]
+    return None if text is None else usable(problem, text), note
 
 
 class _Key:
@@ -221,7 +230,7 @@ class _Key:
         self.parts = tuple(parts)
 
 
-_modelled: OrderedDict[tuple[Any, ...], str | None] = OrderedDict()
+_modelled: OrderedDict[tuple[Any, ...], tuple[str | None, str]] = OrderedDict()
 _memory: OrderedDict[tuple[Any, ...], tuple[Match, list[weakref.ref[Any]]]] = OrderedDict()
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ..compiler.concrete.concretize import concretize
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where, targets
 from ..compiler.concrete.provenance import Provenance
+from ..compiler.deadline import Deadline
 from ..compiler.notation.nodes import Access, Add, Div, Expr, accesses, walk
 from ..compiler.pipeline import constant_extents
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
@@ -30,6 +31,9 @@ from .problem import Problem
 
 LEAST_GAIN = 1.2
 """The model must expect a schedule to be this many times as fast as the default before it is used unmeasured."""
+
+CHOICE_SECONDS = 0.8
+"""Processor time that a choice may take: products of many factors have more candidates than anyone would wait for."""
 
 _VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
 _REGISTER_ELEMENTS = 256
@@ -47,26 +51,43 @@ class Ranked:
     cost: float
 
 
-def model_choice(problem: Problem) -> Schedule | None:
-    """Return the schedule that the static model expects to be clearly faster than the default; None where it expects none."""
-    ranked = rank(problem, problem_candidates(problem))
+def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule | None:
+    """Return the schedule that the static model expects to be clearly faster than the default; None where it expects none.
+
+    Args:
+        problem: gives the operands.
+        deadline: until which candidates are sought, which may take most of the time, and judged; None: ``CHOICE_SECONDS`` from now.
+    """
+    deadline = deadline or Deadline(CHOICE_SECONDS)
+    ranked = rank(problem, problem_candidates(problem, deadline.part(5 / 8)), deadline)
     default = next((found.cost for found in ranked if not found.candidate.template), None)
     if default is None:
         return None
-    better = (found.schedule for found in ranked if found.cost * LEAST_GAIN <= default)
-    return next((schedule for schedule in better if is_legal(problem, schedule)), None)
+    for found in ranked:
+        if deadline.over or found.cost * LEAST_GAIN > default:
+            return None
+        if is_legal(problem, found.schedule):
+            return found.schedule
+    return None
 
 
-def problem_candidates(problem: Problem) -> tuple[Candidate, ...]:
-    """Return the candidates of a problem, the default first."""
+def problem_candidates(problem: Problem, deadline: Deadline | None = None) -> tuple[Candidate, ...]:
+    """Return the candidates of a problem, the default first, as far as they are found before a deadline."""
     constants = constant_extents(problem.assignment, problem.formats, problem.extents)
-    return candidates(problem.assignment, problem.formats, constants, problem.threads)
+    return candidates(problem.assignment, problem.formats, constants, problem.threads, deadline)
 
 
-def rank(problem: Problem, found: Sequence[Candidate]) -> list[Ranked]:
-    """Return candidates with their costs, the cheapest first; those of equal cost keep their order."""
+def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None = None) -> list[Ranked]:
+    """Return candidates with their costs, the cheapest first; those of equal cost keep their order.
+
+    Those that nothing is known of when a deadline is over come last, at infinite cost; the first of all, the default, is always judged.
+    """
     sources = concretize(problem.assignment, problem.formats).sources
-    ranked = [Ranked(candidate, candidate.schedule(), operations(problem, candidate.program, sources)) for candidate in found]
+
+    def cost(place: int, candidate: Candidate) -> float:
+        return math.inf if place and deadline is not None and deadline.over else operations(problem, candidate.program, sources)
+
+    ranked = [Ranked(candidate, candidate.schedule(), cost(place, candidate)) for place, candidate in enumerate(found)]
     return sorted(ranked, key=lambda item: item.cost)
 
 

@@ -17,7 +17,7 @@ from ..compiler.notation.parser import parse
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
 from .extents import all_indices, known_extents, reads
-from .problem import Problem, make_problem
+from .problem import Problem, make_problem, require_target
 
 
 def problem_of(given: Mapping[str, Any]) -> Problem:
@@ -26,6 +26,7 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
     Raises:
         SparsetuneError: an operand, a format or an extent does not fit.
     """
+    require_target(given["target"])
     files, formats = given["inputs"], dict(given["formats"])
     expression, dims = given["expression"], given["dims"]
     output_format = given["output_format"] or formats.get(parse(expression).target.tensor)

@@ -18,6 +18,7 @@ from ..compiler.build.kernel import thread_count
 from ..compiler.concrete.check import check_assignment, formats_of, tensor_names
 from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
+from ..compiler.native.devices import require_gpu
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
@@ -118,7 +119,9 @@ def make_problem(
         FormatError, DataError: the result's format, an operand or the number of threads is not meaningful.
         ShapeError: extents disagree, or no operand gives one.
         TuningError: the target is not one of ``TARGETS``.
+        BuildError: this machine lacks the target.
     """
+    require_target(target)
     assignment = parse(expression)
     check_assignment(assignment)
     _check_names(assignment, operands)
@@ -129,9 +132,20 @@ def make_problem(
         if index not in extents:
             raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
     formats[assignment.target.tensor] = output_format
+    return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name)
+
+
+def require_target(target: str) -> None:
+    """Refuse a target that is none, or that this machine does not have.
+
+    Raises:
+        TuningError: it is not one of ``TARGETS``.
+        BuildError: there is no GPU.
+    """
     if target not in TARGETS:
         raise TuningError(f"target {target!r} is not one of {', '.join(TARGETS)}")
-    return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name)
+    if target == "cuda":
+        require_gpu("target cuda")
 
 
 def _load(name: str, data: Any) -> Tensor:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeVar
 
 from ..compiler.concrete.concretize import Concretized, concretize
 from ..compiler.concrete.nodes import Program
+from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.schedule import Schedule
@@ -32,19 +33,25 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Stage(Generic[Item]):
-    """A named step of pruning, list to list."""
+    """A named step of pruning, list to list.
+
+    Attributes:
+        deadline: by which the step ends; it then keeps what it has not judged, or leaves out what it has not found.
+    """
 
     name: str
     keep: Callable[[list[Item]], list[Item]]
+    deadline: Deadline = field(default_factory=Deadline)
 
 
 def run_stages(items: list[Item], stages: Sequence[Stage[Item]]) -> tuple[list[Item], list[dict[str, Any]]]:
-    """Return what all stages keep, and {"stage", "kept", "seconds"} for each."""
+    """Return what all stages keep, and {"stage", "kept", "seconds"} for each, with "stopped" where the time was over."""
     report = []
     for stage in stages:
         start = time.perf_counter()
         items = stage.keep(items)
-        report.append({"stage": stage.name, "kept": len(items), "seconds": time.perf_counter() - start})
+        stopped = {"stopped": "time over"} if stage.deadline.cut else {}
+        report.append({"stage": stage.name, "kept": len(items), "seconds": time.perf_counter() - start, **stopped})
     return items, report
 
 
@@ -52,13 +59,19 @@ _HOPELESS = 100.0  # times what the model expects of the cheapest
 SWITCHES = ("memory", "asymptotic", "loop depth")
 """Stages that can be left out."""
 
+PRUNING_SECONDS = 60.0
+"""Processor time that pruning may take where nobody set a limit; products of many factors would take for ever."""
 
-def surviving_space(problem: Problem, skip: Collection[str] = ()) -> tuple[Space, list[dict[str, Any]]]:
+
+def surviving_space(
+    problem: Problem, skip: Collection[str] = (), deadline: Deadline | None = None
+) -> tuple[Space, list[dict[str, Any]]]:
     """Return the space that is left to search, best first by the static model, and what each stage of pruning kept.
 
     Args:
         problem: what is to be tuned.
         skip: stages to leave out, of ``SWITCHES``.
+        deadline: by which pruning ends with what it has; None: after ``PRUNING_SECONDS``.
 
     Raises:
         TuningError: a stage cannot be left out.
@@ -66,18 +79,20 @@ def surviving_space(problem: Problem, skip: Collection[str] = ()) -> tuple[Space
     check_skip(skip)
     room = _room(problem)
     default = concretize(problem.assignment, problem.formats)
+    end = deadline or Deadline(PRUNING_SECONDS)
+    generating, comparing, proving, ranking = (end.part(share) for share in (0.4, 0.6, 0.9, 1.0))
 
     @cache
     def usable(item: Candidate) -> bool:
         return lowers(problem, item.program, default)
 
     stages: list[Stage[Candidate]] = [
-        Stage("generated", lambda _: list(problem_candidates(problem))),
+        Stage("generated", lambda _: list(problem_candidates(problem, generating)), generating),
         Stage("memory", lambda items: [item for item in items if _is_given(item) or _workspace_bytes(item, problem) <= room]),
-        Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable)),
+        Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable, comparing), comparing),
         Stage("loop depth", lambda items: _undominated(items, problem)),
-        Stage("legal", lambda items: [item for item in items if usable(item)]),
-        Stage("ranked", lambda items: _worth_a_trial(rank(problem, items))),
+        Stage("legal", lambda items: [item for item in items if not item.template or (not proving.over and usable(item))], proving),
+        Stage("ranked", lambda items: _worth_a_trial(rank(problem, items, ranking)), ranking),
     ]
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     return Space(tuple(_template(item) for item in kept), lambda text: problem.to_canonical(Schedule(text))), report
@@ -91,21 +106,21 @@ def check_skip(skip: Collection[str]) -> None:
 
 
 def _not_beaten(
-    items: list[Candidate], problem: Problem, default: Concretized, usable: Callable[[Candidate], bool]
+    items: list[Candidate], problem: Problem, default: Concretized, usable: Callable[[Candidate], bool], deadline: Deadline
 ) -> list[Candidate]:
     """Return the candidates whose loops and workspaces no usable one beats asymptotically (``asymptotic.screening``).
 
-    Workspaces fit into the cache by now, so time alone counts.
+    Workspaces fit into the cache by now, so time alone counts. What is not compared before a deadline stays.
     """
-    screening = Screening(problem.assignment, Situation(default.program, default.formats, problem.extents))
+    screening = Screening(problem.assignment, Situation(default.program, default.formats, problem.extents, deadline))
     members: dict[Program, list[Candidate]] = {}
     for item in items:
         if item.structure is not None:
             members.setdefault(item.structure, []).append(item)
     programs = list(members)
     costs = [screening.cost(program) for program in programs]
-    expected = [operations(problem, program, default.sources) for program in programs]
-    lost = beaten(costs, expected, lambda place: any(map(usable, members[programs[place]])), screening)
+    expected = [0.0 if deadline.over else operations(problem, program, default.sources) for program in programs]
+    lost = beaten(costs, expected, lambda place: any(map(usable, members[programs[place]])), screening, deadline)
     dropped = {program for program, loses in zip(programs, lost, strict=True) if loses}
     return [item for item in items if _is_given(item) or item.structure not in dropped]
 

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import ScheduleError, TuningError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.source import quoted
 from .database import Database, open_database, studies_folder
-from .environment import code_version, require_target
+from .environment import code_version
 from .features import distance
 from .kernels import compile_problem
 from .lookup import known_inputs, usable
@@ -38,9 +40,12 @@ from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
 if TYPE_CHECKING:
     import pandas
 
-_ALWAYS_TRIED = 4  # schedules, the default among them, that no time budget is too short for
+_ALWAYS_TRIED = 4  # schedules, the default among them, that are tried though the time for the search is over
 _KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search
+_PRUNING_SHARE = 0.2  # of a time budget, that static pruning may take at most
 _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
+_LEAST_SECONDS = 5.0  # a budget below this ends the search as soon, but not what runs
+_OVERTIME = 1.0  # seconds after a budget at which whatever runs is ended
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ def tune(
         output_format: of the result; None: dense.
         trials: how many schedules to measure at most, in all runs of the same campaign together.
         time_budget: seconds after which the search ends, preparation included, though not before the default and three others
-            were tried; None: no limit.
+            were tried if the time, or five seconds if that is more, suffices for them; None: no limit.
         target: "cpu" or "cuda".
         threads: exact number of threads; None: $SPARSETUNE_THREADS, or the cores that this process may use.
         database: path or URL; None: the default one.
@@ -134,7 +139,8 @@ def tune(
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
-        SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found.
+        SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found; the
+            default schedule was not done within the time budget.
     """
     budget = make_budget(trials, time_budget)
     check_skip(skip)
@@ -158,21 +164,31 @@ def tune_problem(
 
     ``given`` are schedules to try first, in canonical names (``check_schedules``).
     """
-    require_target(problem.target)
     seed = check_seed(seed)
     sweep_folders()
     settings = settings or Settings()
-    deadline = math.inf if budget.seconds is None else time.monotonic() + (1 - _FINAL_SHARE) * budget.seconds
+    start, allowed = time.monotonic(), math.inf if budget.seconds is None else budget.seconds
+    deadline, limit = start + (1 - _FINAL_SHARE) * allowed, start + max(allowed, _LEAST_SECONDS)
     campaign = Campaign(problem, store, seed, worker.settings)
     trials = Trials(campaign)
-    space, stages = surviving_space(problem, settings.skip)
+    pruning = None if budget.seconds is None else Deadline(_PRUNING_SHARE * budget.seconds, time.monotonic)
+    space, stages = surviving_space(problem, settings.skip, pruning)
     if (finished := _finished(campaign, trials, space, stages, budget, given)) is not None:
         return finished
     report(Progress("preparing", len(trials), budget.trials))
     with Runner(problem, worker, settings.policy) as runner:
-        runner.prepare()
-        require_default(trials, runner)
-        _search(campaign, trials, space, runner, budget, deadline, seed, report, given)
+        runner.end = limit + _OVERTIME
+        try:
+            runner.prepare()
+            require_default(trials, runner)
+        except TimeOver:
+            raise TuningError(
+                f"the default schedule of '{problem.expression}' is not compiled and run within the time budget of {allowed:g} s; give more"
+            ) from None
+        runner.end = limit
+        with suppress(TimeOver):
+            _search(campaign, trials, space, runner, budget, deadline, seed, report, given)
+        runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         verdict = _finals(trials, runner, settings, budget)
     return _result(campaign, trials, stages, _decide(campaign, verdict, settings))
@@ -245,15 +261,15 @@ def _search(
             trials.run(schedule, runner)
     folder = studies_folder(campaign.store.url)
     strategy = choose_strategy(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)
-    for trial in trials:
-        strategy.know(trial.canonical, trial.seconds)
-    while not spent():
-        report(_progress("searching", trials, budget))
-        proposal = strategy.ask()
-        if proposal is None:
-            break
-        strategy.tell(proposal, trials.run(proposal.schedule, runner).seconds)
-    strategy.close()
+    with closing(strategy):
+        for trial in trials:
+            strategy.know(trial.canonical, trial.seconds)
+        while not spent():
+            report(_progress("searching", trials, budget))
+            proposal = strategy.ask()
+            if proposal is None:
+                break
+            strategy.tell(proposal, trials.run(proposal.schedule, runner).seconds)
 
 
 def _known_schedules(campaign: Campaign) -> list[str]:
@@ -273,7 +289,7 @@ def _known_schedules(campaign: Campaign) -> list[str]:
 
 
 def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) -> Verdict:
-    """Measure the fastest trials and the default in turn."""
+    """Measure the fastest trials and the default in turn; without the time for that the default stays."""
     default = trials.default
     assert default is not None
     chosen = {trial.canonical: trial for trial in (default, *trials.fastest(settings.finalists, settings.final_margin))}
@@ -285,7 +301,10 @@ def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) 
         return runner.burst(chosen[schedule].schedule, settings.burst_seconds, expected[schedule])
 
     seconds = settings.final_seconds if budget.seconds is None else min(settings.final_seconds, _FINAL_SHARE * budget.seconds)
-    verdict = play(list(chosen), run, DEFAULT, settings.final_rounds, complexity=_complexity, seconds=seconds)
+    try:
+        verdict = play(list(chosen), run, DEFAULT, settings.final_rounds, complexity=_complexity, seconds=seconds)
+    except TimeOver:
+        return Verdict.uncontested(DEFAULT, expected[DEFAULT])
     if verdict is None:
         raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
     return verdict

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 from ..errors import ExpressionError
 from ..format import Format, LevelKind
-from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices
+from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices, transform
 from ..notation.terms import Term, addend_count, distributed, terms
 from .assembled import assembled_format
 from .lattice_size import cases
 from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
 from .ordering import LoopOrder, default_order
-from .sharing import factors, shared_operand
+from .sharing import denominators, factors, shared_operand
 
+MOST_DENOMINATORS = 4  # stored operands that one assignment divides by
 MOST_CASES = 20  # that the loops of one nest distinguish; above it a sum is added up part by part
 MOST_ADDENDS = 1024  # so many parts
 
@@ -124,12 +125,25 @@ class _Builder:
         operator = "+=" if term.reduced else "="
         scattered = self.scattered(term, loops)
         if not scattered:
-            return nest(loops, Assign(self.target, operator, term.value))
+            return nest(loops, self.assign(self.target, operator, term.value))
         prefix = loops[: min(loops.index(name) for name in term.reduced)]
         inner = tuple(name for name in loops if name not in prefix)
         workspace = self.workspace(tuple(name for name in self.left if name not in prefix))
         consumer = nest(workspace.indices, Assign(self.target, "=", self.read(workspace)))
-        return nest(prefix, Where(consumer, nest(inner, Assign(self.read(workspace), "+=", term.value))))
+        return nest(prefix, Where(consumer, nest(inner, self.assign(self.read(workspace), "+=", term.value))))
+
+    def assign(self, target: Access, operator: str, value: Expr) -> Stmt:
+        """Return an assignment; many stored operands that it divides by are first read into scalars.
+
+        Each of them is 0 where it is not stored, which is a case of its own, and the cases double with every one.
+        """
+        below = tuple(access for access in dict.fromkeys(denominators(value)) if not self.formats[access.tensor].is_dense)
+        if len(below) <= MOST_DENOMINATORS:
+            return Assign(target, operator, value)
+        scalars = {access: self.read(self.workspace(())) for access in below}
+        producers = tuple(Assign(scalar, "+=", access) for access, scalar in scalars.items())
+        consumed = transform(value, lambda node: scalars.get(node) if isinstance(node, Access) else None)
+        return Where(Assign(target, operator, consumed), Block(producers))
 
     def scattered(self, term: Term, loops: tuple[str, ...]) -> bool:
         """Whether a reduction loop stands outside a loop over a level that the result cannot insert into."""
@@ -146,13 +160,13 @@ class _Builder:
         prefix = self.common_prefix(orders)
         inner = [tuple(name for name in order.loops if name not in prefix) for order in orders]
         rest = tuple(name for name in self.left if name not in prefix)
+        own = [(loops, part.value) for loops, part in zip(inner, self.parts, strict=True)]
         if rest and self.result.is_dense:
-            nests = [nest(loops, Assign(self.target, "+=", part.value)) for loops, part in zip(inner, self.parts, strict=True)]
-            return nest(prefix, Block(tuple(nests)))
+            return nest(prefix, Block(tuple(nest(loops, self.assign(self.target, "+=", value)) for loops, value in own)))
         workspace = self.workspace(rest)
-        producers = [nest(loops, Assign(self.read(workspace), "+=", part.value)) for loops, part in zip(inner, self.parts, strict=True)]
+        producers = tuple(nest(loops, self.assign(self.read(workspace), "+=", value)) for loops, value in own)
         consumer = nest(rest, Assign(self.target, "=", self.read(workspace)))
-        return nest(prefix, Where(consumer, Block(tuple(producers))))
+        return nest(prefix, Where(consumer, Block(producers)))
 
     def common_prefix(self, orders: list[LoopOrder]) -> tuple[str, ...]:
         """Return the loops that all parts share; parts of one sum into a dense result need not meet in loops over coordinates."""

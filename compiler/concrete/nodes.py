@@ -148,9 +148,11 @@ class Program:
 
 def walk(statement: Stmt) -> Iterator[Stmt]:
     """Yield a statement and everything below it, parents first."""
-    yield statement
-    for child in statement.children:
-        yield from walk(child)
+    waiting = [statement]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(found.children))
 
 
 def assignments(statement: Stmt) -> tuple[Assign, ...]:

@@ -6,12 +6,11 @@ in which a sparse result can be written in any order, also in parallel).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from ..format import Format, LevelKind
-from ..notation.constants import constant_value
+from ..notation.constants import makes_nan
 from ..notation.nodes import Access, Div, Expr, Literal, Mul, Neg, accesses, transform, walk
 from .nodes import Forall, Stmt, assignments, path_to, reads
 from .provenance import Provenance
@@ -90,8 +89,7 @@ def denominators(value: Expr) -> tuple[Access, ...]:
 
 def _is_everywhere(value: Expr) -> bool:
     """Whether an expression divides by a constant that makes 0 a NaN, so that it has a value where nothing is stored."""
-    below = [constant_value(node.denominator) for node in walk(value) if isinstance(node, Div)]
-    return any(constant is not None and (constant == 0 or math.isnan(constant)) for constant in below)
+    return any(isinstance(node, Div) and makes_nan(node.denominator) for node in walk(value))
 
 
 def factors(value: Expr) -> tuple[Access, ...] | None:

@@ -2,7 +2,7 @@
 
 Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i64. Searches take sorted coordinates
 ``crd[low .. high)``; ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near ``low``; its last
-argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged.
+argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged. ``far_gallop`` is the same, never inlined.
 A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal.
 ``drain_stores`` ends what was written past the caches.
 ``seldom`` is its condition, and says that the code for where it holds had better stand out of the way of the rest.
@@ -183,6 +183,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "lower_bound": Intrinsic(_lower_bound, "st_lower_bound", typed=True, comparisons=_bisections),
     "upper_bound": Intrinsic(_upper_bound, "st_upper_bound", typed=True, comparisons=_bisections),
     "gallop": Intrinsic(_gallop, "st_gallop", typed=True, comparisons=_leaps),
+    "far_gallop": Intrinsic(_gallop, "st_far_gallop", typed=True, comparisons=_leaps),
     "gallop_stride": Intrinsic(_gallop_stride, "st_gallop_stride"),
     "hash_find": Intrinsic(_hash_find, "st_hash_find", "st_hash.h", typed=True, comparisons=_one),
     "sort": Intrinsic(_sort, "st_sort", "st_sort.h", typed=True, updates=True),

@@ -76,7 +76,7 @@ def _is_dense(context: Context, access: Access, index: str) -> bool:
 
 def _once(context: Context, scope: Scope, target: Access) -> bool:
     """Whether each component of a target is reached once: one writer, and no loop around that it does not range over."""
-    if context.writers(target.tensor) != 1 or scope.revisited:
+    if len(context.writes(target.tensor)) != 1 or scope.revisited:
         return False
     related = set(target.indices)
     around = [set(context.graph.originals(index)) | {index} for index in scope.loops]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..ir.nodes import BOOL, I64, Binary, Cast, Const, Load, Type, Value
 
@@ -84,20 +84,25 @@ def compare(op: str, left: Value, right: Value) -> Value:
     return Binary(op, left, right, BOOL)
 
 
-def every(conditions: list[Value]) -> Value:
+def balanced(operands: Sequence[Value], joined: Callable[[Value, Value], Value]) -> Value:
+    """Return one or more operands of an associative operation joined in order, as a tree that is as flat as can be.
+
+    Passes go down one level for each operator, compilers for each bracket: hundreds of operands in a row would be too deep.
+    """
+    if len(operands) == 1:
+        return operands[0]
+    middle = (len(operands) + 1) // 2
+    return joined(balanced(operands[:middle], joined), balanced(operands[middle:], joined))
+
+
+def every(conditions: Sequence[Value]) -> Value:
     """Return the conjunction of one or more conditions."""
-    whole = conditions[0]
-    for condition in conditions[1:]:
-        whole = Binary("and", whole, condition, BOOL)
-    return whole
+    return balanced(conditions, lambda left, right: Binary("and", left, right, BOOL))
 
 
 def some(conditions: Sequence[Value]) -> Value:
     """Return the disjunction of one or more conditions."""
-    whole = conditions[0]
-    for condition in conditions[1:]:
-        whole = Binary("or", whole, condition, BOOL)
-    return whole
+    return balanced(conditions, lambda left, right: Binary("or", left, right, BOOL))
 
 
 def load_index(array: str, index: Value, kind: Type) -> Value:

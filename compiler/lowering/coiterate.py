@@ -7,6 +7,7 @@ points become while loops, each until one of its operands is exhausted, with a c
 
 from __future__ import annotations
 
+from ..concrete.lattice import NOWHERE, Domain, is_everywhere, least_points, only_point, points, stored, without
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..format import LevelKind
@@ -16,7 +17,6 @@ from ..notation.printer import show
 from .arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract
 from .context import Context
 from .cursors import Cursor, cursors_of, move_on, skip_equal, window_bounds, with_segment
-from .domain import NOWHERE, Domain, Point, points, stored, without
 from .levels import Level
 from .merges import merged
 from .origins import coordinates_of, originating
@@ -38,33 +38,33 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
         return []
     operands = stored(found)
     if tag.merge == "locate":
-        operands = _led(context, scope, index, operands) if frozenset() not in points(found) else ()
+        operands = () if is_everywhere(found) else _led(context, scope, index, operands)
     if tag.unit == "cpu_thread":
         operands = _dealt_out(context, scope, index, operands)
-    lattice = tuple(dict.fromkeys(point & frozenset(operands) for point in points(found)))
+    found = without(found, frozenset(stored(found)) - frozenset(operands))
     if tag.unit == "cpu_thread" and len(operands) > 1:
         names = " and ".join(show(access) for access in operands)
         raise ScheduleError(
             f"parallelize({index}, cpu_thread): {names} are merged in this loop, so its iterations depend on one another; split it first"
         )
-    steps = _strategy(context, scope, index, window, statement, tag, operands, lattice, body)
-    return originating(steps, coordinates_of(index, lattice, cut))
+    steps = _strategy(context, scope, index, window, statement, tag, found, body)
+    return originating(steps, coordinates_of(index, least_points(found), cut))
 
 
 def _strategy(
-    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, operands: tuple[Access, ...],
-    lattice: tuple[Point, ...], body: Body,
-) -> list[Step]:  # fmt: skip
-    """Return the loops of the kind that the lattice asks for."""
-    if not operands or (frozenset() in lattice and tag.unit == "cpu_thread"):
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, found: Domain, body: Body
+) -> list[Step]:
+    """Return the loops of the kind that the lattice of a domain asks for."""
+    operands, everywhere = stored(found), is_everywhere(found)
+    if not operands or (everywhere and tag.unit == "cpu_thread"):
         return _range_loop(context, scope, index, window, statement, tag, body)
-    if len(lattice) > 1 and has_parts(statement) and frozenset() not in lattice:
-        return united(context, scope, index, window, statement, lattice, body)
-    if frozenset() in lattice:
+    if everywhere:
         return _accompanied(context, scope, index, window, statement, operands, body)
+    if only_point(found) is None and has_parts(statement):
+        return united(context, scope, index, window, statement, found, body)
     if len(operands) == 1:
         return _single(context, scope, index, window, statement, tag, operands[0], body)
-    return merged(context, scope, index, window, statement, tag, lattice, body)
+    return merged(context, scope, index, window, statement, tag, points(found), body)
 
 
 def _dealt_out(context: Context, scope: Scope, index: str, operands: tuple[Access, ...]) -> tuple[Access, ...]:
@@ -91,7 +91,7 @@ def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: S
     if not unsorted:
         return found
     appends = context.assembly is not None and context.assembly.stores(index) and context.result.tensor in targets(statement)
-    if not cut and not appends and len(points(found)) == 1 and len(unsorted) == len(operands):
+    if not cut and not appends and only_point(found) is not None and len(unsorted) == len(operands):
         return without(found, frozenset(unsorted[1:]))
     return without(found, frozenset(unsorted))
 

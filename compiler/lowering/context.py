@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..concrete.nodes import Program, Stmt, Workspace, assignments
+from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments
 from ..concrete.provenance import Provenance
 from ..concrete.relations import Coord, Split
 from ..format import Format, LevelKind
@@ -215,9 +215,9 @@ class Context:
         self.workspaces[name] = Workspace(name, indices, "registers" if indices else "scalar")
         return name
 
-    def writers(self, tensor: str) -> int:
-        """Return how many assignments of the program write a tensor."""
-        return sum(assign.target.tensor == tensor for assign in assignments(self.program.statement))
+    def writes(self, tensor: str) -> tuple[Assign, ...]:
+        """Return the assignments of the program that write a tensor."""
+        return tuple(assign for assign in assignments(self.program.statement) if assign.target.tensor == tensor)
 
 
 def _unset(statement: Stmt, scope: Scope) -> list[Step]:

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from ..concrete.nodes import Forall, targets
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
-from ..errors import ScheduleError
 from ..ir.nodes import Step
 from ..notation.printer import show
 from .arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
@@ -30,8 +29,6 @@ from .workspaces import BitmapWorkspace, HashedWorkspace, ListWorkspace
 
 def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     """Return the loop of a forall, dealt out to threads where its tag says so."""
-    if forall.tag.unit in ("gpu_block", "gpu_warp", "gpu_thread"):
-        raise ScheduleError(f"parallelize({forall.index}, {forall.tag.unit}): this unit is of the GPU, but the target is the CPU")
     if forall.tag.unit == "cpu_vector" and _adds_entries(context, forall):
         forall = replace(forall, tag=replace(forall.tag, unit=None))  # entries are counted one after another, not in lanes
     if inserts(context, scope, forall):

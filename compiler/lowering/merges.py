@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..concrete.lattice import Point, met, smallest
 from ..concrete.nodes import LoopTag, Stmt
-from ..ir.nodes import I64, Call, Declare, If, Select, SetVar, Step, Steps, Value, Var, While
+from ..ir.nodes import BOOL, I64, Call, Declare, If, Select, SetVar, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
-from .arithmetic import ONE, TRUE, add, compare, every, maximum, minimum, subtract
+from .arithmetic import ONE, TRUE, add, balanced, compare, every, maximum, minimum, subtract
 from .context import Context
 from .cursors import Cursor, cursors_of, move_on, with_segment
-from .domain import Point, met
 from .origins import coordinates_of, originating
 from .resolve import Body, named, settle
 from .rooms import room
 from .scope import Scope, Window
+
+_INLINED = 16  # operands up to here: searches are compiled in place, beyond as calls, or compilers take seconds
+_SPELT_OUT = 4  # operands up to here: whether all have met is written where it is asked; beyond it has a name
 
 
 def merged(
@@ -35,7 +38,7 @@ def merged(
                 smaller = tuple(other for other in lattice if other <= point)
                 with context.names.block():
                     around = _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
-                    loops += originating(around, coordinates_of(index, smaller, cut=False))
+                    loops += originating(around, coordinates_of(index, smallest(smaller), cut=False))
     return [*steps, *made, *loops] if loops else []
 
 
@@ -57,7 +60,7 @@ def _point_loop(
     current, here = _coordinate(named_cursors[0]), dict[Access, Value]({mine[0].access: TRUE})
     if len(mine) > 1:
         current = Var(context.names.local(index), I64)
-        inside.append(Declare(current, _extreme(named_cursors, maximum if galloping else minimum)))
+        inside.append(Declare(current, balanced([_coordinate(cursor) for cursor in named_cursors], maximum if galloping else minimum)))
         here = {cursor.access: compare("==", _coordinate(cursor), current) for cursor in named_cursors}
     segmented = [with_segment(context, scope, cursor, current, here[cursor.access], inside) for cursor in named_cursors]
     by_access = {cursor.access: cursor for cursor in segmented}
@@ -67,12 +70,16 @@ def _point_loop(
         return []
     inside += cases
     met = every(list(here.values()))
+    if galloping and len(mine) > _SPELT_OUT:
+        inside.append(Declare(whether := Var(context.names.local("all"), BOOL), met))
+        met = whether
     running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
     if not galloping:
         steps = [move_on(cursor, here[cursor.access]) for cursor in segmented]
         return [While(running, Steps((*inside, *steps)))]
     before, strides = _strides(context, mine)
-    steps = [_leap(cursor, current, met, stride) for cursor, stride in zip(segmented, strides, strict=True)]
+    search = "gallop" if len(mine) <= _INLINED else "far_gallop"
+    steps = [_leap(cursor, current, met, search, stride) for cursor, stride in zip(segmented, strides, strict=True)]
     return [Steps((*before, While(running, Steps((*inside, *steps)))))]
 
 
@@ -110,13 +117,6 @@ def _coordinate(cursor: Cursor) -> Var:
     return cursor.coordinate
 
 
-def _extreme(cursors: list[Cursor], choose: object) -> Value:
-    value: Value = _coordinate(cursors[0])
-    for cursor in cursors[1:]:
-        value = choose(value, _coordinate(cursor))  # type: ignore[operator]  # minimum or maximum
-    return value
-
-
 def _cases(
     context: Context, scope: Scope, statement: Stmt, operands: tuple[Access, ...], smaller: tuple[Point, ...],
     cursors: dict[Access, Cursor], here: dict[Access, Value], body: Body,
@@ -148,10 +148,7 @@ def _strides(context: Context, cursors: list[Cursor]) -> tuple[list[Step], list[
     """
     steps: list[Step] = []
     lengths = [subtract(cursor.high, cursor.position) for cursor in cursors]
-    shortest = lengths[0]
-    for length in lengths[1:]:
-        shortest = minimum(shortest, length)
-    shortest = named(context, "shortest", shortest, steps)
+    shortest = named(context, "shortest", balanced(lengths, minimum), steps)
     strides = []
     for cursor, length in zip(cursors, lengths, strict=True):
         stride = Var(context.names.local(f"stride_{context.storage(cursor.access).name}"), I64)
@@ -160,8 +157,8 @@ def _strides(context: Context, cursors: list[Cursor]) -> tuple[list[Step], list[
     return steps, strides
 
 
-def _leap(cursor: Cursor, current: Var, met: Value, stride: Var) -> Step:
+def _leap(cursor: Cursor, current: Var, met: Value, search: str, stride: Var) -> Step:
     """Move on: past the present coordinate where all have met in it, else to it, which keeps those that have reached it."""
     past = cursor.segment if cursor.segment is not None else add(cursor.position, ONE)
-    search = cursor.level.search(cursor.position, cursor.high, current, "gallop", stride)
-    return SetVar(cursor.position, Select(met, past, search, I64))
+    found = cursor.level.search(cursor.position, cursor.high, current, search, stride)
+    return SetVar(cursor.position, Select(met, past, found, I64))

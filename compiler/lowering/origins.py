@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from ..concrete.lattice import Point
 from ..ir.nodes import For, If, Step, Steps, While
 from ..notation.printer import show
-from .domain import Point
 
 
 def originating(steps: Iterable[Step], origin: str) -> list[Step]:
@@ -27,11 +27,9 @@ def _marked(step: Step, origin: str) -> Step:
             return step
 
 
-def coordinates_of(index: str, lattice: Iterable[Point], cut: bool) -> str:
-    """Return which coordinates a loop visits, such as ``j in A(i,j) and B(i,j)``; a larger point adds nothing to a smaller one."""
-    points = set(lattice)
-    if not points or frozenset() in points:
+def coordinates_of(index: str, least: Collection[Point], cut: bool) -> str:
+    """Return which coordinates a loop visits, such as ``j in A(i,j) and B(i,j)``, from the least points of its lattice."""
+    if not least or frozenset() in least:
         return f"{index} of a tile" if cut else f"all {index}"
-    least = [point for point in points if not any(other < point for other in points)]
     texts = sorted(" and ".join(sorted(show(access) for access in point)) for point in least)
     return f"{index} in {' or '.join(texts)}"

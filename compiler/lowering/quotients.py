@@ -7,10 +7,8 @@ is looked at only where this costs nothing: in dense results whose every compone
 
 from __future__ import annotations
 
-import math
-
 from ..concrete.nodes import Assign
-from ..notation.constants import constant_value
+from ..notation.constants import constant_value, makes_nan
 from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, indices
 from .context import Context
 from .scope import Scope
@@ -18,9 +16,8 @@ from .scope import Scope
 
 def skips(context: Context, scope: Scope, statement: Assign, denominator: Expr) -> bool:
     """Return whether a quotient in an assignment may be skipped wherever its numerator is not stored, from here on inwards."""
-    constant = constant_value(denominator)
-    if constant is not None:
-        return constant != 0 and not math.isnan(constant)
+    if constant_value(denominator) is not None:
+        return not makes_nan(denominator)
     return not _is_complete(context, scope, statement) and _stored(context, scope, denominator)
 
 
@@ -34,6 +31,9 @@ def _is_complete(context: Context, scope: Scope, statement: Assign) -> bool:
 def _stored(context: Context, scope: Scope, value: Expr) -> bool:
     """Whether a value is stored at all coordinates that are not known yet."""
     match value:
+        case Access(tensor, subscripts) if tensor in context.workspaces and (not subscripts or tensor not in context.stored):
+            # a scalar, or filled further inside: as stored as what fills it
+            return any(_stored(context, scope, write.value) for write in context.writes(tensor))
         case Access():
             known = value not in scope.absent and value not in scope.doubtful
             return known and _is_resolved(context, scope, value)
@@ -48,7 +48,5 @@ def _stored(context: Context, scope: Scope, value: Expr) -> bool:
 
 
 def _is_resolved(context: Context, scope: Scope, access: Access) -> bool:
-    if access.tensor in context.workspaces and access.tensor not in context.stored:
-        return True
     levels = context.storage(access).levels[scope.place(access).depth :]
     return not any(level.steps for level in levels)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..concrete.lattice import EVERYWHERE, NOWHERE, Domain, intersect, unite
+from ..concrete.lattice import Stored as StoredDomain
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
 from ..format import LevelKind
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
 from .arithmetic import ZERO, add, multiply
 from .context import Context
-from .domain import EVERYWHERE, NOWHERE, Domain, intersect, unite
-from .domain import Stored as StoredDomain
 from .levels import Level, Stored
 from .quotients import skips
 from .recovery import coordinate

@@ -10,32 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..concrete.lattice import Domain, least_points, met, stored
 from ..concrete.nodes import Stmt
 from ..ir.nodes import BOOL, I64, Declare, Select, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
-from .arithmetic import compare, every, minimum, some
+from .arithmetic import balanced, compare, every, minimum, some
 from .context import Context
 from .cursors import Cursor, cursors_of, move_on, with_segment
-from .domain import Point, met
 from .resolve import Body, settle
 from .scope import Scope, Window
 
 
 def united(
-    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, lattice: tuple[Point, ...], body: Body
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body
 ) -> list[Step]:
-    """Return the loop over all coordinates at which some point of a lattice is present."""
+    """Return the loop over all coordinates of a domain, at each of which some point of its lattice is present."""
     steps: list[Step] = []
     with context.names.block():
-        cursors = cursors_of(context, scope, index, window, met(lattice), steps)
+        cursors = cursors_of(context, scope, index, window, met([frozenset(stored(found))]), steps)
         with context.names.block():
             before: list[Step] = []
             named = [_with_coordinate(context, cursor, index, before) for cursor in cursors.values()]
             current = Var(context.names.local(index), I64)
-            least: Value = _coordinate(named[0])
-            for cursor in named[1:]:
-                least = minimum(least, _coordinate(cursor))
-            before.append(Declare(current, least))
+            before.append(Declare(current, balanced([_coordinate(cursor) for cursor in named], minimum)))
             present: dict[Access, Var] = {}
             for cursor in named:
                 present[cursor.access] = Var(context.names.local(f"in_{context.storage(cursor.access).name}"), BOOL)
@@ -43,7 +40,7 @@ def united(
             ready = [with_segment(context, scope, cursor, current, present[cursor.access], before) for cursor in named]
             inner = undecided(context, scope.guarded().inside(index).know(index, current), statement, ready, present, body)
             after = [move_on(cursor, present[cursor.access]) for cursor in ready]
-    return [*steps, While(_running(lattice, cursors), Steps((*before, *inner, *after)))] if inner else []
+    return [*steps, While(_running(found, cursors), Steps((*before, *inner, *after)))] if inner else []
 
 
 def undecided(
@@ -68,8 +65,7 @@ def _coordinate(cursor: Cursor) -> Var:
     return cursor.coordinate
 
 
-def _running(lattice: tuple[Point, ...], cursors: Mapping[Access, Cursor]) -> Value:
+def _running(found: Domain, cursors: Mapping[Access, Cursor]) -> Value:
     """Return the condition that all operands of some point have something left; only the smallest points matter."""
-    least = [point for point in lattice if not any(other < point for other in lattice)]
     left = {access: compare("<", cursor.position, cursor.high) for access, cursor in cursors.items()}
-    return some([every([left[access] for access in cursors if access in point]) for point in least])
+    return some([every([left[access] for access in cursors if access in point]) for point in least_points(found)])

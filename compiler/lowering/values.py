@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from ..ir.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary, Value
+from ..notation.constants import makes_nan
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
-from .arithmetic import every, some
+from .arithmetic import FALSE, every, some
 from .context import Context
 from .levels import EntryLevel, KeyLevel, Stored
 from .recovery import known
@@ -92,18 +93,25 @@ def nonempty(context: Context, expr: Expr) -> Value | None:
         case Access():
             held = context.held.get(expr.tensor)
             return held.flag if isinstance(held, ScalarWorkspace) else None
-        case Literal():
-            return None
+        case Literal(number):
+            return FALSE if number == 0 and context.semiring.add == "+" else None
         case Neg(operand):
             return nonempty(context, operand)
         case Add(operands):
             conditions = [nonempty(context, operand) for operand in operands]
             return None if None in conditions else some([condition for condition in conditions if condition is not None])
         case Mul(operands):
-            conditions = [condition for operand in operands if (condition := nonempty(context, operand)) is not None]
+            stored = (nonempty(context, operand) for operand in operands if not isinstance(operand, Literal))
+            conditions = [condition for condition in stored if condition is not None]
             return every(conditions) if conditions else None
-        case Div(numerator, denominator):
-            above, below = nonempty(context, numerator), nonempty(context, denominator)
-            return above if above is None or below is None else some([above, Unary("not", below, BOOL)])
+        case Div():
+            whole, denominators = expr, list[Expr]()
+            while isinstance(whole, Div):  # a / b / c ... is one quotient, whatever its length
+                whole, denominators = whole.numerator, [whole.denominator, *denominators]
+            above = nonempty(context, whole)
+            if above is None or any(makes_nan(denominator) for denominator in denominators):
+                return None
+            below = (nonempty(context, denominator) for denominator in denominators)
+            return some([above, *(Unary("not", flag, BOOL) for flag in below if flag is not None)])
         case _:
             raise TypeError(f"no pattern of {type(expr).__name__}")

@@ -32,3 +32,9 @@ def _divided(numerator: float, denominator: float) -> float:
     if denominator != 0:
         return numerator / denominator
     return math.nan if numerator == 0 or math.isnan(numerator) else math.copysign(math.inf, numerator) * math.copysign(1, denominator)
+
+
+def makes_nan(denominator: Expr) -> bool:
+    """Return whether a denominator is a constant, 0 or NaN, that makes a NaN of every zero above it."""
+    constant = constant_value(denominator)
+    return constant is not None and (constant == 0 or math.isnan(constant))

@@ -166,9 +166,11 @@ class Assignment:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Yield ``expr`` and everything below it, parents first, left to right."""
-    yield expr
-    for child in expr.children:
-        yield from walk(child)
+    waiting = [expr]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(found.children))
 
 
 def accesses(expr: Expr) -> tuple[Access, ...]:

@@ -115,8 +115,14 @@ def find_loop(statement: Stmt, index: str, path: Sequence[int] | None) -> Addres
         where = f" at path {list(path)}" if path is not None else ""
         refuse(Rule.NAMES_EXIST, f"there is no loop {index}{where}; the loops are {', '.join(here) or 'none'}")
     if len(candidates) > 1:
-        refuse(Rule.NAMES_UNIQUE, f"there are {len(candidates)} loops {index}; say which by a path, such as [0] producer or [1] consumer")
+        where = show_paths(statement, ((*start, *address) for address in candidates))
+        refuse(Rule.NAMES_UNIQUE, f"there are {len(candidates)} loops {index}; say which by a path: {where}")
     return (*start, *candidates[0])
+
+
+def show_paths(statement: Stmt, addresses: Iterable[Address]) -> str:
+    """Return the paths to some addresses for a message: ``[0] or [1, 0]``."""
+    return " or ".join(dict.fromkeys(str(list(path_to(statement, address))) for address in addresses))
 
 
 def accesses_meant(wanted: Access, found: Iterable[Access]) -> list[Access]:

@@ -11,7 +11,7 @@ from ..format import LevelKind
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
-from .addresses import Address, accesses_meant, at, chain, everywhere, find_loop, follow, put
+from .addresses import Address, accesses_meant, at, chain, everywhere, find_loop, follow, put, show_paths
 from .context import LARGEST_CHUNK, MOST_COPIES, Context, check_new, check_positive
 from .dependence import graph_of
 from .rules import Rule, refuse
@@ -44,9 +44,12 @@ def _nest_of(statement: Stmt, order: tuple[str, ...], path: tuple[int, ...] | No
     if () in holding or len(holding) == 1:
         return () if () in holding else holding[0]
     if len(holding) > 1:
-        refuse(Rule.NAMES_UNIQUE, f"{len(holding)} nests have the loops {', '.join(order)}; say which by a path")
+        where = show_paths(statement, holding)
+        refuse(Rule.NAMES_UNIQUE, f"{len(holding)} nests have the loops {', '.join(order)}; say which by a path: {where}")
+    present = {node.index for _, node in everywhere(statement) if isinstance(node, Forall)}
     for name in order:
-        find_loop(statement, name, None)
+        if name not in present:
+            find_loop(statement, name, None)
     _check_nest(statement, (), order)
     raise AssertionError("a nest that passes the check would have been found")
 
@@ -116,7 +119,7 @@ def _check_bound(directive: d.Bound, low: int, high: int | None) -> None:
 def collapse(program: Program, directive: d.Collapse, context: Context) -> Program:
     """Make one loop of two directly nested ones."""
     graph = graph_of(program.relations)
-    address = find_loop(program.statement, directive.outer, directive.path)
+    address = _pair_of(program.statement, directive)
     outer = _untagged(at(program.statement, address))
     if not isinstance(outer.body, Forall) or outer.body.index != directive.inner:
         find_loop(program.statement, directive.inner, directive.path)
@@ -129,6 +132,18 @@ def collapse(program: Program, directive: d.Collapse, context: Context) -> Progr
     check_new((directive.fused,), program)
     relation = Collapse(directive.outer, directive.inner, directive.fused)
     return _with_loop(program, address, Forall(directive.fused, inner.body), relation)
+
+
+def _pair_of(statement: Stmt, directive: d.Collapse) -> Address:
+    """Return the address of the outer loop: where one branch alone has both directly nested, it is meant."""
+    start = follow(statement, directive.path or ())
+    wanted = (directive.outer, directive.inner)
+    pairs = [
+        (*start, *address)
+        for address, node in everywhere(at(statement, start))
+        if isinstance(node, Forall) and isinstance(node.body, Forall) and (node.index, node.body.index) == wanted
+    ]
+    return pairs[0] if len(pairs) == 1 else find_loop(statement, directive.outer, directive.path)
 
 
 def _check_joined(outer: str, inner: str, graph: Provenance, context: Context) -> None:

@@ -16,7 +16,7 @@ from ..concrete.provenance import Provenance, Rename
 from ..notation.nodes import Access, Expr, Mul, index_subscript
 from ..notation.printer import show
 from . import directives as d
-from .addresses import Address, at, follow, frames, leaves, put
+from .addresses import Address, at, follow, frames, leaves, put, show_paths
 from .context import Context, check_new, names_of
 from .dependence import graph_of, needs_of_expression, partly_used, uses
 from .factors import Occurrence, around, distributes, flatten, joined, matches, occurrences, product_factors, replace_part
@@ -33,7 +33,8 @@ def factors(program: Program, directive: d.Factors, context: Context) -> Program
         names = ", ".join(map(show, directive.order))
         refuse(Rule.FACTORS_COMPLETE, f"no product has exactly the factors {names}, each once")
     if len(found) > 1:
-        refuse(Rule.NAMES_UNIQUE, f"{len(found)} products have these factors; say which by a path")
+        where = show_paths(program.statement, ((*start, *address) for address, _ in found))
+        refuse(Rule.NAMES_UNIQUE, f"{len(found)} products have these factors; say which by a path: {where}")
     address, leaf = found[0]
     value = _permuted(leaf.value, directive.order)
     assert value is not None
@@ -121,7 +122,8 @@ def _find_part(program: Program, directive: d.Precompute) -> _Leaf:
         what = show(directive.expression)
         refuse(Rule.PRECOMPUTE_FOUND, f"{what} is no part of an assignment here (factors of one product, or addends of one sum)")
     if len({address for address, _ in found}) > 1:
-        refuse(Rule.NAMES_UNIQUE, f"{show(directive.expression)} occurs in several assignments; say which by a path")
+        where = show_paths(program.statement, (address for address, _ in found))
+        refuse(Rule.NAMES_UNIQUE, f"{show(directive.expression)} occurs in several assignments; say which by a path: {where}")
     if len(found) > 1:
         refuse(Rule.NAMES_UNIQUE, f"{show(directive.expression)} occurs {len(found)} times in one assignment")
     return _leaf(program, *found[0])

@@ -8,6 +8,7 @@ empty text, comes first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from math import prod
@@ -15,6 +16,7 @@ from math import prod
 from ..concrete.concretize import concretize
 from ..concrete.nodes import Forall, Program
 from ..concrete.printer import show_statement
+from ..deadline import Deadline, TimeOver
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Assignment
@@ -83,7 +85,11 @@ class Candidate:
 
 
 def candidates(
-    assignment: Assignment, formats: Mapping[str, Format], extents: Mapping[str, int] | None = None, threads: int = 1
+    assignment: Assignment,
+    formats: Mapping[str, Format],
+    extents: Mapping[str, int] | None = None,
+    threads: int = 1,
+    deadline: Deadline | None = None,
 ) -> tuple[Candidate, ...]:
     """Return the candidates of an expression, without duplicates, the default first and the same every time.
 
@@ -92,18 +98,20 @@ def candidates(
         formats: a format for every tensor, the result included.
         extents: known extents by index; those of dense indices choose between registers and blocks.
         threads: with one thread no loop is parallel.
+        deadline: once it is over, what was found by then is returned, the default at least.
     """
     found = concretize(assignment, formats)
-    situation = Situation(found.program, found.formats, dict(extents or {}))
+    situation = Situation(found.program, found.formats, dict(extents or {}), deadline or Deadline())
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []
-    for candidate in chain(_all(situation, threads), _known(assignment, situation, threads)):
-        key = _key(candidate.program)
-        if key not in seen:
-            seen.add(key)
-            kept.append(candidate)
-        if len(kept) == MAX_CANDIDATES:
-            break
+    with suppress(TimeOver):
+        for candidate in chain(_all(situation, threads), _known(assignment, situation, threads)):
+            key = _key(candidate.program)
+            if key not in seen:
+                seen.add(key)
+                kept.append(candidate)
+            if len(kept) == MAX_CANDIDATES:
+                break
     return tuple(kept)
 
 
@@ -158,6 +166,7 @@ def _candidate(structure: Structure, style: Decoration, situation: Situation) ->
 
 def _further(program: Program, more: Decoration, parameters: Mapping[str, tuple[Choice, ...]], situation: Situation) -> Program | None:
     """Return the program with a decoration at its usual parameters, None where that is refused."""
+    situation.deadline.watch()
     text = more.text
     for name, choices in parameters.items():
         text = text.replace(f"{{{name}}}", str(choices[0]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
 from ..concrete.provenance import Provenance
@@ -21,6 +21,7 @@ from ..schedule.iteration import producers_inside
 from .situation import Situation, Structure, precompute_over, precompute_step, shared_below, tree_first
 
 MAX_PRODUCTS = 40
+MAX_SPLITS = 512  # ways to take one product apart that are looked at: all of up to nine factors
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def _two_levels(starts: Sequence[Structure], situation: Situation, rule: _Rule) 
 def _over_dense(start: Structure, situation: Situation, level: int) -> Iterator[Structure]:
     """Yield workspaces over the dense loops that both sides share, where that saves work."""
     tree = situation.tree(start.program)
-    for split in _splits(start):
+    for split in _splits(start, situation):
         if split.saves(shared_below(split.shared, tree, split.graph)):
             step = precompute_step(split.part, split.rest, split.leaf, split.loops, situation, start, level)
             changed = start.then(step, situation, "products")
@@ -111,7 +112,7 @@ def _over_dense(start: Structure, situation: Situation, level: int) -> Iterator[
 
 def _over_any(start: Structure, situation: Situation, level: int) -> Iterator[Structure]:
     """Yield workspaces over the innermost of the loops that both sides share, however many, where that saves work."""
-    for split in _splits(start):
+    for split in _splits(start, situation):
         shared = split.shared
         for outermost in range(len(shared), -1, -1):
             listed = shared[outermost:]
@@ -122,8 +123,8 @@ def _over_any(start: Structure, situation: Situation, level: int) -> Iterator[St
                     yield changed
 
 
-def _splits(start: Structure) -> Iterator[_Split]:
-    """Yield every way to take two or more factors, but not all, out of a product."""
+def _splits(start: Structure, situation: Situation) -> Iterator[_Split]:
+    """Yield ways to take two or more factors, but not all, out of a product, the fewest first."""
     program = start.program
     graph, producers = graph_of(program.relations), producers_inside(program.statement)
     for address, leaf in leaves(program.statement):
@@ -131,12 +132,13 @@ def _splits(start: Structure) -> Iterator[_Split]:
         own = len(loops) - _outside_of_leaf(program.statement, address)
         factors = product_factors(flatten(leaf.value))
         needed = {factor: needs_of_expression(factor, producers, graph) for factor in factors}
-        for size in range(2, len(factors)):
-            for part in combinations(factors, size):
-                rest = tuple(factor for factor in factors if factor not in part)
-                needs = frozenset().union(*(needed[factor] for factor in part))
-                others = frozenset(leaf.target.indices).union(*(needed[factor] for factor in rest))
-                yield _Split(part, rest, leaf, loops, own, needs, others, graph)
+        parts = (part for size in range(2, len(factors)) for part in combinations(factors, size))
+        for part in islice(parts, MAX_SPLITS):
+            situation.deadline.watch()
+            rest = tuple(factor for factor in factors if factor not in part)
+            needs = frozenset().union(*(needed[factor] for factor in part))
+            others = frozenset(leaf.target.indices).union(*(needed[factor] for factor in rest))
+            yield _Split(part, rest, leaf, loops, own, needs, others, graph)
 
 
 def _outside_of_leaf(statement: Stmt, address: Address) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..concrete.nodes import Assign, Program, assignments, said_of
 from ..concrete.provenance import Provenance
+from ..deadline import Deadline
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Expr, Mul, accesses
@@ -30,7 +31,8 @@ class Structure:
     origin: str
 
     def then(self, step: str, situation: Situation, origin: str | None = None) -> Structure | None:
-        """Return the structure with one more directive, or None where that is refused."""
+        """Return the structure with one more directive, or None where that is refused. Raises ``TimeOver`` as ``Deadline.watch``."""
+        situation.deadline.watch()
         try:
             changed = apply_schedule(self.program, _filled(step, self.parameters), situation.formats, situation.extents)
         except ScheduleError:
@@ -46,11 +48,13 @@ class Situation:
         program: the default program.
         formats: of operands and result.
         extents: what is known of extents.
+        deadline: when to end what is enumerated of it.
     """
 
     program: Program
     formats: Mapping[str, Format]
     extents: Mapping[str, int]
+    deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
 
     def stored(self, program: Program) -> tuple[Access, ...]:
         """Return the accesses of stored operands in a program."""

@@ -15,7 +15,6 @@ the others *dense*. The rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Forall, Program, Stmt, assignments
@@ -27,6 +26,7 @@ from ..schedule.factors import flatten, product_factors
 from ..schedule.iteration import producers_inside
 from .products import products, stored_products
 from .situation import Situation, Structure, format_read, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
+from .template_space import orders as orders_of
 
 MAX_ORDERS = 24
 BLOCKS = (32, 16, 64, 8, 128)
@@ -43,11 +43,13 @@ def structures(situation: Situation) -> Iterator[Structure]:
         yield from stored_products([default, *orders], situation)
         return
     for start in (default, *_conversions(default, situation)):
+        yield from _chains(start, situation)
+        yield from _blocks(start, situation)
         orders = list(_orders(start, situation))
-        first = [start, *(order for order in orders if tree_first(order, situation))]
-        for order in first:
-            yield from _chains(order, situation)
-            yield from _blocks(order, situation)
+        for order in orders:
+            if tree_first(order, situation):
+                yield from _chains(order, situation)
+                yield from _blocks(order, situation)
         yield from orders
         yield from products([start, *orders], situation)
         yield from stored_products([start, *orders], situation)
@@ -64,9 +66,13 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
         loops.append(statement.index)
         statement = statement.body
     before = [pair for pair in _storage_pairs(start.program, situation) if set(pair) <= set(loops)]
+
+    def allowed(placed: frozenset[str], loop: str) -> bool:
+        return all(above in placed for above, below in before if below == loop)
+
     found = 0
-    for order in permutations(loops):
-        if order == tuple(loops) or any(order.index(above) > order.index(below) for above, below in before):
+    for order in orders_of(loops, [allowed]):
+        if order == tuple(loops):
             continue
         changed = start.then(f"reorder({', '.join(order)})", situation, "order" if start.origin == "default" else start.origin)
         if changed is not None:

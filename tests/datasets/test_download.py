@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sparsetune.compiler.errors import DataError
+from sparsetune.compiler.errors import DataError, NetworkError
 from sparsetune.datasets import catalogue, download, fetch, load, suitesparse
 
 CONTENT = gzip.compress(bytes(range(256)) * 5000 + b"end", mtime=0) + bytes(200_000)
@@ -229,3 +229,8 @@ def test_search_in_the_whole_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ssgetpy", None)
     with pytest.raises(DataError, match="pip install ssgetpy"):
         suitesparse.search("west")
+
+
+def test_missing_network_is_an_error_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match="cannot fetch"):
+        download.download("http://127.0.0.1:9/a.gz", tmp_path / "a.gz")

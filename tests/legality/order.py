@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparsetune.compiler.schedule.rules import Rule
 
-from .case import BROADCAST, MTTKRP, SPGEMM, SPMM, SPMV, SQUARE, Case
+from .case import BRANCHES, BROADCAST, MTTKRP, SPGEMM, SPMM, SPMV, SQUARE, TWINS, Case
 
 CASES = [
     Case(Rule.NAMES_EXIST, SPMV, "unroll(j, 2)", "unroll(k, 2)", 1, "there is no loop k; the loops are i, j"),
@@ -26,7 +26,17 @@ CASES = [
         "precompute(A(i,j) * X(j,k), k, k, w); unroll([1], k, 4)",
         "precompute(A(i,j) * X(j,k), k, k, w); unroll(k, 4)",
         2,
-        "there are 2 loops k; say which by a path",
+        "there are 2 loops k; say which by a path: [1] or [0]",
+    ),
+    Case(Rule.NAMES_UNIQUE, BRANCHES, "reorder(k, l, j)", "reorder(k, j)", 1, "2 nests have the loops k, j; say which by a path: [0] or"),
+    Case(Rule.NAMES_UNIQUE, BRANCHES, "collapse(k, l, f)", "split(k, a, b, 4)", 1, "there are 2 loops k; say which by a path: [0] or [1]"),
+    Case(
+        Rule.NAMES_UNIQUE,
+        TWINS,
+        "precompute([0], A(i,k) * B(k,j), [], [], t)",
+        "precompute(A(i,k) * B(k,j), [], [], t)",
+        1,
+        "A(i,k) * B(k,j) occurs in several assignments; say which by a path: [0] or [1]",
     ),
     Case(
         Rule.NAMES_UNIQUE, SQUARE, "pos(j, p, A(i,j))", "pos(j, p, A)", 1, "A is read several times here; name one access, such as A(i,j)"

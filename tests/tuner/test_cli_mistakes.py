@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from sparsetune.compiler.native import devices
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.database import open_database
 
@@ -134,11 +135,9 @@ def test_no_compiler_names_the_package(tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("command", ["tune", "run"])
+@pytest.mark.parametrize("command", ["tune", "run", "lookup"])
 def test_missing_gpu_is_status_3(call, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsetune.tuner import environment
-
-    monkeypatch.setattr(environment, "shutil", SimpleNamespace(which=lambda name: None))
+    monkeypatch.setattr(devices, "shutil", SimpleNamespace(which=lambda name: None))
     status, _, err = call(command, SPMV, "-i", RANDOM, "--target", "cuda")
     assert status == 3
     assert "NVIDIA GPU" in err.splitlines()[-1]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from effort import calls
+from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
@@ -57,7 +58,7 @@ def measured(of: Problem, schedule: str, seconds: float) -> Measurement:
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(module, "model_choice", lambda problem: None)
+    monkeypatch.setattr(module, "model_choice", lambda problem, deadline: None)
     monkeypatch.setattr(module, "_modelled", OrderedDict())
     return tmp_path / "s.sqlite"
 
@@ -78,7 +79,7 @@ def test_nothing_known_is_the_default(database: Path) -> None:
 
 
 def test_model_comes_before_the_default(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "model_choice", lambda problem: Schedule("unroll(j, 2)"))
+    monkeypatch.setattr(module, "model_choice", lambda problem, deadline: Schedule("unroll(j, 2)"))
     match = look(database)
     assert (match.origin, str(match.schedule), match.time) == ("model", "unroll(j, 2)", None)
 
@@ -203,7 +204,7 @@ def test_errors_come_through(database: Path, tmp_path: Path) -> None:
 
 def test_model_is_asked_once_for_inputs_of_about_the_same_size(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(module, "model_choice", lambda problem: asked.append(1))
+    monkeypatch.setattr(module, "model_choice", lambda problem, deadline: asked.append(1))
     for seed in range(3):
         assert look(database, seed=seed).origin == "default"
     assert len(asked) == 1
@@ -236,3 +237,15 @@ def test_run_time_path_is_light() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_choice_that_was_cut_short_says_so(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hurried(problem: Problem, deadline: Deadline) -> None:
+        while not deadline.over:
+            pass
+
+    monkeypatch.setattr(module, "CHOICE_SECONDS", 0.01)
+    assert look(database).note == ""
+    monkeypatch.setattr(module, "_modelled", OrderedDict())
+    monkeypatch.setattr(module, "model_choice", hurried)
+    assert look(database, rows=120).note == "the static model stopped after 0.01 s, before it had seen all candidates"

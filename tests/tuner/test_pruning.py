@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
+from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
@@ -153,3 +154,30 @@ def test_absurd_candidates_are_not_measured_even_if_the_library_has_them() -> No
     templates = [template.text for template in surviving_space(problem)[0].templates]
     assert "" in templates
     assert not any(text.startswith(absurd) for text in templates)
+
+
+def long_chain() -> Problem:
+    names = {f"A{number}": np.ones((2, 2)) for number in range(12)}
+    text = "Y(i0,i12) = " + " * ".join(f"A{number}(i{number},i{number + 1})" for number in range(12))
+    return make_problem(text, names, threads=2)
+
+
+def test_pruning_ends_in_time_with_the_default_and_says_so() -> None:
+    space, stages = surviving_space(long_chain(), deadline=Deadline(0))
+    assert [template.text for template in space.templates] == [""]
+    assert {stage["stage"]: stage["stopped"] for stage in stages if "stopped" in stage}.keys() >= {"generated", "asymptotic"}
+    assert all("stopped" not in stage for stage in surviving_space(ttmc(20))[1])
+
+
+def test_asymptotic_cost_of_many_stored_factors_is_cut_off() -> None:
+    names = [f"a{number}" for number in range(40)]
+    text = "y(i) = " + " * ".join(f"{name}(i)" for name in names)
+    problem = make_problem(text, dict.fromkeys(names, tensor(np.ones(3), "s")), threads=1)
+    stages = {stage["stage"]: stage for stage in surviving_space(problem, deadline=Deadline(0.5))[1]}
+    assert (stages["asymptotic"]["kept"], "stopped" in stages["asymptotic"]) == (stages["memory"]["kept"], True)
+
+
+def test_model_says_that_it_had_no_time() -> None:
+    over = Deadline(0)
+    assert model_choice(long_chain(), over) is None
+    assert over.cut

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from sparsetune.compiler.errors import ScheduleError, TuningError
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.measure.runner import Worker
@@ -163,6 +164,23 @@ def test_one_trial_is_the_default(database: Path) -> None:
 def test_the_shortest_time_budget_leaves_a_choice(database: Path) -> None:
     result = campaign(database, codes=ALL, seconds=1e-6)
     assert len(result.trials) == 4, "the default and three others"
+
+
+def test_default_that_outlasts_the_time_budget_is_an_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_LEAST_SECONDS", 1.0)
+    worker = Worker(1, (sys.executable, "-c", "import time; time.sleep(100)"))
+    start = time.monotonic()
+    with pytest.raises(TuningError, match="not compiled and run within the time budget of 1 s; give more"):
+        campaign(database, worker=worker, seconds=1.0)
+    assert time.monotonic() - start < 50
+
+
+def test_trial_that_outlasts_the_time_budget_is_not_a_failure(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_LEAST_SECONDS", 1.0)
+    monkeypatch.setattr(session, "_OVERTIME", 100.0)  # as long as a busy machine may take for the default and the end
+    result = campaign(database, codes=[9], seconds=1.0)
+    assert [trial.schedule for trial in result.measured] == [""], "a schedule that hangs, cut off by the budget"
+    assert (str(result.best), result.speedup) == ("", 1.0)
 
 
 def test_failing_default_is_an_error(database: Path) -> None:

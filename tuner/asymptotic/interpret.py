@@ -11,13 +11,14 @@ when a state is stored. Whether those outside are too is the workspace state mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, assignments, reads, transform
 from ...compiler.notation.nodes import Access, Affine, Expr
 from ...compiler.notation.nodes import transform as transform_expr
+from ...compiler.space.forms import unwatched
 from .algebra import Untouched, written
 from .gathering import Gathering
 from .predicates import Predicates
@@ -60,6 +61,7 @@ class Interpreter:
         sparse: the operands that have patterns; all others are dense.
         reading: how programs are read.
         gathering: how a sparse result is stored, for the memory of the workspace that it may need.
+        watch: called again and again, since a loop has a case for every set of operands that it steps through; it may raise.
     """
 
     def __init__(
@@ -68,12 +70,14 @@ class Interpreter:
         sparse: frozenset[str],
         reading: Reading | None = None,
         gathering: Gathering | None = None,
+        watch: Callable[[], None] = unwatched,
     ) -> None:
         self.predicates = predicates
         self.sparse = sparse
         self.reading = reading or Reading()
         self.algebra = self.reading.algebra
         self.gathering = gathering
+        self._watch = watch
 
     def charges(self, statement: Stmt, arrays: frozenset[str] = frozenset()) -> tuple[Charge, ...]:
         """Return the cost of every node in the order of execution, a node's charge for each guard under which it runs.
@@ -126,6 +130,7 @@ class Interpreter:
         for access in steppers:
             yield Charge(path, bound, self.predicates.conjunction(guard, entries[id(access)]))
         for present in product((True, False), repeat=len(steppers)):
+            self._watch()
             absent = {id(access) for access, there in zip(steppers, present, strict=True) if not there}
             inner = self.algebra.live(self.algebra.without(loop.body, lambda access, absent=absent: id(access) in absent))
             if inner is None:

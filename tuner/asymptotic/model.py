@@ -9,6 +9,7 @@ from functools import cached_property
 from ...compiler.concrete.nodes import Stmt
 from ...compiler.format import Format
 from ...compiler.notation.nodes import Assignment
+from ...compiler.space.forms import unwatched
 from ...compiler.space.space import Schedule, ScheduleSpace
 from .algebra import Algebra
 from .census import Census
@@ -36,6 +37,7 @@ class CostModel:
         algebra: operators and fill values.
         idle: whether iterations in which no stepped operand has an entry count; see ``Reading``.
         memory: whether what workspaces store counts besides time; then a cost is worse only if neither is better.
+        watch: called again and again while a cost is worked out; it may raise to end that.
 
     Raises:
         TuningError: the workspace state model is unknown.
@@ -52,6 +54,7 @@ class CostModel:
         algebra: Algebra | None = None,
         memory: bool = False,
         idle: bool = False,
+        watch: Callable[[], None] = unwatched,
     ) -> None:
         self.reading = Reading(algebra or Algebra(), workspace_state, idle)
         self.memory = memory
@@ -61,7 +64,7 @@ class CostModel:
         self.tasks = TaskTable(self.predicates, self.premises, self.vocabulary)
         sparse = frozenset(self.vocabulary.sparse)
         self.gathering = gathering_of(assignment.target, formats[assignment.target.tensor])
-        self.interpreter = Interpreter(self.predicates, sparse, self.reading, self.gathering)
+        self.interpreter = Interpreter(self.predicates, sparse, self.reading, self.gathering, watch)
 
     @cached_property
     def _unsunk(self) -> TaskTable:

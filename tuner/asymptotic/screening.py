@@ -9,9 +9,11 @@ each sparse operand, run one loop over a dimension, clear a dense result.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ...compiler.concrete.nodes import Program, means, reads
+from ...compiler.deadline import Deadline, TimeOver
 from ...compiler.format import Format
 from ...compiler.notation.nodes import Access, Add, Assignment, Expr, accesses
 from ...compiler.space.arrays import array_workspaces
@@ -30,7 +32,7 @@ class Screening:
 
     Args:
         assignment: the checked expression.
-        situation: its default program, with a format for every tensor in it.
+        situation: its default program, with a format for every tensor in it; what is not judged by its deadline has no cost.
     """
 
     def __init__(self, assignment: Assignment, situation: Situation) -> None:
@@ -40,15 +42,18 @@ class Screening:
         result = situation.formats[assignment.target.tensor]
         cleared = ("{(" + ",".join(assignment.target.indices) + ")}",) if result.is_dense and len(result) > 1 else ()
         sunk = ("inputs", "dimensions", *cleared)
-        self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=Algebra(looks_ahead=True), idle=True)
+        algebra, watch = Algebra(looks_ahead=True), situation.deadline.watch
+        self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=algebra, idle=True, watch=watch)
 
     def cost(self, program: Program) -> int | None:
         """Return the cost of a program beyond what is sunk; None where its loops run through something that has no cost here."""
         plain = original_loops(program)
         formats = self._converted(program)
-        if plain is None or formats is None:
+        if plain is None or formats is None or self._situation.deadline.over:
             return None
-        return self._model.cost(with_default_protocols(plain, formats), array_workspaces(program, self._situation))
+        with suppress(TimeOver):
+            return self._model.cost(with_default_protocols(plain, formats), array_workspaces(program, self._situation))
+        return None
 
     def is_less(self, cost: int, other: int) -> bool:
         """Return whether a cost is at most as high as another on every input, and the other way round not."""
@@ -69,7 +74,11 @@ class Screening:
 
 
 def beaten(
-    costs: Sequence[int | None], operations: Sequence[float], usable: Callable[[int], bool], screening: Screening
+    costs: Sequence[int | None],
+    operations: Sequence[float],
+    usable: Callable[[int], bool],
+    screening: Screening,
+    deadline: Deadline,
 ) -> list[bool]:
     """Return for each of some programs whether another one beats it.
 
@@ -81,12 +90,17 @@ def beaten(
         operations: what the static model expects.
         usable: whether the program at a place can be compiled.
         screening: compares costs.
+        deadline: once it is over, nothing more is beaten.
     """
 
     def loses(place: int) -> bool:
         own = costs[place]
         return own is not None and any(
-            cost is not None and FEWER * operations[rival] <= operations[place] and screening.is_less(cost, own) and usable(rival)
+            cost is not None
+            and not deadline.over
+            and FEWER * operations[rival] <= operations[place]
+            and screening.is_less(cost, own)
+            and usable(rival)
             for rival, cost in enumerate(costs)
         )
 

@@ -37,7 +37,8 @@ def command(**given: Any) -> None:
     """Show which schedule would be used for EXPR on these inputs, and why."""
     match = lookup_in(given["database"] or default_url(), problem_of(given))
     if given["as_json"]:
-        print_json({"origin": match.origin, "schedule": str(match.schedule), "time": match.time, "distance": match.distance})
+        note = {"note": match.note} if match.note else {}
+        print_json({"origin": match.origin, "schedule": str(match.schedule), "time": match.time, "distance": match.distance, **note})
     else:
         _show(match)
 
@@ -49,3 +50,5 @@ def _show(match: Match) -> None:
         print(f"time      {show_seconds(match.time)} when it was tuned")
     if match.distance:
         print(f"distance  {match.distance:.2f} from the input it was tuned on")
+    if match.note:
+        print(f"note      {match.note}")

@@ -13,7 +13,6 @@ from ...compiler.errors import BuildError, DataError
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.tensor import Tensor
 from ..database import default_url
-from ..environment import require_target
 from ..kernels import Candidate, compile_problem
 from ..lookup import lookup_in
 from ..operands import problem_of
@@ -48,7 +47,6 @@ def command(**given: Any) -> None:
         _check_output(output)
     wish = _wish(given["schedule"])
     require_compiler()
-    require_target(given["target"])
     problem = problem_of(given)
     candidate, origin = _found(problem, given["database"]) if wish is None else (_loaded(compile_problem(problem, wish[0])), wish[1])
     bound = candidate.bind(problem.operands, problem.threads)

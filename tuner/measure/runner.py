@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import shutil
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
+from ...compiler.deadline import TimeOver
 from ...compiler.errors import TuningError
 from ...compiler.native.machine import allowed_cores
 from ..problem import Problem
@@ -180,7 +182,10 @@ class Worker:
 
 
 class Runner:
-    """Candidates of one problem, run in a worker.
+    """Candidates of one problem, run in a worker. Whatever is asked of it raises ``TimeOver`` if it is not done by ``end``.
+
+    Attributes:
+        end: on the monotonic clock; what runs then is ended.
 
     Args:
         grace: seconds that a candidate may take beside what the policy grants it; None: so many that a busy machine loses none.
@@ -190,6 +195,7 @@ class Runner:
         self.policy = policy or Policy()
         self._grace = grace
         self.problem = problem
+        self.end = math.inf
         self._worker = worker
         self._turn = Turn()
         self._loaded = -1  # the worker's start at which it was given the operands
@@ -284,7 +290,18 @@ class Runner:
     def _ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
         if not self._worker.running or self._loaded != self._worker.starts:
             self._load()
-        return self._worker.ask(seconds, action, **arguments)
+        return self._in_time(seconds, action, **arguments)
+
+    def _in_time(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeOver
+        try:
+            return self._worker.ask(min(seconds, left), action, **arguments)
+        except _Lost as lost:
+            if lost.status is Status.TIMEOUT and left < seconds:
+                raise TimeOver from None
+            raise
 
     def _load(self) -> None:
         problem = self.problem
@@ -299,7 +316,7 @@ class Runner:
         try:
             operands.mkdir()
             handover.save(operands, problem.operands)
-            self._worker.ask(_LOAD_SECONDS, "load", folder=str(self._folder), task=task)
+            self._in_time(_LOAD_SECONDS, "load", folder=str(self._folder), task=task)
         except _Lost as lost:
             raise TuningError(f"the measuring process does not start: {lost.message}") from None
         finally:

@@ -8,13 +8,18 @@ section 5; called iteration lattice by Senanayake et al., section 5.4).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..errors import ScheduleError
 from ..notation.nodes import Access
 from ..notation.printer import show
 
 Point: TypeAlias = frozenset[Access]
+
+MOST_POINTS = 4096
+"""So many cases a loop may distinguish; nobody wants the code for more."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +97,53 @@ def stored(domain: Domain) -> tuple[Access, ...]:
 
 
 def points(domain: Domain) -> tuple[Point, ...]:
-    """Return the points of the iteration lattice, larger ones first; the empty point stands for a dense loop."""
-    operands = stored(domain)
-    found = _points(domain)
-    return tuple(sorted(found, key=lambda point: (-len(point), sorted(operands.index(access) for access in point))))
+    """Return the points of the iteration lattice, larger ones first; the empty point stands for a dense loop.
+
+    Raises:
+        ScheduleError: there are more than ``MOST_POINTS``; they double with every addend.
+    """
+    return _listed(_points(domain, least=False), domain)
 
 
-def _points(domain: Domain) -> frozenset[Point]:
+def least_points(domain: Domain) -> tuple[Point, ...]:
+    """Return the points of the lattice that hold no smaller one, larger ones first: what must be present for anything to be there.
+
+    Raises:
+        ScheduleError: there are more than ``MOST_POINTS``; they double with every factor that is a sum.
+    """
+    return _listed(_points(domain, least=True), domain)
+
+
+def only_point(domain: Domain) -> Point | None:
+    """Return the point of a lattice that has one alone, as that of a product has."""
+    match domain:
+        case Everywhere():
+            return frozenset()
+        case Stored(access):
+            return frozenset({access})
+        case Intersection(parts) | Union(parts):
+            found = [only_point(part) for part in parts]
+            kept = [point for point in found if point is not None]
+            if len(kept) < len(found) or (isinstance(domain, Union) and len(set(kept)) > 1):
+                return None
+            return frozenset().union(*kept)
+        case _:
+            return None
+
+
+def is_everywhere(domain: Domain) -> bool:
+    """Return whether a domain holds all coordinates whatever is stored: the empty point is in its lattice."""
+    match domain:
+        case Intersection(parts):
+            return all(map(is_everywhere, parts))
+        case Union(parts):
+            return any(map(is_everywhere, parts))
+        case _:
+            return domain == EVERYWHERE
+
+
+def _points(domain: Domain, least: bool) -> frozenset[Point]:
+    """Return the points of a lattice, or those that hold no smaller one."""
     match domain:
         case Everywhere():
             return frozenset({frozenset()})
@@ -107,18 +152,34 @@ def _points(domain: Domain) -> frozenset[Point]:
         case Stored(access):
             return frozenset({frozenset({access})})
         case Intersection(parts):
-            found = frozenset({frozenset()})
+            found = frozenset({frozenset[Access]()})
             for part in parts:
-                found = frozenset(left | right for left in found for right in _points(part))
-            return found
+                found = _joined(found, _points(part, least))
+            return smallest(found) if least else found
         case Union(parts):
-            found = frozenset()
+            found = frozenset[Point]()
             for part in parts:
-                more = _points(part)
-                found = found | more | frozenset(left | right for left in found for right in more)
-            return found
+                more = _points(part, least)
+                found = found | more if least else found | more | _joined(found, more)
+            return smallest(found) if least else found
 
 
-def met(lattice: tuple[Point, ...]) -> tuple[Access, ...]:
+def _joined(left: frozenset[Point], right: frozenset[Point]) -> frozenset[Point]:
+    if len(left) * len(right) > MOST_POINTS:
+        raise ScheduleError(f"one loop would distinguish more than {MOST_POINTS} cases of what is stored; compute the expression in parts")
+    return frozenset(one | other for one in left for other in right)
+
+
+def smallest(points: Collection[Point]) -> frozenset[Point]:
+    """Return the points that hold no smaller one."""
+    return frozenset(point for point in points if not any(other < point for other in points))
+
+
+def _listed(found: frozenset[Point], domain: Domain) -> tuple[Point, ...]:
+    places = {access: place for place, access in enumerate(stored(domain))}
+    return tuple(sorted(found, key=lambda point: (-len(point), sorted(places[access] for access in point))))
+
+
+def met(lattice: Collection[Point]) -> tuple[Access, ...]:
     """Return the operands of a lattice in an order that does not depend on sets."""
     return tuple(sorted(frozenset().union(*lattice), key=lambda access: (show(access), access.protocols)))

@@ -1,0 +1,52 @@
+"""What needs a GPU is refused at once where there is none: by compile, evaluate and lookup alike, as by tune."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sparsetune as st
+from sparsetune.compiler.errors import BuildError, ScheduleError
+from sparsetune.compiler.native import devices
+
+SPMV = "y(i) = A(i,j) * x(j)"
+ON_GPU = "split(i, b, t, 32); parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, no_races)"
+OPERANDS = {"A": scipy.sparse.eye_array(4, format="csr"), "x": np.ones(4)}
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A machine that has no GPU until ``found`` is set."""
+    machine = SimpleNamespace(found=None)
+    monkeypatch.setattr(devices, "shutil", SimpleNamespace(which=lambda name: machine.found))
+    return machine
+
+
+@pytest.mark.usefixtures("gpus")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: st.compile(SPMV, {"A": "csr"}, target="cuda"),
+        lambda: st.evaluate(SPMV, OPERANDS, target="cuda"),
+        lambda: st.evaluate(SPMV, OPERANDS, target="cuda", schedule="default"),
+        lambda: st.lookup(SPMV, OPERANDS, target="cuda"),
+        lambda: st.tune(SPMV, OPERANDS, target="cuda"),
+    ],
+)
+def test_target_that_is_missing_is_one_error(call) -> None:
+    with pytest.raises(BuildError, match=r"^target cuda needs an NVIDIA GPU with its driver, and none was found"):
+        call()
+
+
+@pytest.mark.usefixtures("gpus")
+def test_units_of_the_gpu_are_refused_before_the_first_use() -> None:
+    with pytest.raises(BuildError, match=r"^parallelize\(b, gpu_block\) needs an NVIDIA GPU"):
+        st.compile(SPMV, {"A": "csr"}, schedule=ON_GPU)
+
+
+def test_units_of_the_gpu_do_not_run_on_the_cpu(gpus: SimpleNamespace) -> None:
+    gpus.found = "/usr/bin/nvidia-smi"
+    with pytest.raises(ScheduleError, match=r"^parallelize\(b, gpu_block\): this unit is of the GPU, but the target is the CPU"):
+        st.compile(SPMV, {"A": "csr"}, schedule=ON_GPU)
