@@ -35,6 +35,8 @@ _ROOM = 1 << 20  # bytes that a folder has room for where a compiler does not fa
 _LOADER_SECONDS = 30.0
 """For a compiler to make a program of five lines."""
 
+_TRIES = 3  # to put an entry into a place where others put theirs
+
 _GENERATOR = ("build", "codegen", "native")
 """The folders of the compiler whose sources say how an object is made, called and stored."""
 
@@ -192,18 +194,17 @@ def _is_sound(entry: Path, recipe: _Recipe) -> bool:
 
 def _publish(folder: Path, workplace: Path, entry: Path, recipe: _Recipe) -> None:
     """Put a finished entry into its place; another process's sound one may stand there already and is as good."""
-    with contextlib.suppress(OSError):
-        os.rename(workplace, entry)
-        return
-    if _is_sound(entry, recipe):
-        return
-    with Scratch(folder, _MAKING) as broken, contextlib.suppress(FileNotFoundError):  # another process moved it away first
-        os.rename(entry, broken / "entry")
-    try:
-        os.rename(workplace, entry)
-    except OSError:
-        if not _is_sound(entry, recipe):
-            raise
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            os.rename(workplace, entry)
+            return
+        except OSError:
+            if _is_sound(entry, recipe):
+                return
+            if not tries_left:
+                raise
+        with Scratch(folder, _MAKING) as broken, contextlib.suppress(FileNotFoundError):  # another process moved it away first
+            os.rename(entry, broken / "entry")
 
 
 def _seal(key: str, path: Path) -> str:

@@ -14,6 +14,10 @@ CSRC = Path(__file__).resolve().parents[2] / "csrc"
 """The C headers and helpers that ship with the package."""
 
 
+class NotLoaded(BuildError):
+    """A compiled object that a child could load cannot be loaded here."""
+
+
 def load_source(
     source: str,
     declarations: str,
@@ -55,7 +59,10 @@ def load_compiled(
 ) -> Any:
     """Compile a C source with these flags alone (or take it from the cache) and load it; see ``load_source``."""
     wanted = declared(declarations) if symbols is None else symbols
-    return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted), declarations)
+    try:
+        return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted), declarations)
+    except NotLoaded:  # somebody cleared the cache just now, perhaps
+        return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted), declarations)
 
 
 @cache
@@ -77,14 +84,14 @@ def _load_object(path: Path, declarations: str) -> Any:
     """Load a shared object, for good: memory that its functions made may be released as late as the interpreter ends.
 
     Raises:
-        BuildError: the system's loader refuses it.
+        NotLoaded: the system's loader refuses it.
     """
     try:
         interface = foreign_interface(declarations)
         return interface.dlopen(str(path), interface.RTLD_NOW | getattr(interface, "RTLD_NODELETE", 0))
     except OSError as error:
         advice = "remove the file, or check that the compiler fits this Python"
-        raise BuildError(f"the compiled object {path} cannot be loaded here: {error}; {advice}") from None
+        raise NotLoaded(f"the compiled object {path} cannot be loaded here: {error}; {advice}") from None
 
 
 def declared_in(header: Path) -> str:

@@ -1,7 +1,7 @@
 """Whether a shared object can be loaded, asked of a child: one that is damaged may end the process that loads it.
 
-A program of five lines, compiled once for a cache, answers in a millisecond. What it refuses is left to a child of this interpreter
-(seven milliseconds), which finds libraries where this process does: Python's own folder may have them.
+A program of five lines, compiled once for a cache, answers in a millisecond. Where it does not say yes, a child of this interpreter
+decides (seven milliseconds): it finds libraries where this process does, and the program may be damaged itself.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ int main(int count, char **names) {
 }
 """
 """Called with a file and the names that it must define; without any it succeeds."""
-
-_REFUSED = range(1, 129)
-"""Statuses of programs that end by themselves."""
 
 _SCRIPT = """import ctypes, sys
 try:
@@ -50,7 +47,7 @@ def refusal(path: Path, symbols: tuple[str, ...], program: Path | None) -> str |
     """
     ended = None if program is None else _run((str(program), str(path), *symbols))
     is_interpreter = sys.executable and not hasattr(sys, "frozen")
-    if (ended is None or ended.status in _REFUSED) and is_interpreter:
+    if (ended is None or ended.status) and is_interpreter:
         ended = _run((sys.executable, "-I", "-S", "-c", _SCRIPT, str(path), *symbols))
     return "no process can be started to load it" if ended is None else _reason(ended)
 
@@ -67,6 +64,6 @@ def _reason(ended: Outcome) -> str | None:
         return None
     if ended.status is None:
         return f"loading it took longer than {SECONDS:g} s"
-    if ended.status not in _REFUSED:
+    if ended.status > 128:
         return f"loading it ends a process with signal {ended.status - 128}"
     return (ended.output.strip().splitlines() or ["the system's loader refuses it"])[-1][:300]

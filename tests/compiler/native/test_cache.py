@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from sparsetune.compiler.errors import BuildError
-from sparsetune.compiler.native import cache, trial_load
+from sparsetune.compiler.native import cache, library, trial_load
 from sparsetune.compiler.native.cache import cached_object
 from sparsetune.compiler.native.library import CSRC, load_source
 from sparsetune.compiler.native.supervised import run_program
@@ -138,6 +138,45 @@ def test_a_child_of_the_interpreter_decides_where_the_program_refuses(folder: Pa
     no.write_text("#!/bin/sh\nexit 1\n")
     no.chmod(0o755)
     assert trial_load.refusal(path, ("answer",), no) is None
+
+
+@pytest.mark.parametrize("words", ["exit 1", "kill -SEGV $$"])
+def test_a_damaged_program_is_no_reason_to_refuse(folder: Path, words: str) -> None:
+    made(fresh_source()[0])
+    (loader,) = folder.glob("*/*/loader")
+    loader.write_text(f"#!/bin/sh\n{words}\n")
+    source, number = fresh_source()
+    assert load_source(source, DECLARED).answer() == number
+
+
+@pytest.mark.parametrize("file", [True, False])
+def test_what_stands_in_the_place_of_an_entry_is_moved_away(folder: Path, file: bool) -> None:
+    source, number = fresh_source()
+    entry = made(source).parent
+    shutil.rmtree(entry)
+    if file:
+        entry.write_text("")
+    else:
+        entry.mkdir()
+        (entry / "other").mkdir()
+    assert load_source(source, DECLARED, flags=("-O0",)).answer() == number
+    assert leftovers(folder) == []
+
+
+def test_a_cache_that_is_cleared_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = []
+
+    def cleared(*arguments: object, **keywords: object) -> Path:
+        found = cached_object(*arguments, **keywords)  # type: ignore[arg-type]
+        if not times:
+            shutil.rmtree(folder)
+        times.append(found)
+        return found
+
+    monkeypatch.setattr(library, "cached_object", cleared)
+    source, number = fresh_source()
+    assert load_source(source, DECLARED).answer() == number
+    assert len(times) == 2
 
 
 def test_without_the_program_objects_are_loaded_all_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
