@@ -32,6 +32,8 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
     try:
         _refuse_others(shown, os.stat(path))  # opening alone has effects on some devices
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    except DataError:
+        raise
     except FileNotFoundError:
         raise DataError(f"{shown}: no such file") from None
     except (OSError, ValueError) as error:
