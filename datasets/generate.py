@@ -114,6 +114,14 @@ def generate(name: str, format: Format | str | None = None) -> Tensor:
         raise ResourceError(f"'{name}': {reason}") from None
 
 
+def announced_shape(name: str) -> tuple[int, ...] | None:
+    """Return the shape of a synthetic tensor whose name says it, None for others (grids, graphs). Raises ``DataError``."""
+    kind, request = parse(name)
+    if kind.name in ("uniform", "zipf"):
+        return request.shape
+    return _square(request) if kind.name in ("skewed", "banded", "block") else None
+
+
 def parse(name: str) -> tuple[Kind, Request]:
     """Return the kind and the request of a name.
 

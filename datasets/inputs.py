@@ -10,6 +10,7 @@ from ..compiler.errors import DataError
 from ..compiler.format import Format
 from ..compiler.storage import Tensor
 from . import generate as synthetic
+from . import mtx
 from .catalogue import FROSTT_PREFIX, Item, bundled, data_folder, find_item, local_files
 from .download import Progress
 from .files import has_known_ending, read_file
@@ -33,6 +34,18 @@ def load(spec: str | os.PathLike[str], format: Format | str | None = None, index
     if name.startswith(synthetic.PREFIX):
         return synthetic.generate(name, format)
     return read_file(fetch(name), format, index_base)
+
+
+def announced_shape(spec: str | os.PathLike[str]) -> tuple[int, ...] | None:
+    """Return the shape that a synthetic input's name or the head of a Matrix Market file says, before anything else is read.
+
+    None where neither does. What is wrong with a name or a file is told by ``load``.
+    """
+    name = os.fspath(spec)
+    try:
+        return synthetic.announced_shape(name) if name.startswith(synthetic.PREFIX) else mtx.announced_shape(name)
+    except DataError:
+        return None
 
 
 def fetch(spec: str | os.PathLike[str], progress: Progress | None = None) -> Path:

@@ -15,11 +15,13 @@ from ..compiler.storage import Tensor, from_entries
 from ..compiler.storage.construct import tensor
 from .layout import Entries, Layout
 from .lines import read_entries
+from .openfile import open_file
 from .textfile import TextFile, read_text
 
 _FIELDS = {"real": "real", "double": "real", "integer": "integer", "complex": "complex", "pattern": "pattern"}
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _MOST_ENTRIES = 2**48
+_HEAD = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,20 @@ def read_mtx(path: str | os.PathLike[str], format: Format | str | None = None, i
     entries = read_entries(file, header.begin, Layout(len(header.shape), header.field, header.shape, index_base), header.entries)
     columns, values = _with_other_half(entries, header.symmetry)
     return from_entries(header.shape, columns, values, format)
+
+
+def announced_shape(path: str) -> tuple[int, ...] | None:
+    """Return the shape that the size line of a plain file says; None where the file is another one, or has a long head.
+
+    Raises:
+        DataError: the file or its head is broken.
+    """
+    if not path.endswith(".mtx"):
+        return None
+    with open_file(path) as file:
+        head = TextFile(path, file.read(_HEAD))
+    begin, _ = _skip_comments(head, 0)
+    return read_header(head).shape if head.next_line(begin) < len(head.data) else None
 
 
 def read_header(file: TextFile) -> Header:

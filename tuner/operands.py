@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from ..compiler.concrete.check import check_assignment, tensor_names
 from ..compiler.errors import DataError, ExpressionError, ShapeError
+from ..compiler.format import LevelKind, parse_format
 from ..compiler.native.memory import claim, readable_bytes
 from ..compiler.notation.nodes import Access, Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
+from ..datasets import announced_shape
 from .extents import all_indices, known_extents, reads
 from .problem import Problem, make_problem, require_target
+
+_POSITION_BYTES = 4
 
 
 def problem_of(given: Mapping[str, Any]) -> Problem:
@@ -66,26 +71,27 @@ def load_operands(
     names = tensor_names(assignment)
     _check_names(files, names, "-i", "operand")
     _check_names(formats, (*names, assignment.target.tensor), "--format", "tensor")
-    loaded = {**(given or {}), **{name: _load(name, source) for name, source in files.items()}}
+    _claim_announced(assignment, files, dims, formats, output_format)
+    loaded = {**(given or {}), **{name: _load(name, source, formats.get(name)) for name, source in files.items()}}
     extents = _extents(assignment, loaded, dims)
     dtype = np.result_type(*(operand.dtype for operand in loaded.values())) if loaded else np.dtype(np.float64)
-    _claim(assignment, [name for name in names if name not in loaded], extents, dtype, output_format)
+    _claim(assignment, [name for name in names if name not in loaded], extents, dtype, output_format, {})
     made = {name: loaded[name] if name in loaded else _random(_access(assignment, name), extents, dtype, seed) for name in names}
     return {name: operand.convert(formats[name]) if name in formats else operand for name, operand in made.items()}
 
 
-def load_tensor(source: str) -> Tensor:
-    """Return the tensor of a path, catalogue name or ``random:...``. Raises ``DataError``."""
+def load_tensor(source: str, form: str | None = None) -> Tensor:
+    """Return the tensor of a path, catalogue name or ``random:...``. Raises ``DataError``, ``FormatError``."""
     from ..datasets import load
 
-    return load(source)
+    return load(source, form)
 
 
-def _load(name: str, source: str) -> Tensor:
+def _load(name: str, source: str, form: str | None) -> Tensor:
     try:
-        return load_tensor(source)
+        return load_tensor(source, form)
     except DataError as error:
-        raise DataError(f"operand {name}: {error}") from None
+        raise type(error)(f"operand {name}: {error}") from None
 
 
 def _check_names(given: Mapping[str, Any], known: tuple[str, ...], option: str, what: str) -> None:
@@ -108,16 +114,42 @@ def _extents(assignment: Assignment, loaded: Mapping[str, Tensor], dims: Mapping
     return found
 
 
-def _claim(
-    assignment: Assignment, names: Sequence[str], extents: Mapping[str, int], dtype: np.dtype[Any], output_format: str | None
+def _claim_announced(
+    assignment: Assignment, files: Mapping[str, str], dims: Mapping[str, int], formats: Mapping[str, str], output_format: str | None
 ) -> None:
-    """See that there is memory for the random operands and a dense result together."""
+    """See that there is memory for everything together as far as names and heads of files say, before any of them is read."""
+    shapes = {name: shape for name, source in files.items() if (shape := announced_shape(source)) is not None}
+    if not shapes:
+        return
+    extents = known_extents(assignment, shapes, dims)
+    dense = [name for name in tensor_names(assignment) if name not in files and set(_access(assignment, name).indices) <= extents.keys()]
+    stored = {name: _least_bytes(shape, formats.get(name)) for name, shape in shapes.items()}
+    _claim(assignment, dense, extents, np.dtype(np.float64), output_format, stored)
+
+
+def _least_bytes(shape: tuple[int, ...], form: str | None) -> int:
+    """Return how many bytes an operand of a shape takes at least, whatever it stores: the positions below its dense levels."""
+    found = parse_format(form or ("csr" if len(shape) == 2 else "csf"), len(shape))
+    dense = list(takewhile(lambda level: found.levels[level] is LevelKind.DENSE, range(len(shape))))
+    return math.prod(shape[found.order[level]] for level in dense) * _POSITION_BYTES if dense else 0
+
+
+def _claim(
+    assignment: Assignment,
+    names: Sequence[str],
+    extents: Mapping[str, int],
+    dtype: np.dtype[Any],
+    output_format: str | None,
+    stored: Mapping[str, int],
+) -> None:
+    """See that there is memory for dense operands, a dense result and what other operands store, all together."""
     needed = [_access(assignment, name) for name in names]
     if output_format in (None, "dense"):
         needed.append(assignment.target)
-    sizes = [math.prod(extents.get(index, 1) for index in access.indices) * dtype.itemsize for access in needed]
-    arrays = ", ".join(f"{access.tensor}: {readable_bytes(size)}" for access, size in zip(needed, sizes, strict=True))
-    claim(sum(sizes), f"what '{assignment.text}' needs ({arrays})", "give smaller extents, or a sparse --output-format")
+    dense = {access.tensor: math.prod(extents.get(index, 1) for index in access.indices) * dtype.itemsize for access in needed}
+    sizes = {**stored, **dense}
+    arrays = ", ".join(f"{name}: {readable_bytes(size)}" for name, size in sizes.items())
+    claim(sum(sizes.values()), f"what '{assignment.text}' needs ({arrays})", "give smaller extents, or sparser formats")
 
 
 def _random(access: Access, extents: Mapping[str, int], dtype: np.dtype[Any], seed: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -173,11 +174,15 @@ class BoundKernel:
     points to stays where it is as long as it lives: ``ndarray.resize`` is refused. A dense result, and the values of a
     sparse one that shares the pattern of an operand, live in one array (64-byte aligned, or ``out``), which every call
     fills anew and returns: copy it to keep it. Assembled sparse results are new each time.
+
+    Several threads may call it at once: each has a result of its own, but for ``out``, which they fill one after another.
     """
 
     def __init__(self, kernel: Kernel, operands: Mapping[str, Operand], extents: Mapping[str, int], threads: int, out: Any) -> None:
         self.kernel = kernel
         self.threads = threads
+        self._caller, self._of_other_callers = threading.get_ident(), threading.local()
+        self._taken = None if out is None else threading.Lock()
         self._operands, self._extents, self._spec = operands, extents, kernel.spec.result
         self._function, self._release = kernel.executable.call, kernel.executable.release
         self._assembled = kernel.assembled
@@ -199,6 +204,19 @@ class BoundKernel:
             self._result = empty_result(self._spec, extents, kernel.fill)
 
     def __call__(self) -> Any:
+        if self._taken is not None:
+            with self._taken:
+                return self._run()
+        return self._run() if threading.get_ident() == self._caller else self._own()._run()
+
+    def _own(self) -> BoundKernel:
+        """Return this kernel with a result for the thread that calls, which is not the one that bound it."""
+        kept = self._of_other_callers
+        if not hasattr(kept, "bound"):
+            kept.bound = BoundKernel(self.kernel, self._operands, self._extents, self.threads, None)
+        return kept.bound
+
+    def _run(self) -> Any:
         if self._initial is not None and self._flat is not None:
             self._flat.fill(self._initial)
         if not self._spec.copies and self._function(self._arrays, self._sizes, self.threads):

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from sparsetune import datasets
+from sparsetune.compiler.errors import NetworkError
 from sparsetune.compiler.native import devices
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.database import open_database
@@ -227,3 +229,31 @@ def test_memory_that_cannot_be_had_is_something_missing(extent: int) -> None:
     assert refused.stderr.count("\n") == 1
     assert "(X: " in refused.stderr
     assert "does not fit into memory" in refused.stderr
+
+
+def test_memory_is_asked_for_everything_together_before_a_file_is_read(tmp_path: Path, call) -> None:
+    """The head of a file says how many rows there are: positions, operands and result are added up before any is made."""
+    path = tmp_path / "tall.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n1000000000000000 4 1\n1 1 1.0\n")
+    for source in (str(path), "random:uniform:1000000000000000x4:nnz=5"):
+        status, _, said = call("run", SPMV, "-i", f"A={source}")
+        assert status == 3
+        assert "(A: 3.6 PiB, x: 32 B, y: 7.1 PiB) does not fit into memory: 10.7 PiB where" in said
+
+
+def test_the_format_asked_for_is_the_one_that_is_made(tmp_path: Path, call) -> None:
+    """As CSR the positions alone would take 3.6 PiB."""
+    path = tmp_path / "tall.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n1000000000000000 4 1\n7 1 2.0\n")
+    status, out, _ = call("run", SPMV, "-i", f"A={path}", "--format", "A=dcsr", "--output-format", "compressed", "--json")
+    assert status == 0
+    assert json.loads(out)["result"]["nnz"] == 1
+
+
+def test_an_operand_that_no_network_can_fetch_is_status_3(monkeypatch: pytest.MonkeyPatch, call) -> None:
+    def fails(*_arguments: object) -> None:
+        raise NetworkError("cannot fetch it")
+
+    monkeypatch.setattr(datasets, "load", fails)
+    status, _, said = call("run", SPMV, "-i", "A=HB/494_bus")
+    assert (status, "operand A: cannot fetch it" in said) == (3, True)
