@@ -32,11 +32,13 @@ class FrontierSchedule:
 
     Attributes:
         member: the schedule in its space.
+        kind: the cost that it shares with others.
         model: the cost model that it was judged by.
     """
 
-    def __init__(self, member: Member, model: CostModel, space: Schedules) -> None:
+    def __init__(self, member: Member, kind: CostClass, model: CostModel, space: Schedules) -> None:
         self.member = member
+        self.kind = kind
         self.model = model
         self._space = space
 
@@ -82,8 +84,8 @@ class FrontierSchedule:
 
     @property
     def time(self) -> str:
-        """The size of the task set, symbolically."""
-        return size_text(self.model.task_set(self.statement), self.model)
+        """The size of the task set, symbolically, of the first schedule of this cost: one text for all of them."""
+        return size_text(self.model.task_set(self.kind.first.program.statement), self.model)
 
     @property
     def memory(self) -> str:
@@ -100,12 +102,12 @@ class FrontierSchedules(Sequence[FrontierSchedule]):
 
     def __init__(self, classes: Sequence[CostClass], model: CostModel, space: Schedules) -> None:
         self._classes = classes
-        self._make = lambda member: FrontierSchedule(member, model, space)
+        self._make = lambda member, kind: FrontierSchedule(member, kind, model, space)
         self._listed: list[FrontierSchedule] = []
 
     @cached_property
     def _rest(self) -> Iterator[FrontierSchedule]:
-        return (self._make(member) for one in self._classes for member in one.schedules)
+        return (self._make(member, one) for one in self._classes for member in one.schedules)
 
     def __len__(self) -> int:
         return sum(one.count for one in self._classes)
@@ -207,10 +209,9 @@ class Exploration:
         names = self.model.vocabulary.display_names()
         parts = []
         for one, comparison in better:
-            first = next(iter(one.schedules))
             others = f" (and {one.count - 1} of the same cost)" if one.count > 1 else ""
             reasons = explain_comparison(comparison, "this schedule", "the given one", names)
-            parts.append(f"{loop_nest(first.program.statement)}\n{others.strip() or '(the only one of its cost)'}\n{reasons}")
+            parts.append(f"{loop_nest(one.first.program.statement)}\n{others.strip() or '(the only one of its cost)'}\n{reasons}")
         return "\n\n".join(parts)
 
 

@@ -58,9 +58,9 @@ def explore(
         preset: None, "pigeon" or "pigeon-taco".
         workspace_state: how the cost model describes workspaces: "exact", or "paper" (which forgets how a workspace's
             pattern depends on the loops outside its where).
-        sunk_costs: True: reading every sparse operand ("inputs") and any single loop over a dimension ("dimensions") cost
-            nothing extra. False: "dimensions" only. A sequence says exactly what is sunk: these names, and sets such as
-            ``"{(i,k) | B(i,k) and C(k,j)}"``.
+        sunk_costs: True: reading every sparse operand ("inputs") and any single loop over a dimension, or workspace over one,
+            ("dimensions") cost nothing extra. False: "dimensions" only. A sequence says exactly what is sunk: these names, and
+            sets such as ``"{(i,k) | B(i,k) and C(k,j)}"``.
         assumptions: True: "nonempty". A sequence names it and others, such as ``"B(i,k) implies C(i,k)"``.
         semiring: (add, multiply) other than ("+", "*").
         time_limit: seconds after which to give up; None: never.
@@ -85,7 +85,7 @@ def explore(
     stages: list[dict[str, Any]] = []
     clock = _Clock(stages, time_limit)
     model = CostModel(
-        assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=ours, idle=ours, watch=clock.watch
+        assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=ours, as_stored=ours, watch=clock.watch
     )
     pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
     whole, members, classes = pipeline(assignment, known_formats, model, clock)
@@ -244,6 +244,6 @@ def described(found: Exploration, schedule: str | Schedule | Program | None = No
 
 def _spread(found: Exploration, limit: int) -> list[FrontierSchedule]:
     """Return some schedules of the frontier: the first of every cost, then the others in order."""
-    others = chain.from_iterable(islice(one.schedules, 1, None) for one in found.classes)
-    chosen = chain((next(iter(one.schedules)) for one in found.classes), others)
-    return [FrontierSchedule(member, found.model, found.space) for member in islice(chosen, limit)]
+    others = ((member, one) for one in found.classes for member in islice(one.schedules, 1, None))
+    chosen = chain(((one.first, one) for one in found.classes), others)
+    return [FrontierSchedule(member, one, found.model, found.space) for member, one in islice(chosen, limit)]

@@ -139,7 +139,8 @@ def test_explain(call) -> None:
     found = call_json(call, "explain", SPMV, "--format", "A=csr")
     assert list(found) == ["expression", "stages", "frontier"]
     assert found["frontier"]
-    assert all(set(item) == {"loop_nest", "time", "memory", "task_set"} for item in found["frontier"])
+    keys = {"schedule", "loop_nest", "time", "memory", "task_set", "loop_depth", "memory_depth"}
+    assert all(set(item) == keys for item in found["frontier"])
 
 
 def test_explain_judges_a_schedule(call) -> None:

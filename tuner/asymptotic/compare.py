@@ -18,6 +18,10 @@ VERDICTS = {
     "equivalent": "costs the same as",
     "incomparable": "cannot be compared with",
 }
+IN_MEMORY_ALONE = {
+    "cheaper": "takes the same time and needs less memory than",
+    "costlier": "takes the same time and needs more memory than",
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,12 @@ class Comparison:
     beyond: TaskSet
     reverse_within: tuple[Containment, ...]
     reverse_beyond: TaskSet
+
+    @property
+    def words(self) -> str:
+        """The verdict as a predicate; one of two schedules that take the same time is not called cheaper."""
+        alone = all(task.resource == "memory" for task in (*self.beyond, *self.reverse_beyond))
+        return (IN_MEMORY_ALONE if alone else VERDICTS).get(self.verdict, VERDICTS[self.verdict])
 
 
 def compare(first: Sequence[Query], second: Sequence[Query], premises: Premises) -> Comparison:
@@ -93,7 +103,7 @@ def explain(comparison: Comparison, first: str, second: str, names: Mapping[tupl
         first, second: what to call the two schedules.
         names: names of quantified variables, as in ``show_query``.
     """
-    lines = [f"{first} {VERDICTS[comparison.verdict]} {second}"]
+    lines = [f"{first} {comparison.words} {second}"]
     lines += [_proof_line(proof, first, second, names) for proof in comparison.within]
     lines += [_counterexample_line(task, first, second, names) for task in comparison.beyond]
     lines += [_proof_line(proof, second, first, names) for proof in comparison.reverse_within]

@@ -57,7 +57,8 @@ def measure(expression: str, state: str, own: bool, sparse: str | None) -> dict[
     """Count a space and find its frontier once; run in a fresh process."""
     start = time.perf_counter()
     algebra = Algebra(looks_ahead=own)
-    space, model = paper_space(expression, Rules() if own else PIGEON, sparse, workspace_state=state, memory=own, algebra=algebra, idle=own)
+    options = {"workspace_state": state, "memory": own, "algebra": algebra, "as_stored": own}
+    space, model = paper_space(expression, Rules() if own else PIGEON, sparse, **options)
     count = space.count
     counted = time.perf_counter()
     frontier = model.frontier(space)

@@ -35,7 +35,8 @@ class CostModel:
         workspace_state: "exact" or "paper"; see ``Reading``.
         sunk_costs, assumptions: see ``standard_premises``.
         algebra: operators and fill values.
-        idle: whether iterations in which no stepped operand has an entry count; see ``Reading``.
+        as_stored: whether programs cost what they do in the given formats, with every iteration that they make; else what they
+            cost in formats that suit them, entries alone, as in the paper; see ``Reading``.
         memory: whether what workspaces store counts besides time; then a cost is worse only if neither is better.
         watch: called again and again while a cost is worked out; it may raise to end that.
 
@@ -53,10 +54,11 @@ class CostModel:
         assumptions: bool | Sequence[str] = True,
         algebra: Algebra | None = None,
         memory: bool = False,
-        idle: bool = False,
+        as_stored: bool = False,
         watch: Callable[[], None] = unwatched,
     ) -> None:
-        self.reading = Reading(algebra or Algebra(), workspace_state, idle)
+        dense_modes = _outermost_dense(formats) if as_stored else frozenset()
+        self.reading = Reading(algebra or Algebra(), workspace_state, as_stored, dense_modes)
         self.memory = memory
         self.vocabulary = Vocabulary(assignment, formats)
         self.premises = standard_premises(self.vocabulary, sunk_costs, assumptions)
@@ -116,6 +118,11 @@ class CostModel:
         return tuple(CostClass(self.tasks.queries(cost), len(found[cost]), tuple(found[cost])) for cost in kept)
 
 
+def _outermost_dense(formats: Mapping[str, Format]) -> frozenset[tuple[str, int]]:
+    """Return the modes that are stored dense above all others."""
+    return frozenset((name, form.order[0]) for name, form in formats.items() if form.levels and form.levels[0].full)
+
+
 @dataclass(frozen=True)
 class CostClass:
     """Schedules of equal cost.
@@ -129,6 +136,11 @@ class CostClass:
     tasks: TaskSet
     count: int
     schedules: Iterable[Schedule]
+
+    @cached_property
+    def first(self) -> Schedule:
+        """The first schedule, by which the class is shown: others differ from it in sunk costs alone."""
+        return next(iter(self.schedules))
 
 
 class _Listed:

@@ -118,7 +118,8 @@ def standard_premises(
 
     Args:
         vocabulary: the expression's operands and dimensions.
-        sunk_costs: True: "inputs" (reading every sparse operand) and "dimensions" (any single loop over a dimension).
+        sunk_costs: True: "inputs" (reading every sparse operand) and "dimensions" (any single loop over a dimension, and a
+            workspace over one).
             False: reading operands counts, "dimensions" stay sunk. A sequence says exactly what is sunk: these names and
             sets such as ``"{(i,k) | B(i,k) and C(k,j)}"``; the empty one is nothing.
         assumptions: True: "nonempty" (every sparse operand has an entry). A sequence names it and others, such as
@@ -132,7 +133,7 @@ def standard_premises(
         if text == "inputs":
             sunk += [Query(_head(one, vocabulary), frozenset([one])) for one in map(vocabulary.whole, vocabulary.sparse)]
         elif text == "dimensions":
-            sunk += [Query((Variable("x", dimension),)) for dimension in vocabulary.dimensions]
+            sunk += [Query((Variable("x", name),), resource=what) for name in vocabulary.dimensions for what in ("time", "memory")]
         else:
             sunk.append(_parse_query(text, vocabulary))
     facts: list[Clauses] = []

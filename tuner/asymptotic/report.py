@@ -255,7 +255,8 @@ def _own_spaces() -> str:
 ## Our own space
 
 Without a preset no depth is forbidden, programs are counted once, and a schedule is dropped only if another needs neither more
-time nor more memory in workspaces, that for a sparse result which is written out of order included. A workspace is used as
+time nor more memory in workspaces of two modes or more, that for a sparse result which is written out of order included. Time is
+that in the stored formats: a loop through the rows of CSR meets the empty ones too. A workspace is used as
 our compiler uses it: where its producer has nothing to do, what reads it is dropped, while in the paper it runs and finds
 nothing. So `forall i, m, j: (forall l A += C * t where forall k t += B * D)` costs the nonempty fibres of B times l, not all of
 i, m, j and l, and a scalar or a workspace over a fibre beats the program without one. The tuner's screening counts the same way;

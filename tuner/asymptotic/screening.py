@@ -43,7 +43,7 @@ class Screening:
         cleared = ("{(" + ",".join(assignment.target.indices) + ")}",) if result.is_dense and len(result) > 1 else ()
         sunk = ("inputs", "dimensions", *cleared)
         algebra, watch = Algebra(looks_ahead=True), situation.deadline.watch
-        self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=algebra, idle=True, watch=watch)
+        self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=algebra, as_stored=True, watch=watch)
 
     def cost(self, program: Program) -> int | None:
         """Return the cost of a program beyond what is sunk; None where its loops run through something that has no cost here."""

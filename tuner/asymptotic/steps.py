@@ -139,7 +139,7 @@ class Steps:
         bound = situation.bound | {name}
         modes = self.nestings.protocol_modes(situation.scope, name)
         reads = frozenset((number, place) for number, place, _ in modes)
-        cases = [self._entered(case, reads, bound, situation.scope) for case in situation.cases]
+        cases = [self._entered(case, reads, name, bound, situation.scope) for case in situation.cases]
         progress = situation.progress
         if self.gathering and self.table[scope.statements[-1]].root:
             progress = self.gathering.opened(progress, name)
@@ -154,9 +154,9 @@ class Steps:
                 leads.append(tuple(inner.setdefault(sub, len(inner)) for sub in subcases))
             yield Opened(self.tasks.reduced(tasks), Situation(scope, bound, tuple(inner), progress), tuple(leads))
 
-    def _entered(self, case: Case, reads: frozenset[Read], bound: frozenset[str], scope: Scope) -> _Entered:
+    def _entered(self, case: Case, reads: frozenset[Read], name: str, bound: frozenset[str], scope: Scope) -> _Entered:
         live = self.variations.reads_of(case.variation) & reads
-        return _Entered(self, case, {read: self._entry(read, bound, case, scope) for read in live}, bound, scope.statements)
+        return _Entered(self, case, {read: self._entry(read, name, bound, case, scope) for read in live}, bound, scope.statements)
 
     def subcases(self, case: Case, statements: tuple[int, ...], entries: dict[Read, int]) -> tuple[Case, ...]:
         """Return the cases that a case leads to when a loop steps through the reads whose entries are given."""
@@ -178,13 +178,15 @@ class Steps:
         read = self.variations.workspaces(variation)
         return tuple(entry for entry in states if entry[0] in read)
 
-    def _entry(self, read: Read, bound: frozenset[str], case: Case, scope: Scope) -> int:
-        """Return the predicate that a read has an entry at the open loops' coordinates."""
+    def _entry(self, read: Read, name: str, bound: frozenset[str], case: Case, scope: Scope) -> int:
+        """Return the predicate that a read has an entry at the open loops' coordinates, the loop over ``name`` innermost."""
         access = self.variations.reads(read[0])[read[1]]
         number = workspace_number(access)
         if number is not None:
             state = next(state for workspace, state in case.states if workspace == number)
             return self.predicates.exists(state, frozenset(dict(scope.given)[number]) - bound)
+        if self.reading.is_dense_step(access, name, len(bound)):
+            bound = bound - {name}
         key = (read, bound.intersection(access.indices))
         known = self._entries.get(key)
         if known is None:

@@ -75,7 +75,7 @@ def test_composed_costs_equal_those_of_listed_schedules(expression, state):
     _compare_all(expression, PIGEON, workspace_state=state)
 
 
-@pytest.mark.parametrize("options", [{}, {"workspace_state": "paper"}, {"idle": True}, {"idle": True, "sunk_costs": ()}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"workspace_state": "paper"}, {"as_stored": True}, {"as_stored": True, "sunk_costs": ()}], ids=str)
 @pytest.mark.parametrize("expression", SUMS)
 def test_composed_costs_of_sums(expression, options):
     space, _ = space_and_model(expression, Rules(depth="minimum"))
@@ -87,7 +87,7 @@ def test_composed_costs_of_sums(expression, options):
     "expression", ["SpMV2", "SpGEMM", "a(i) = b(i) + C(i,j) * d(j)", "A(i,j) = B(i,j) + C(i,j)", "a(i) = 0 * B(i,j) + C(i,j)"]
 )
 def test_composed_costs_when_looking_ahead(expression):
-    _compare_all(expression, Rules(depth="minimum"), algebra=Algebra(looks_ahead=True), idle=True)
+    _compare_all(expression, Rules(depth="minimum"), algebra=Algebra(looks_ahead=True), as_stored=True)
 
 
 def _compare_all(expression: str, rules: Rules, **options) -> None:
