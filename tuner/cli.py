@@ -55,7 +55,7 @@ class _LazyGroup(ExampleGroup):
     cls=_LazyGroup,
     examples=(
         ('tune-kernel tune "y(i) = A(i,j) * x(j)" -i A=HB/494_bus', "tune a kernel on a matrix of the catalogue"),
-        ('tune-kernel run "y(i) = A(i,j) * x(j)" -i A=matrix.mtx -i x=vector.mtx -o y.npy', "use what was learned"),
+        ('tune-kernel run "y(i) = A(i,j) * x(j)" -i A=matrix.mtx -i x=vector.npy -o y.npy', "use what was learned"),
         ("tune-kernel suite quick", "tune a suite of kernels; under two minutes"),
     ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

@@ -45,6 +45,7 @@ _KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before
 _PRUNING_SHARE = 0.2  # of a time budget, that static pruning may take at most
 _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
 _LEAST_SECONDS = 5.0  # a budget below this ends the search as soon, but not what runs
+_LEAST_RUN = 3.0  # seconds that the first runs of the default schedule may take whatever the budget
 _OVERTIME = 1.0  # seconds after a budget at which whatever runs is ended
 
 
@@ -140,7 +141,7 @@ def tune(
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
         SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found; the
-            default schedule was not done within the time budget.
+            default schedule does not run within the time budget.
     """
     budget = make_budget(trials, time_budget)
     check_skip(skip)
@@ -177,13 +178,14 @@ def tune_problem(
         return finished
     report(Progress("preparing", len(trials), budget.trials))
     with Runner(problem, worker, settings.policy) as runner:
-        runner.end = limit + _OVERTIME
         try:
+            runner.build(DEFAULT)  # takes as long as it takes, as handing over the operands does
+            runner.end = max(limit + _OVERTIME, time.monotonic() + _LEAST_RUN)
             runner.prepare()
             require_default(trials, runner)
         except TimeOver:
             raise TuningError(
-                f"the default schedule of '{problem.expression}' is not compiled and run within the time budget of {allowed:g} s; give more"
+                f"the default schedule of '{problem.expression}' does not run within the time budget of {allowed:g} s; give more"
             ) from None
         runner.end = limit
         with suppress(TimeOver):

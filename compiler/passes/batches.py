@@ -60,6 +60,10 @@ FEWEST = 8
 """Rows below which a block is not worth it."""
 
 
+MOST_SUMS = 8
+"""Sums of a row beyond which they stay as they are: the terms of all would not stay in the first cache, and the code would double."""
+
+
 def batch_short_sums(function: Function, setting: Setting) -> Function:
     """Return a kernel in which loops over rows that sum gathered elements have a second form for short rows."""
     lanes = setting.lanes(function)
@@ -110,7 +114,7 @@ def _rows_of(loop: For, lanes: int) -> list[_Sum] | None:
         found = _sum_of(inner, loop.variable, declared, written, assigned)
         if found is not None and gathered_bytes(_terms(found, "", inner.low), lanes):
             sums.append(found)
-    return sums or None
+    return sums if 0 < len(sums) <= MOST_SUMS else None
 
 
 def _unconditional_loops(statement: Step) -> Iterator[For]:

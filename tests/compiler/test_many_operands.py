@@ -14,6 +14,7 @@ from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.deadline import Deadline, TimeOver
 from sparsetune.compiler.errors import ExpressionError
 from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.passes.batches import MOST_SUMS
 from sparsetune.compiler.space import products
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.situation import Situation, Structure
@@ -121,3 +122,12 @@ def test_scalar_that_is_divided_by_may_be_nothing() -> None:
     result = st.evaluate("y(i) = a(i) / b(i)", operands, "s", schedule="precompute(b(i), [], [], t)")
     np.testing.assert_array_equal(result.to_numpy(), [1, np.nan, 0, np.inf])
     assert result.to_coordinates()[0].tolist() == [[0, 1, 3]], "0 / 3 is no entry"
+
+
+def test_many_sums_of_a_row_have_one_form() -> None:
+    def rows(count: int) -> bool:
+        text = "y(i) = " + " + ".join(f"A{number}(i,j) * x{number}(j)" for number in range(count))
+        return "i_rows" in st.compile(text, {f"A{number}": "csr" for number in range(count)}, dtype="float64").source
+
+    assert not rows(MOST_SUMS + 1)
+    assert rows(5) == rows(MOST_SUMS), "two forms, if the machine gathers"

@@ -24,7 +24,7 @@ from .output import interruptible, print_json, print_table, require_compiler, sh
     examples=(
         ('tune-kernel tune "y(i) = A(i,j) * x(j)" -i A=HB/494_bus', "a matrix of the catalogue, a random vector"),
         ('tune-kernel tune "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)" -i B=tensor.tns --dim r=32 --format B=csf', "MTTKRP on a file"),
-        ('tune-kernel tune "Y(i,k) = A(i,j) * X(j,k)" -i A=random:uniform:100000x100000:2000000 --dim k=32 --time-budget 60', "one minute"),
+        ('tune-kernel tune "Y(i,k) = A(i,j) * X(j,k)" -i A=random:uniform:100000x100000:nnz=2e6 --dim k=32 --time-budget 60', "one minute"),
     ),
 )
 @options.together(
