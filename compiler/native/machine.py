@@ -110,7 +110,9 @@ def allowed_cores() -> frozenset[int]:
 
 def usable_cores() -> frozenset[int]:
     """Return the logical cores on which the calling thread may run now; where a runtime binds threads also those of before."""
-    return _affinity() | (_AT_FIRST if any(os.environ.get(name) for name in _BINDING) else frozenset())
+    now = _affinity()
+    bound = now != _AT_FIRST and any(os.environ.get(name) for name in _BINDING)
+    return now | _AT_FIRST if bound else now
 
 
 def available_cores() -> int:
