@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -126,7 +127,22 @@ class Victims:
             if len(path.name) != 2 or not any(path.iterdir()):
                 yield path
         yield from self.temporary.iterdir()
-        yield from SHARED_MEMORY.glob("sparsetune-*")
+        yield from (folder for folder in SHARED_MEMORY.glob("sparsetune-*") if not is_held(folder))
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a living process holds the lock of a folder, such as another campaign that runs meanwhile, or has just removed it."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(opened)
+    return not folder.exists()
 
 
 KINDS = ("tune", "run", "suite", "two tunings")

@@ -227,7 +227,7 @@ def test_memory_that_cannot_be_had_is_something_missing(extent: int) -> None:
     refused = subprocess.run([*PROGRAM, *wide], capture_output=True, text=True)
     assert refused.returncode == 3
     assert refused.stderr.count("\n") == 1
-    assert "(X: " in refused.stderr
+    assert "X: " in refused.stderr
     assert "does not fit into memory" in refused.stderr
 
 

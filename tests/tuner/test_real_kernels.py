@@ -102,7 +102,8 @@ def test_what_was_tuned_is_served_by_a_new_process_without_compiling(tmp_path: P
     ("body", "status"),
     [
         ('grep -q st_parallel "$source" && exit 1', "compile"),
-        ('grep -q st_parallel "$source" && grep -q st_kernel "$source" && extra="-include {folder}/abort.h"', "crash"),
+        ('grep -q st_parallel "$source" && extra="-include {folder}/abort.h"', "compile"),
+        ('grep -q st_parallel "$source" && sed -i "s/^int32_t st_kernel(.*{{/& __builtin_abort();/" "$source"', "crash"),
     ],
 )
 def test_parallel_candidates_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, status: str) -> None:
@@ -168,7 +169,7 @@ def test_a_run_that_ended_before_its_finals_is_decided_by_the_next(monkeypatch: 
         decisions = list(store.decisions())
         finals = [record for record in store.measurements() if record.role == "final"]
     assert len(decisions) == 2
-    assert len({record.schedule for record in finals}) > 1
+    assert len(finals) > 1
 
 
 def test_schedules_that_come_to_the_same_code_have_one_digest() -> None:

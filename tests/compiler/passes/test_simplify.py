@@ -71,7 +71,7 @@ def op(symbol: str, left: Value, right: Value) -> Binary:
         (op("-", F, number(0)), "f"),
         (op("-", F, number(-0.0)), "f - -0.0"),
         (op("-", F, F), "f - f"),
-        (op("*", number(math.inf), number(0)), "nan"),
+        (op("*", number(math.inf), number(0)), "+nan"),
         (Cast(X, I64), "x"),
         (Cast(whole(3), F64), "3.0"),
         (Unary("not", Unary("not", Binary("<", X, Y, BOOL), BOOL), BOOL), "x < y"),
