@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..compiler.errors import DataError, ResourceError
 from ..compiler.format import Format
-from ..compiler.storage import Tensor
+from ..compiler.storage.tensor import Tensor
 from .mtx import read_mtx
 from .npz import read_npy, read_npz
 from .tns import read_tns

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..compiler.errors import DataError, ResourceError
 from ..compiler.format import Format
-from ..compiler.storage import Tensor, from_entries
+from ..compiler.storage.construct import from_entries
+from ..compiler.storage.tensor import Tensor
 from . import patterns, regular
 
 PREFIX = "random:"

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiler.errors import DataError
 from ..compiler.format import Format
-from ..compiler.storage import Tensor
+from ..compiler.storage.tensor import Tensor
 from . import generate as synthetic
 from . import mtx
 from .catalogue import FROSTT_PREFIX, Item, bundled, data_folder, find_item, local_files

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.format import Format
-from ..compiler.storage import Tensor, from_entries
-from ..compiler.storage.construct import tensor
+from ..compiler.storage.construct import from_entries, tensor
+from ..compiler.storage.tensor import Tensor
 from .layout import Entries, Layout
 from .lines import read_entries
 from .openfile import open_file

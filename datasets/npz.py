@@ -11,8 +11,8 @@ import numpy as np
 from ..compiler.errors import DataError, SparsetuneError
 from ..compiler.format import Format, parse_format
 from ..compiler.native.memory import claim
-from ..compiler.storage import Tensor
 from ..compiler.storage.construct import tensor
+from ..compiler.storage.tensor import Tensor
 from .openfile import open_file
 
 FORMAT_KEY = "sparsetune_format"

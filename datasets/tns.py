@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from ..compiler.format import Format
-from ..compiler.storage import Tensor, from_entries
+from ..compiler.storage.construct import from_entries
+from ..compiler.storage.tensor import Tensor
 from .layout import Layout
 from .lines import read_entries
 from .textfile import TextFile, read_text

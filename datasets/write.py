@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.errors import DataError
-from ..compiler.storage import Tensor
 from ..compiler.storage.construct import tensor
+from ..compiler.storage.tensor import Tensor
 from .npz import FORMAT_KEY
 
 _BLOCK = 1 << 16

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from sparsetune.compiler.format import Format, LevelKind
-from sparsetune.compiler.storage import Tensor
+from sparsetune.compiler.storage.tensor import Tensor
 
 GOLDEN = 0x9E3779B97F4A7C15
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
 from ..format import Format, LevelKind
+from ..ir.arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
 from ..ir.nodes import (
     BOOL,
     I32,
@@ -41,7 +42,6 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from .arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
 from .names import Names
 
 START = 1024  # elements of a growing array at first

@@ -11,10 +11,10 @@ from ..concrete.lattice import NOWHERE, Domain, is_everywhere, least_points, onl
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..format import LevelKind
+from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract
 from ..ir.nodes import BOOL, I64, Declare, For, If, SetVar, Step, Steps, Unroll, Value, Var, Vector, While
 from ..notation.nodes import Access
 from ..notation.printer import show
-from .arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract
 from .context import Context
 from .cursors import Cursor, cursors_of, move_on, skip_equal, window_bounds, with_segment
 from .levels import Level

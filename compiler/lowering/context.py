@@ -11,9 +11,9 @@ from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments
 from ..concrete.provenance import Provenance
 from ..concrete.relations import Coord, Split
 from ..format import Format, LevelKind
+from ..ir.arithmetic import ceiling_quotient, integer, multiply
 from ..ir.nodes import I32, I64, U16, Allocate, ArrayParameter, Free, SizeParameter, Step, Type, Value, Var
 from ..notation.nodes import Access
-from .arithmetic import ceiling_quotient, integer, multiply
 from .assembly import Assembly
 from .levels import Level, Stored
 from .names import Names

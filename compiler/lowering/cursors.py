@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..ir.arithmetic import ONE, TRUE, compare, every, is_constant
 from ..ir.nodes import I64, Cast, Declare, If, SetVar, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
-from .arithmetic import ONE, TRUE, compare, every, is_constant
 from .context import Context
 from .levels import Level
 from .resolve import anchored, bounds, named, stepping_level

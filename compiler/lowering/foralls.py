@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from ..concrete.nodes import Forall, targets
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
+from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
 from ..notation.printer import show
-from .arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from .coiterate import iterate
 from .context import Context
 from .origins import originating

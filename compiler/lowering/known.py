@@ -12,9 +12,9 @@ from dataclasses import replace
 from ..concrete.nodes import Stmt
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
 from ..format import LevelKind
+from ..ir.arithmetic import ZERO, add, compare, every, integer, is_constant, minimum, multiply, quotient, remainder, subtract
 from ..ir.nodes import If, Step, Steps, Value
 from ..notation.nodes import Access
-from .arithmetic import ZERO, add, compare, every, integer, is_constant, minimum, multiply, quotient, remainder, subtract
 from .context import Context
 from .levels import Level
 from .recovery import root_of

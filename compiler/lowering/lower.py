@@ -10,6 +10,7 @@ from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
 from ..errors import ScheduleError
 from ..format import Format, LevelKind
+from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
 from ..ir.nodes import (
     I64,
     PAST_CACHES,
@@ -32,7 +33,6 @@ from ..ir.nodes import (
     Var,
 )
 from ..notation.nodes import Access, Assignment, accesses
-from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
 from .assembly import Assembly
 from .collect import collected
 from .context import Context, TensorType, loop_type

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from ..concrete.lattice import Point, met, smallest
 from ..concrete.nodes import LoopTag, Stmt
+from ..ir.arithmetic import ONE, TRUE, add, balanced, compare, every, maximum, minimum, subtract
 from ..ir.nodes import BOOL, I64, Call, Declare, If, Select, SetVar, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
-from .arithmetic import ONE, TRUE, add, balanced, compare, every, maximum, minimum, subtract
 from .context import Context
 from .cursors import Cursor, cursors_of, move_on, with_segment
 from .origins import coordinates_of, originating

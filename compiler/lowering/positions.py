@@ -11,9 +11,9 @@ from dataclasses import replace
 from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt, reads
 from ..concrete.relations import Coord, Pos
 from ..format import LevelKind
+from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, Step, Steps, Value, Var
 from ..notation.nodes import Access
-from .arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .known import coordinate_at, lower_known, parent_at, parent_of

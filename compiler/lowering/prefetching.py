@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from ..concrete.nodes import LoopTag, Stmt, means, reads, said_of
 from ..format import LevelKind
+from ..ir.arithmetic import ZERO, add, integer, load_index, multiply
 from ..ir.nodes import Const, Prefetch, Step, Value
 from ..notation.nodes import Access
-from .arithmetic import ZERO, add, integer, load_index, multiply
 from .context import Context
 from .scope import Scope
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..ir.arithmetic import ONE, ZERO, add, integer, multiply, quotient
 from ..ir.nodes import I64, SHARE_NUMBER, Allocate, Call, Declare, Fill, For, Free, Load, Parallel, Step, Steps, Store, Value, Var
-from .arithmetic import ONE, ZERO, add, integer, multiply, quotient
 from .context import Context
 from .levels import Stored
 

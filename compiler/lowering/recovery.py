@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
 from ..format import LevelKind
+from ..ir.arithmetic import ZERO, add, multiply, quotient, subtract
 from ..ir.nodes import Value
 from ..notation.nodes import Access
-from .arithmetic import ZERO, add, multiply, quotient, subtract
 from .context import Context
 from .scope import Scope
 

@@ -9,9 +9,9 @@ from ..concrete.lattice import EVERYWHERE, NOWHERE, Domain, intersect, unite
 from ..concrete.lattice import Stored as StoredDomain
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
 from ..format import LevelKind
+from ..ir.arithmetic import ZERO, add, multiply
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
-from .arithmetic import ZERO, add, multiply
 from .context import Context
 from .levels import Level, Stored
 from .quotients import skips

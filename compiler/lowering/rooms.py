@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..concrete.nodes import Stmt
+from ..ir.arithmetic import ZERO, add, subtract
 from ..ir.nodes import Step, Value
-from .arithmetic import ZERO, add, subtract
 from .context import Context
 
 

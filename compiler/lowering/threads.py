@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from ..concrete.nodes import Forall, targets
 from ..errors import ScheduleError
+from ..ir.arithmetic import add, integer, subtract
 from ..ir.nodes import For, Parallel, Step, Steps
-from .arithmetic import add, integer, subtract
 from .context import Context
 from .privatize import with_copies
 from .scope import ParallelLoop, Scope

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ..concrete.nodes import Forall, Stmt, walk
 from ..concrete.relations import Split
+from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, If, Step, Steps, Value, Var
-from .arithmetic import ONE, ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, subtract
 from .coiterate import loop_mode
 from .context import Context
 from .known import lower_known

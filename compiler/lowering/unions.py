@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from ..concrete.lattice import Domain, least_points, met, stored
 from ..concrete.nodes import Stmt
+from ..ir.arithmetic import balanced, compare, every, minimum, some
 from ..ir.nodes import BOOL, I64, Declare, Select, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
-from .arithmetic import balanced, compare, every, minimum, some
 from .context import Context
 from .cursors import Cursor, cursors_of, move_on, with_segment
 from .resolve import Body, settle

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from ..ir.arithmetic import FALSE, every, some
 from ..ir.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary, Value
 from ..notation.constants import makes_nan
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
-from .arithmetic import FALSE, every, some
 from .context import Context
 from .levels import EntryLevel, KeyLevel, Stored
 from .recovery import known

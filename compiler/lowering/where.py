@@ -7,8 +7,8 @@ from dataclasses import replace
 from ..concrete.assembled import handing
 from ..concrete.nodes import Block, Stmt, Where, Workspace, filled_by_threads, is_looked_up, targets
 from ..errors import ScheduleError
+from ..ir.arithmetic import ZERO, integer, multiply
 from ..ir.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Step, Steps, Type, Value, Var
-from .arithmetic import ZERO, integer, multiply
 from .context import Context, StoreFacts
 from .levels import Stored
 from .scope import Scope

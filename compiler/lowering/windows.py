@@ -11,9 +11,9 @@ from dataclasses import replace
 from ..concrete.nodes import Stmt, targets
 from ..concrete.relations import Bound, Coord, Pos, Rename, Split
 from ..format import LevelKind
+from ..ir.arithmetic import ZERO, add, compare, load_index, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Const, Select, Step, Value
 from ..notation.nodes import Access
-from .arithmetic import ZERO, add, compare, load_index, maximum, minimum, multiply, subtract
 from .context import Context
 from .levels import Level
 from .recovery import root_of

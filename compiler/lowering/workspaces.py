@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..format import LevelKind
+from ..ir.arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -38,7 +39,6 @@ from ..ir.nodes import (
     Var,
 )  # fmt: skip
 from ..ir.rewrite import mentions, own_declarations, transform, walk
-from .arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from .levels import EntryLevel, KeyLevel, Level, Stored
 from .names import Names
 

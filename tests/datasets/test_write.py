@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.errors import DataError
-from sparsetune.compiler.storage import Tensor
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.datasets import load, write
 
 RNG = np.random.default_rng(6)

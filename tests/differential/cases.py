@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 from sparsetune.compiler.format import Format, dense_format
-from sparsetune.compiler.storage import Tensor, aligned
+from sparsetune.compiler.storage import aligned
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.tensor import Tensor
 
 from .expressions import INDICES, Expressions, Leaf, Style, Tree, denominators, has_sum, leaves, show, show_leaf
 from .formats import one_coordinate_levels, pads, random_format, storable, stored

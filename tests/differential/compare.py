@@ -8,7 +8,7 @@ import numpy as np
 from sparsetune.compiler.build.kernel import BoundKernel, Kernel
 from sparsetune.compiler.errors import FormatError
 from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
-from sparsetune.compiler.storage import Tensor
+from sparsetune.compiler.storage.tensor import Tensor
 from storage_cases import stored_entries
 
 from .cases import Case

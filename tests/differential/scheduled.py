@@ -24,7 +24,7 @@ from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.space.candidates import Candidate, candidates
 from sparsetune.compiler.space.library import LIBRARY
-from sparsetune.compiler.storage import Tensor
+from sparsetune.compiler.storage.tensor import Tensor
 
 from .drawer import Drawer, Drawn, drawn
 from .interpreted import interpreted

@@ -10,8 +10,8 @@ import pytest
 from differential.interpreted import interpreted
 from sparsetune.compiler.ir.evaluate import Counts
 from sparsetune.compiler.pipeline import compile_kernel
-from sparsetune.compiler.storage import Tensor
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.tensor import Tensor
 
 MILLION = 1_000_000
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sparsetune.compiler.errors import ShapeError
-from sparsetune.compiler.storage import block, unblock
+from sparsetune.compiler.storage.block import block, unblock
 from sparsetune.compiler.storage.construct import tensor
 
 

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.errors import FormatError, ResourceError
 from sparsetune.compiler.format import Format, LevelKind
-from sparsetune.compiler.storage import Tensor, aligned, from_entries
+from sparsetune.compiler.storage import aligned
 from sparsetune.compiler.storage.aligned import aligned_empty
-from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.construct import from_entries, tensor
+from sparsetune.compiler.storage.tensor import Tensor
 from storage_cases import cases, formats, holds_many, stored_entries, summed
 
 both = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])

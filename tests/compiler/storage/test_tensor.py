@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.errors import DataError, FormatError, ResourceError, ShapeError
 from sparsetune.compiler.native.memory import Room
-from sparsetune.compiler.storage import Tensor
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.tensor import Tensor
 from storage_cases import cases, formats, holds_many
 
 RNG = np.random.default_rng(1)

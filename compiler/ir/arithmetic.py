@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..ir.nodes import BOOL, I64, Binary, Cast, Const, Load, Type, Value
+from .nodes import BOOL, I64, Binary, Cast, Const, Load, Type, Value
 
 
 def integer(value: int) -> Const:
