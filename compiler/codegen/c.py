@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import Allocate, ArrayRef, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Steps, Store, Var
-from ..ir.rewrite import walk
-from .analysis import heap_allocations, may_fail
+from ..ir.rewrite import may_fail, walk
+from .analysis import heap_allocations
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
 from .names import NameTable

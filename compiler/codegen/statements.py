@@ -36,6 +36,7 @@ from ..ir.nodes import (
     Publish,
     Run,
     SetVar,
+    Simd,
     Step,
     Steps,
     Store,
@@ -43,11 +44,10 @@ from ..ir.nodes import (
     Unroll,
     Value,
     Var,
-    Vector,
     While,
 )
-from ..ir.rewrite import own_declarations
-from .analysis import heap_allocations, may_fail, scalar_reductions
+from ..ir.rewrite import may_fail, own_declarations
+from .analysis import heap_allocations
 from .expressions import ExpressionPrinter, c_type
 from .regions import captured, has_shares
 
@@ -220,13 +220,13 @@ class StatementPrinter:
         if isinstance(loop.tag, Parallel) and not self.region.parallel:
             self._parallel(loop)
             return
-        simd = scalar_reductions(loop) if isinstance(loop.tag, Vector) and not may_fail(loop.body) else None
-        if simd is not None:
-            self.line(f"#pragma omp simd{self._reduction_clauses(simd)}")
+        simd = isinstance(loop.tag, Simd)
+        if isinstance(loop.tag, Simd):
+            self.line(f"#pragma omp simd{self._reduction_clauses(loop.tag)}")
         elif isinstance(loop.tag, Unroll) and loop.tag.factor > 1:
             self.line(f"ST_UNROLL({loop.tag.factor})")
         # OpenMP's simd wants the plain form of a loop.
-        self.line(self._loop_head(loop, hoist=simd is None))
+        self.line(self._loop_head(loop, hoist=not simd))
         self.scope(loop.body)
         self.line("}")
 
@@ -240,9 +240,9 @@ class StatementPrinter:
             return f"for ({kind} {name} = {low}, {end} = {high}; {name} < {end}; {step}) {{{_beside(loop.origin)}"
         return f"for ({kind} {name} = {low}; {name} < {self.expressions.text(loop.high, 11)}; {step}) {{{_beside(loop.origin)}"
 
-    def _reduction_clauses(self, reductions: dict[str, set[str]]) -> str:
-        listed = {op: ", ".join(sorted(self.names[name] for name in names)) for op, names in sorted(reductions.items())}
-        return "".join(f" reduction({op}:{names})" for op, names in listed.items())
+    def _reduction_clauses(self, tag: Simd) -> str:
+        listed = [(op, ", ".join(sorted(self.names[name] for name in names))) for op, names in tag.reductions]
+        return "".join(f" reduction({op}:{names})" for op, names in listed)
 
     def _parallel(self, loop: For) -> None:
         """Print a parallel loop as a function, and the call that has threads run it."""

@@ -260,6 +260,16 @@ class Vector:
 
 
 @dataclass(frozen=True)
+class Simd:
+    """The C compiler is told that it may run iterations in lanes; ``reductions`` are the scalars updated in all of them, by operator.
+
+    Only the pass ``passes.offered`` makes it, of loops tagged ``Vector`` that have no vector form.
+    """
+
+    reductions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
 class Unroll:
     factor: int
 
@@ -277,7 +287,7 @@ class For(Step):
     low: Value
     high: Value
     body: Step
-    tag: Parallel | Vector | Unroll | None = None
+    tag: Parallel | Vector | Simd | Unroll | None = None
     private: tuple[Step, ...] = ()
     finish: tuple[Step, ...] = ()
     step: int = 1

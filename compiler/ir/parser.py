@@ -36,6 +36,7 @@ from .nodes import (
     Run,
     Select,
     SetVar,
+    Simd,
     SizeParameter,
     Step,
     Steps,
@@ -161,7 +162,7 @@ class _Reader:
         if self._take("block"):
             self._expect(":")
             return self.body(depth)
-        if self._sees("for") or self._sees("parallel") or self._sees("vector") or self._sees("unroll"):
+        if any(map(self._sees, ("for", "parallel", "vector", "simd", "unroll"))):
             return self._loop(depth)
         return None
 
@@ -207,7 +208,7 @@ class _Reader:
             taken.append(self.lines.pop())
         return taken[::-1]
 
-    def _tag(self) -> Parallel | Vector | Unroll | None:
+    def _tag(self) -> Parallel | Vector | Simd | Unroll | None:
         if self._take("parallel"):
             details = self._details()
             names = [text for kind, text in details if kind == "name"]
@@ -218,6 +219,8 @@ class _Reader:
             words = [text for _, text in details]
             least = int(words[words.index("least") + 1]) if "least" in words else 0
             return Vector(int(words[0]) if words and words[0] != "least" else None, least)
+        if self._take("simd"):
+            return Simd(_by_operator(self._details()))
         if self._take("unroll"):
             return Unroll(int(self._details()[0][1]))
         return None
@@ -443,6 +446,17 @@ class _Reader:
     def _wrong(self, wanted: str, found: str | None = None) -> UnreadableProgram:
         shown = found or (self.tokens[-1][1] if self.tokens else "the end of the line")
         return UnreadableProgram(f"line {self.line.number}: {shown!r} stands where {wanted} is wanted, in: {self.line.text}")
+
+
+def _by_operator(details: list[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return names behind the operator that they stand behind."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for kind, text in details:
+        if kind == "mark":
+            found.append((text, ()))
+        elif found:
+            found[-1] = (found[-1][0], (*found[-1][1], _bare(text)))
+    return tuple(found)
 
 
 def _constant(text: str) -> Const:

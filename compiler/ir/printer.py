@@ -34,6 +34,7 @@ from .nodes import (
     Run,
     Select,
     SetVar,
+    Simd,
     Step,
     Steps,
     Store,
@@ -51,8 +52,8 @@ PRECEDENCE = {
 }  # fmt: skip
 WORDS = frozenset((
     "and", "as", "assembles", "atomic", "block", "else", "finish", "first", "for", "free", "grow", "heap", "if", "in", "inf", "kernel",
-    "least", "max", "min", "more", "nan", "not", "of", "or", "parallel", "prefetch", "private", "publish", "reads", "registers", "size",
-    "step", "stream", "to", "unroll", "vector", "while", "writes", "zeros", "True", "False",
+    "least", "max", "min", "more", "nan", "not", "of", "or", "parallel", "prefetch", "private", "publish", "reads", "registers", "simd",
+    "size", "step", "stream", "to", "unroll", "vector", "while", "writes", "zeros", "True", "False",
 ))  # fmt: skip
 """What the text says itself."""
 
@@ -124,7 +125,7 @@ def _loop(loop: For, indent: str) -> Iterator[str]:
     yield from _lines(loop.body, below, set())
 
 
-def _tag(tag: Parallel | Vector | Unroll | None) -> str:
+def _tag(tag: Parallel | Vector | Simd | Unroll | None) -> str:
     match tag:
         case Parallel(chunking, chunk):
             details = ", ".join(str(part) for part in (chunking, chunk) if part is not None)
@@ -132,6 +133,9 @@ def _tag(tag: Parallel | Vector | Unroll | None) -> str:
         case Vector(vectors, least):
             details = ", ".join([str(vectors)] * bool(vectors) + [f"least {least}"] * bool(least))
             return f"vector({details}) " if details else "vector "
+        case Simd(reductions):
+            details = ", ".join(f"{op} {' '.join(map(_name, names))}" for op, names in reductions)
+            return f"simd({details}) " if details else "simd "
         case Unroll(factor):
             return f"unroll({factor}) "
     return ""

@@ -8,7 +8,7 @@ from operator import is_not
 from typing import TypeVar
 
 from .intrinsics import INTRINSICS
-from .nodes import Allocate, Binary, Call, Declare, For, Function, Node, SetVar, Step, Steps, Value, Var
+from .nodes import Allocate, Binary, Call, Declare, For, Function, Grow, Node, SetVar, Step, Steps, Value, Var
 
 N = TypeVar("N", bound=Node)
 _BINDING = (Declare, SetVar, For)
@@ -101,6 +101,20 @@ def block(statements: tuple[Step, ...] | list[Step]) -> Steps:
 def as_steps(statement: Step) -> Steps:
     """Return a statement as a block: itself where it is one."""
     return statement if isinstance(statement, Steps) else Steps((statement,))
+
+
+def may_fail(statement: Step) -> bool:
+    """Return whether a statement may find no memory."""
+    return any(_fails(node) for node in walk(statement))
+
+
+def _fails(node: Node) -> bool:
+    match node:
+        case Allocate(storage=storage):
+            return storage == "heap"
+        case Call(function=function):
+            return function == "map_insert"
+    return isinstance(node, Grow)
 
 
 def own_declarations(block: Steps) -> set[str]:

@@ -13,6 +13,7 @@ from .counted import count_from_zero, name_registers_apart, shared_register_name
 from .dead import remove_dead, unread
 from .flags import raise_flags_before_loops, raised_in_loops
 from .manager import Pass, PassList, Property
+from .offered import offer_vectors, undecided
 from .placement import place_large_arrays, too_large_for_stack
 from .segments import separate_whole_segments
 from .simplify import simplify
@@ -36,6 +37,7 @@ APART = Property("register arrays have names of their own", shared_register_name
 COUNTED = Property("loops of constant extent count from zero")
 KEPT = Property("rows that loops update again and again are in registers")
 CUT = Property("loops are cut into vectors")
+OFFERED = Property("loops without a vector form are offered to the C compiler, or are plain", undecided)
 
 
 def _all(*properties: Property) -> frozenset[Property]:
@@ -65,6 +67,7 @@ CPU = PassList(
         Pass("vectorize", vectorize, requires=_all(APART, COUNTED, KEPT), gives=_all(CUT), ends=_all(FOLDED, LIVE, RAISED)),
         Pass("fold", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("streams", pass_caches, requires=_all(STORED_ONCE, CUT, FOLDED)),
+        Pass("offered", offer_vectors, requires=_all(CUT), gives=_all(OFFERED)),
     ],
     at_first=[ROW_BY_ROW, UNTAGGED],
 )

@@ -5,7 +5,7 @@ tags those of which nothing is said), or an untagged one whose iterations provab
 in it has a vector form: elements at consecutive places, values that are the same for all lanes, arithmetic. With small
 constant bounds it is written out whole, in full vectors and then smaller ones; else a loop over vectors is followed by
 what is left: one vector of which only the first lanes are read where the machine has masks and the loop sums, a loop over
-elements otherwise. A loop tagged ``Vector`` that has no such form keeps its tag, and the C compiler is told that it may try.
+elements otherwise. A loop tagged ``Vector`` that has no such form keeps its tag (``passes.offered``).
 
 A ``registers`` array whose only uses are such loops over all of it becomes one variable for each of its vectors, so
 that an accumulator never leaves its registers inside a sparse loop (DESIGN 2.8).

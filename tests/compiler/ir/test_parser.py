@@ -27,6 +27,7 @@ from sparsetune.compiler.ir.nodes import (
     Load,
     Node,
     SetVar,
+    Simd,
     Step,
     Steps,
     Store,
@@ -133,10 +134,12 @@ def test_values(value: Value, shown: str) -> None:
         Declare(Var("s", Type("u16")), Const(3, Type("u16"))),
         Declare(Var("b", BOOL), Const(True, BOOL)),
         For(Var("i", I64), Const(0, I64), N, Steps((Store("y", Var("i", I64), X),)), Vector(2, 16), step=4),
+        For(Var("i", I64), Const(0, I64), N, Steps((Store("y", Var("i", I64), X),)), Simd()),
+        For(Var("i", I64), Const(0, I64), N, Steps(()), Simd((("*", ("q",)), ("+", ("for", "t"))))),
         Steps((Declare(T, X), Steps((Declare(T, Const(1.0, F64)), Store("y", Const(0, I64), T))), SetVar(T, X, "min"))),
         If(Unary("not", Binary("<", N, Const(3, I64), BOOL), BOOL), Steps(()), Steps((Store("y", N, X, "max"),))),
     ],
-    ids=["f32", "u16", "truth", "vector", "hidden name", "nothing then"],
+    ids=["f32", "u16", "truth", "vector", "simd", "reductions", "hidden name", "nothing then"],
 )
 def test_statements(step: Step) -> None:
     kernel = function(step.statements if isinstance(step, Steps) else [step], {"x": ("f64", False), "y": ("f64", True)}, ["n"])

@@ -24,6 +24,7 @@ KERNELS = {
     "tiled rows": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, "split(k, k0, k1, 8); reorder(i, k0, j, k1)", {"k": 32}),
     "sddmm": ("S(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": "csr", "S": "csr"}, "", {"k": 16}),
     "addition": ("C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}, "", {}),
+    "diagonal": ("y(i) = B(i,i)", {}, "parallelize(i, cpu_vector, no_races)", {}),
     "row sums": ("y(i) = A(i,j) * b(i)", {"A": "csr", "y": "compressed"}, "", {}),
 }  # fmt: skip
 SWAPS = [(first, second) for first in range(len(CPU.passes)) for second in range(first + 1, len(CPU.passes))]

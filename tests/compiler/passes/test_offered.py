@@ -1,0 +1,54 @@
+"""Loops without a vector form: which are offered to the C compiler, and that printing adds nothing to what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+from loop_runs import function
+from sparsetune.compiler.codegen.c import print_c
+from sparsetune.compiler.ir.nodes import F64, I64, Allocate, Const, Declare, For, Function, Load, SetVar, Simd, Step, Store, Var, Vector
+from sparsetune.compiler.ir.rewrite import walk
+from sparsetune.compiler.passes.manager import Setting, VectorUnit
+from sparsetune.compiler.passes.offered import offer_vectors, undecided
+
+K, N = Var("k", I64), Var("n", I64)
+TOTAL, PRODUCT = Var("total", F64), Var("product", F64)
+X = Load("x", K, F64)
+
+
+def looped(*body: Step) -> Function:
+    first = [Declare(TOTAL, Const(0.0, F64)), Declare(PRODUCT, Const(1.0, F64))]
+    last = [Store("x", Const(0, I64), TOTAL), Store("x", Const(1, I64), PRODUCT)]
+    loops = [For(K, Const(0, I64), N, step, Vector()) for step in body]
+    return function([*first, *loops, *last], {"x": ("f64", True)}, ["n"])
+
+
+def tags(kernel: Function) -> list[object]:
+    return [node.tag for node in walk(kernel.body) if isinstance(node, For)]
+
+
+@pytest.mark.parametrize(
+    ("step", "tag"),
+    [
+        (Store("x", K, X, "+"), Simd()),
+        (SetVar(TOTAL, X, "+"), Simd((("+", ("total",)),))),
+        (SetVar(TOTAL, X, "-"), Simd((("+", ("total",)),))),
+        (SetVar(PRODUCT, X, "*"), Simd((("*", ("product",)),))),
+        (SetVar(TOTAL, X, "max"), None),
+        (For(Var("j", I64), Const(0, I64), N, Allocate("room", F64, N)), None),
+    ],
+    ids=["stores", "sum", "difference", "product", "maximum", "memory"],
+)
+def test_loops_that_the_compiler_takes_are_offered(step: Step, tag: Simd | None) -> None:
+    made = offer_vectors(looped(step), Setting(VectorUnit(64)))
+    assert tags(made)[0] == tag
+    assert undecided(made) is None
+
+
+def test_what_is_not_decided_is_named() -> None:
+    assert undecided(looped(SetVar(TOTAL, X, "+"))) == "the loop over k is tagged"
+
+
+def test_printing_decides_nothing() -> None:
+    kernel = looped(SetVar(TOTAL, X, "+"))
+    assert "#pragma" not in print_c(kernel)
+    assert "#pragma omp simd reduction(+:total)\n" in print_c(offer_vectors(kernel, Setting(VectorUnit(64))))
