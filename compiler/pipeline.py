@@ -20,7 +20,7 @@ from .format import MOST_EXTENT, Format, LevelKind
 from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
-from .native.devices import require_gpu
+from .native.devices import require_device, require_gpu
 from .notation.nodes import Assignment, walk
 from .notation.parser import parse
 from .notation.printer import show
@@ -268,6 +268,7 @@ def compile_kernel(
     *,
     semiring: tuple[str, str] | None = None,
     convert: str = "auto",
+    arch: str | None = None,
 ) -> CompiledExpression:
     """Compile an expression for formats, a schedule and a target; public as ``sparsetune.compile``.
 
@@ -280,15 +281,15 @@ def compile_kernel(
         target: "cpu".
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         convert: "auto", or "never" to refuse schedules that convert operands.
+        arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
-        BuildError: it needs a GPU, and this machine has none.
+        BuildError: it needs a GPU, this machine has none, and arch names none.
     """
-    if target == "cuda":
-        require_gpu("target cuda")
+    require_device(target, arch)
     if target != "cpu":
-        raise ScheduleError(f"target {target!r} is not supported: kernels are generated for the cpu")
+        raise ScheduleError(f"target {target!r} is not supported: there is no code generation for it yet; use target cpu")
     if convert not in ("auto", "never"):
         raise ScheduleError(f"convert is 'auto' or 'never', not {convert!r}")
     assignment = parse(expression)

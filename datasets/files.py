@@ -9,11 +9,15 @@ from pathlib import Path
 from ..compiler.errors import DataError, ResourceError
 from ..compiler.format import Format
 from ..compiler.storage.tensor import Tensor
+from . import mtx, tns
 from .mtx import read_mtx
 from .npz import read_npy, read_npz
 from .tns import read_tns
 
 _TEXT: dict[str, Callable[..., Tensor]] = {".mtx": read_mtx, ".mm": read_mtx, ".ttx": read_mtx, ".tns": read_tns}
+_HEADS: dict[str, Callable[[str], tuple[int, ...] | None]] = {
+    ".mtx": mtx.announced_shape, ".mm": mtx.announced_shape, ".ttx": mtx.announced_shape, ".tns": tns.announced_shape,
+}  # fmt: skip
 _BINARY: dict[str, Callable[..., Tensor]] = {".npz": read_npz, ".npy": read_npy}
 ENDINGS = (*_TEXT, *(f"{ending}.gz" for ending in _TEXT), *_BINARY)
 
@@ -51,6 +55,16 @@ def read_file(path: str | os.PathLike[str], format: Format | str | None = None, 
         raise error if named else ResourceError(f"{os.fspath(path)}: {error}") from None
     except MemoryError:
         raise ResourceError(f"{os.fspath(path)}: there is not enough memory to read it") from None
+
+
+def announced_shape(path: str) -> tuple[int, ...] | None:
+    """Return the shape that the head of a text file says, plain or gzip; None for other files, and where the head does not say it.
+
+    Raises:
+        DataError: the file or its head is broken.
+    """
+    name = path.lower()
+    return next((find(path) for ending, find in _HEADS.items() if name.endswith((ending, f"{ending}.gz"))), None)
 
 
 def _read(path: str | os.PathLike[str], format: Format | str | None, index_base: int) -> Tensor:

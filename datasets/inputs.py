@@ -10,9 +10,9 @@ from ..compiler.errors import DataError
 from ..compiler.format import Format
 from ..compiler.storage.tensor import Tensor
 from . import generate as synthetic
-from . import mtx
 from .catalogue import FROSTT_PREFIX, Item, bundled, data_folder, find_item, local_files
 from .download import Progress
+from .files import announced_shape as shape_in_head
 from .files import has_known_ending, read_file
 
 
@@ -37,13 +37,13 @@ def load(spec: str | os.PathLike[str], format: Format | str | None = None, index
 
 
 def announced_shape(spec: str | os.PathLike[str]) -> tuple[int, ...] | None:
-    """Return the shape that a synthetic input's name or the head of a Matrix Market file says, before anything else is read.
+    """Return the shape that a synthetic input's name or the head of a text file says, before anything else is read.
 
     None where neither does. What is wrong with a name or a file is told by ``load``.
     """
     name = os.fspath(spec)
     try:
-        return synthetic.announced_shape(name) if name.startswith(synthetic.PREFIX) else mtx.announced_shape(name)
+        return synthetic.announced_shape(name) if name.startswith(synthetic.PREFIX) else shape_in_head(name)
     except DataError:
         return None
 

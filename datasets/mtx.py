@@ -15,13 +15,11 @@ from ..compiler.storage.construct import from_entries, tensor
 from ..compiler.storage.tensor import Tensor
 from .layout import Entries, Layout
 from .lines import read_entries
-from .openfile import open_file
-from .textfile import TextFile, read_text
+from .textfile import TextFile, read_head, read_text
 
 _FIELDS = {"real": "real", "double": "real", "integer": "integer", "complex": "complex", "pattern": "pattern"}
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _MOST_ENTRIES = 2**48
-_HEAD = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -71,15 +69,12 @@ def read_mtx(path: str | os.PathLike[str], format: Format | str | None = None, i
 
 
 def announced_shape(path: str) -> tuple[int, ...] | None:
-    """Return the shape that the size line of a plain file says; None where the file is another one, or has a long head.
+    """Return the shape that the size line of a file says, plain or gzip; None where it stands far behind.
 
     Raises:
         DataError: the file or its head is broken.
     """
-    if not path.endswith(".mtx"):
-        return None
-    with open_file(path) as file:
-        head = TextFile(path, file.read(_HEAD))
+    head = read_head(path)
     begin, _ = _skip_comments(head, 0)
     return read_header(head).shape if head.next_line(begin) < len(head.data) else None
 

@@ -13,6 +13,7 @@ from .openfile import open_file
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _PIECE, _STEP = 1 << 16, 1 << 26
+_HEAD = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,23 @@ def read_text(path: str | os.PathLike[str]) -> TextFile:
     elif shown.endswith(".gz"):
         hint = "it looks like a web page" if data.lstrip()[:1] == b"<" else "remove .gz from its name if it is plain text"
         raise DataError(f"{shown}: not a gzip file; {hint}")
+    return TextFile(shown, data)
+
+
+def read_head(path: str | os.PathLike[str]) -> TextFile:
+    """Return how the text of a file begins, some thousand lines, of which the last may be cut; gzip is told by its first bytes.
+
+    Raises:
+        DataError: the file is missing, unreadable or no regular one, or its gzip stream is broken at once.
+    """
+    shown = os.fspath(path)
+    with open_file(path) as file:
+        try:
+            data = file.read(_HEAD)
+            if data[:2] == _GZIP_MAGIC:
+                data = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS).decompress(data, _HEAD)
+        except (OSError, zlib.error) as error:
+            raise DataError(f"{shown}: cannot be read: {error}") from None
     return TextFile(shown, data)
 
 

@@ -9,7 +9,7 @@ from ..compiler.storage.construct import from_entries
 from ..compiler.storage.tensor import Tensor
 from .layout import Layout
 from .lines import read_entries
-from .textfile import TextFile, read_text
+from .textfile import TextFile, read_head, read_text
 
 
 def read_tns(path: str | os.PathLike[str], format: Format | str | None = None, index_base: int = 1) -> Tensor:
@@ -39,6 +39,20 @@ def read_tns(path: str | os.PathLike[str], format: Format | str | None = None, i
     entries = read_entries(file, begin, Layout(len(extents), "real", extents, index_base))
     shape = tuple(most + 1 if extent is None else extent for extent, most in zip(extents, entries.greatest, strict=True))
     return from_entries(shape, entries.columns, entries.values, format)
+
+
+def announced_shape(path: str) -> tuple[int, ...] | None:
+    """Return the shape that the header of a file says, plain or gzip; None where there is no header, or a long comment before it.
+
+    Raises:
+        DataError: the file or its header is broken.
+    """
+    head = read_head(path)
+    begin = _next_entry(head, 0)
+    if begin >= len(head.data) or len(head.line_at(begin).split()) != 1:
+        return None
+    extents = _next_entry(head, head.next_line(begin))
+    return _read_header(head, begin)[0] if head.next_line(extents) < len(head.data) else None
 
 
 def _next_entry(file: TextFile, place: int) -> int:

@@ -31,6 +31,7 @@ from .asymptotic.algebra import Algebra
 from .asymptotic.model import CostClass, CostModel
 from .asymptotic.taco import taco_schedules
 from .exploration import Exploration, FrontierSchedule, FrontierSchedules
+from .settings import EXPLORE_SECONDS
 
 PRESETS = (None, "pigeon", "pigeon-taco")
 
@@ -46,7 +47,7 @@ def explore(
     sunk_costs: bool | Sequence[str] = True,
     assumptions: bool | Sequence[str] = True,
     semiring: tuple[str, str] | None = None,
-    time_limit: float | None = None,
+    time_limit: float | None = EXPLORE_SECONDS,
 ) -> Exploration:
     """Explore the schedule space of an expression without any data.
 
@@ -63,7 +64,7 @@ def explore(
             sets such as ``"{(i,k) | B(i,k) and C(k,j)}"``.
         assumptions: True: "nonempty". A sequence names it and others, such as ``"B(i,k) implies C(i,k)"``.
         semiring: (add, multiply) other than ("+", "*").
-        time_limit: seconds after which to give up; None: never.
+        time_limit: seconds after which to give up, 60 unless given; None: never. What is listed of the result later has no limit.
 
     Raises:
         ExpressionError: the expression, a sunk cost or an assumption cannot be read, or ranges names an unknown index.
@@ -89,6 +90,7 @@ def explore(
     )
     pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
     whole, members, classes = pipeline(assignment, known_formats, model, clock)
+    clock.stop()
     space = Schedules(whole, algebra.add, algebra.multiply)
     return Exploration(expression, preset, stages, FrontierSchedules(classes, model, space), classes, space, members, model)
 
@@ -115,9 +117,13 @@ class _Clock:
             kept = [f"{stage['stage']} {stage['kept']}" for stage in self._stages]
             done = ", ".join([*kept, *([self._known] if self._known else [])]) or "not even counted"
             raise TuningError(
-                f"this schedule space is too large to explore in {self._limit:g} seconds ({done}); give more time, the preset"
+                f"this schedule space is too large to explore in {self._limit:g} seconds ({done}); give a larger time_limit, the preset"
                 " 'pigeon' (least depth), fewer operands or fewer sparse ones"
             )
+
+    def stop(self) -> None:
+        """Let what is listed later take its time."""
+        self._end = math.inf
 
     def report(self, known: str) -> None:
         """Remember what the stage in progress knows so far."""
@@ -153,7 +159,7 @@ def _taco_stages(
     assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
 ) -> _Found:
     whole, space = _shallow(assignment, formats, clock)
-    schedules = list(taco_schedules(space))
+    schedules = list(taco_schedules(space, clock.watch))
     clock.note("taco", len(schedules))
     classes = model.listed_frontier(schedules)
     clock.note("undominated", sum(one.count for one in classes))

@@ -8,12 +8,13 @@ from itertools import dropwhile
 from typing import Any
 
 from ..compiler.build.kernel import BoundKernel, Kernel
-from ..compiler.concrete.concretize import Concretized
+from ..compiler.concrete.concretize import Concretized, concretize
 from ..compiler.concrete.nodes import Program
 from ..compiler.format import Format
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.pipeline import CompiledExpression, compile_kernel, constant_extents
+from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from .extents import reads
@@ -81,9 +82,14 @@ def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
 
 
 def is_legal(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether code can be generated for a schedule of a problem; C is not compiled."""
+    """Return whether code can be generated for a schedule of a problem, nothing being compiled; for a GPU, whether it can be applied."""
     try:
-        compile_problem(problem, schedule)
+        if problem.target == "cpu":
+            compile_problem(problem, schedule)
+        else:
+            constants = constant_extents(problem.assignment, problem.formats, problem.extents)
+            default = concretize(problem.assignment, problem.formats)
+            apply_schedule(default.program, schedule, default.formats, constants)
     except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
         return False
     return True

@@ -77,6 +77,8 @@ def lookup(
     target: str = "cpu",
     threads: int | None = None,
     database: str | os.PathLike[str] | None = None,
+    *,
+    arch: str | None = None,
 ) -> Match:
     """Return the schedule to use, and where it comes from.
 
@@ -87,15 +89,17 @@ def lookup(
         target: "cpu" or "cuda".
         threads: None: $SPARSETUNE_THREADS, or the cores that this process may use.
         database: path or URL; None: the default one. A missing file is no error: nothing is known then.
+        arch: architecture of the GPU whose records are looked through, such as "sm_90", which need not be here; None: this machine's.
 
     Raises:
         SparsetuneError: the expression, an operand or the database is not meaningful.
+        BuildError: the target is cuda, this machine has no GPU, and arch names none.
     """
     url = database_url(database)
-    key = _Key(expression, operands, (output_format, target, threads, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url)))
+    key = _Key(expression, operands, (output_format, target, arch, threads, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url)))
     if (known := _remembered(key)) is not None:
         return known
-    problem = make_problem(expression, operands, output_format, target, threads)
+    problem = make_problem(expression, operands, output_format, target, threads, arch=arch)
     match = lookup_in(url, problem)
     _remember(key, match)
     return match
@@ -186,6 +190,8 @@ def _measured_gain(store: Database, decision: Decision, schedule: str) -> float 
 
 
 def _without_evidence(problem: Problem) -> Match:
+    if problem.target != "cpu":
+        return Match(Schedule(), "default", note="nothing is known of this device, and the static model is of processors")
     schedule, note = _model_choice(problem)
     return Match(Schedule(), "default", note=note) if schedule is None else Match(schedule, "model", note=note)
 

@@ -31,13 +31,14 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
     Raises:
         SparsetuneError: an operand, a format or an extent does not fit.
     """
-    require_target(given["target"])
+    arch = given.get("arch")
+    require_target(given["target"], arch)
     files, formats = given["inputs"], dict(given["formats"])
     expression, dims = given["expression"], given["dims"]
     output_format = given["output_format"] or formats.get(parse(expression).target.tensor)
     operands = load_operands(expression, files, dims, formats, given.get("seed", 0), output_format=output_format)
     name = ", ".join(f"{operand}={source}" for operand, source in files.items())
-    return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims)
+    return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims, arch)
 
 
 def load_operands(

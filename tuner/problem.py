@@ -18,7 +18,7 @@ from ..compiler.build.kernel import thread_count
 from ..compiler.concrete.check import check_assignment, formats_of, tensor_names
 from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
-from ..compiler.native.devices import require_gpu
+from ..compiler.native.devices import architecture_here, require_device
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
@@ -46,6 +46,7 @@ class Problem:
         target: "cpu" or "cuda".
         threads: exact number of threads.
         name: where the data came from, for people.
+        arch: architecture of the GPU that is meant; None: that of this machine, where the target is cuda.
     """
 
     expression: str
@@ -56,6 +57,7 @@ class Problem:
     target: str
     threads: int
     name: str = ""
+    arch: str | None = None
 
     @cached_property
     def canonical(self) -> CanonicalForm:
@@ -68,10 +70,12 @@ class Problem:
 
     @cached_property
     def workload(self) -> Workload:
-        """The kernel and how it is called, on this machine, in canonical names."""
+        """The kernel and how it is called, in canonical names, on this machine, or on a GPU, whatever machine that is in."""
         dtypes = [str(self.operands[name].dtype if name in self.operands else self.dtype) for name, _ in self.canonical.tensors]
         formats = " | ".join(str(self.formats[name]) for name, _ in self.canonical.tensors)
         shown = dtypes[0] if len(set(dtypes)) == 1 else " | ".join(dtypes)
+        if self.target == "cuda":
+            return Workload(self.arch or architecture_here(), self.canonical.text, formats, shown, self.target, 1)
         return Workload(this_machine().fingerprint, self.canonical.text, formats, shown, self.target, self.threads)
 
     @cached_property
@@ -101,6 +105,7 @@ def make_problem(
     threads: int | None = None,
     name: str = "",
     shape: Mapping[str, int] | None = None,
+    arch: str | None = None,
 ) -> Problem:
     """Resolve and check an expression and its operands.
 
@@ -110,18 +115,19 @@ def make_problem(
         output_format: of the result; None: dense.
         target: "cpu" or "cuda".
         threads: None: $SPARSETUNE_THREADS, or the cores that this process may use.
-
         name: where the data came from, for people.
         shape: extents of indices that no operand determines.
+        arch: architecture of the GPU that is meant, such as "sm_90"; None: that of this machine.
 
     Raises:
         ExpressionError: the text is no index notation; an operand is missing or not used.
         FormatError, DataError: the result's format, an operand or the number of threads is not meaningful.
         ShapeError: extents disagree, or no operand gives one.
         TuningError: the target is not one of ``TARGETS``.
-        BuildError: this machine lacks the target.
+        BuildError: this machine lacks the target, and arch does not name it.
+        ScheduleError: arch has no meaning.
     """
-    require_target(target)
+    require_target(target, arch)
     assignment = parse(expression)
     check_assignment(assignment)
     _check_names(assignment, operands)
@@ -132,20 +138,20 @@ def make_problem(
         if index not in extents:
             raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
     formats[assignment.target.tensor] = output_format
-    return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name)
+    return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name, arch)
 
 
-def require_target(target: str) -> None:
-    """Refuse a target that is none, or that this machine does not have.
+def require_target(target: str, arch: str | None = None) -> None:
+    """Refuse a target that is none, or that neither this machine has nor ``arch`` names.
 
     Raises:
         TuningError: it is not one of ``TARGETS``.
-        BuildError: there is no GPU.
+        ScheduleError: arch names no architecture, or the target has none.
+        BuildError: there is no GPU, and no arch.
     """
     if target not in TARGETS:
         raise TuningError(f"target {target!r} is not one of {', '.join(TARGETS)}")
-    if target == "cuda":
-        require_gpu("target cuda")
+    require_device(target, arch)
 
 
 def _load(name: str, data: Any) -> Tensor:

@@ -9,6 +9,9 @@ from .measure.timing import Policy
 MOST_SEED = 2**32 - 1
 """The largest seed that every generator of random numbers takes."""
 
+EXPLORE_SECONDS = 60.0
+"""After which an exploration gives up unless it is told otherwise: schedule spaces grow exponentially with operands and indices."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:

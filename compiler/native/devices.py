@@ -1,10 +1,15 @@
-"""What kernels run on beside the processor: whether this machine has it."""
+"""What kernels run on beside the processor: whether this machine has it, and how devices that are not here are named."""
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 
-from ..errors import BuildError
+from ..errors import BuildError, ScheduleError
+
+_ARCHITECTURE = re.compile(r"sm_[1-9][0-9]{1,2}[af]?", re.ASCII)
+_ANSWER_SECONDS = 20
 
 
 def require_gpu(wish: str) -> None:
@@ -18,3 +23,40 @@ def require_gpu(wish: str) -> None:
     """
     if shutil.which("nvidia-smi") is None:
         raise BuildError(f"{wish} needs an NVIDIA GPU with its driver, and none was found (nvidia-smi is missing); use target cpu")
+
+
+def require_device(target: str, arch: object) -> None:
+    """Refuse a target that this machine lacks, unless the device that is meant is named.
+
+    Args:
+        target: "cpu" or "cuda".
+        arch: the architecture of an NVIDIA GPU, such as "sm_90"; None: the GPU of this machine.
+
+    Raises:
+        ScheduleError: arch names no architecture, or the target is the CPU, which has none.
+        BuildError: arch is None and there is no GPU.
+    """
+    if arch is not None and not (isinstance(arch, str) and _ARCHITECTURE.fullmatch(arch)):
+        raise ScheduleError(f"arch {arch!r} is no architecture of an NVIDIA GPU; give its compute capability, such as 'sm_90'")
+    if arch is not None and target == "cpu":
+        raise ScheduleError(f"arch {arch} names a GPU, but the target is the CPU; ask for target cuda, or leave arch out")
+    if target == "cuda" and arch is None:
+        require_gpu("target cuda")
+
+
+def architecture_here() -> str:
+    """Return the architecture of this machine's first GPU, such as "sm_90".
+
+    Raises:
+        BuildError: there is none, or its driver does not answer.
+    """
+    require_gpu("target cuda")
+    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    try:
+        shown = subprocess.run(query, capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        shown = ""
+    found = f"sm_{''.join(shown.splitlines()[:1]).replace('.', '')}"
+    if not _ARCHITECTURE.fullmatch(found):
+        raise BuildError("the driver does not say what GPU this is (nvidia-smi --query-gpu=compute_cap); give arch, such as 'sm_90'")
+    return found

@@ -41,6 +41,41 @@ def test_target_that_is_missing_is_one_error(call) -> None:
 
 
 @pytest.mark.usefixtures("gpus")
+@pytest.mark.parametrize("call", [lambda **wish: st.compile(SPMV, {"A": "csr"}, **wish), lambda **wish: st.lookup(SPMV, OPERANDS, **wish)])
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"target": "cuda", "arch": "hopper"}, r"^arch 'hopper' is no architecture of an NVIDIA GPU; give its compute capability"),
+        ({"target": "cuda", "arch": 90}, r"^arch 90 is no architecture"),
+        ({"target": "cuda", "arch": "sm_९०"}, r"^arch 'sm_९०' is no architecture"),
+        ({"target": "cuda", "arch": ["sm_90"]}, r"^arch \['sm_90'\] is no architecture"),
+        ({"arch": "sm_90"}, r"^arch sm_90 names a GPU, but the target is the CPU"),
+    ],
+)
+def test_devices_that_have_no_meaning_are_refused(call, wish, message) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        call(**wish)
+
+
+@pytest.mark.usefixtures("gpus")
+def test_a_device_that_is_named_need_not_be_here_but_has_no_code_yet() -> None:
+    with pytest.raises(ScheduleError, match=r"^target 'cuda' is not supported: there is no code generation for it yet"):
+        st.compile(SPMV, {"A": "csr"}, target="cuda", arch="sm_90")
+
+
+@pytest.mark.parametrize(("answer", "arch"), [("9.0\n8.0\n", "sm_90"), ("12.1\n", "sm_121"), ("", None), ("[N/A]\n", None)])
+def test_the_gpu_of_this_machine(gpus: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, answer: str, arch: str | None) -> None:
+    gpus.found = "/usr/bin/nvidia-smi"
+    ran = SimpleNamespace(run=lambda *command, **options: SimpleNamespace(stdout=answer), TimeoutExpired=OSError)
+    monkeypatch.setattr(devices, "subprocess", ran)
+    if arch is not None:
+        assert devices.architecture_here() == arch
+    else:
+        with pytest.raises(BuildError, match="the driver does not say what GPU this is"):
+            devices.architecture_here()
+
+
+@pytest.mark.usefixtures("gpus")
 def test_units_of_the_gpu_are_refused_before_the_first_use() -> None:
     with pytest.raises(BuildError, match=r"^parallelize\(b, gpu_block\) needs an NVIDIA GPU"):
         st.compile(SPMV, {"A": "csr"}, schedule=ON_GPU)

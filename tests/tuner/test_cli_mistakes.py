@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -62,6 +63,9 @@ pytestmark = pytest.mark.usefixtures("own_database")
         (["run", SPMV, "-i", RANDOM, "-o", "y.txt"], "written as .mtx"),
         (["run", SPMV, "-i", RANDOM, "-o", "/no/such/folder/y.npy"], "there is no folder"),
         (["code", SPMV, "--schedule", "reorder(i, q)"], "directive 1"),
+        (["code", SPMV, "--target", "cuda", "--arch", "sm_90"], "there is no code generation for it yet"),
+        (["code", SPMV, "--target", "cuda", "--arch", "90"], "'sm_90'"),
+        (["lookup", SPMV, "-i", RANDOM, "--arch", "sm_90"], "the target is the CPU"),
         (["code", SPMV, "--after", "frob"], "'frob' is not one of 'concrete', 'lowering',"),
         (["explain", SPMV, "--range", "i=5:1"], "from its lower to its higher"),
         (["suite", "quik"], "did you mean 'quick'?"),
@@ -233,9 +237,12 @@ def test_memory_that_cannot_be_had_is_something_missing(extent: int) -> None:
 
 def test_memory_is_asked_for_everything_together_before_a_file_is_read(tmp_path: Path, call) -> None:
     """The head of a file says how many rows there are: positions, operands and result are added up before any is made."""
-    path = tmp_path / "tall.mtx"
-    path.write_text("%%MatrixMarket matrix coordinate real general\n1000000000000000 4 1\n1 1 1.0\n")
-    for source in (str(path), "random:uniform:1000000000000000x4:nnz=5"):
+    matrix = b"%%MatrixMarket matrix coordinate real general\n1000000000000000 4 1\n1 1 1.0\n"
+    tensor = b"# of ParTI\n2\n1000000000000000 4\n1 1 1.0\n"
+    texts = {"tall.mtx": matrix, "tall.mtx.gz": gzip.compress(matrix), "tall.tns": tensor, "tall.tns.gz": gzip.compress(tensor)}
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text)
+    for source in (*(str(tmp_path / name) for name in texts), "random:uniform:1000000000000000x4:nnz=5"):
         status, _, said = call("run", SPMV, "-i", f"A={source}")
         assert status == 3
         assert "(A: 3.6 PiB, x: 32 B, y: 7.1 PiB) does not fit into memory: 10.7 PiB where" in said

@@ -215,8 +215,28 @@ def test_requests_that_are_wrong(options, error, message):
 )
 def test_spaces_that_are_too_large_end_in_time(expression, monkeypatch):
     monkeypatch.setattr(explore_module, "perf_counter", Ticks(0.001))
-    with pytest.raises(TuningError, match=r"too large to explore in 0.5 seconds \(not even counted\); give more time"):
+    with pytest.raises(TuningError, match=r"too large to explore in 0.5 seconds \(not even counted\); give a larger time_limit"):
         explore(expression, time_limit=0.5)
+
+
+def test_listing_what_taco_can_express_ends_in_time_too(monkeypatch):
+    monkeypatch.setattr(explore_module, "perf_counter", Ticks(0.001))
+    with pytest.raises(TuningError, match=r"too large to explore in 1 seconds \(generated 2642411520, min_depth \d+\)"):
+        explore("y(i) = b(i,j,k,l,m,n,o,p) * c(i,j,k,l,m,n,o,p)", preset="pigeon-taco", time_limit=1)
+
+
+def test_a_search_gives_up_after_a_minute_unless_it_is_told_otherwise(monkeypatch):
+    monkeypatch.setattr(explore_module, "perf_counter", Ticks(0.2))
+    with pytest.raises(TuningError, match="too large to explore in 60 seconds"):
+        explore("a = b(i) * c(i) * d(i) * e(i) * f(i) * g(i) * h(i) * p(i)")
+
+
+def test_what_was_found_in_time_is_listed_without_a_limit(monkeypatch):
+    found = explore(PRODUCT, CSR)
+    monkeypatch.setattr(explore_module, "perf_counter", lambda: float("inf"))
+    assert len(list(found.frontier)) == len(found.frontier)
+    assert all(one.loop_nest and one.time for one in found.frontier)
+    assert found.space.sample(3)[0] in found.space
 
 
 def test_spaces_that_are_too_large_end_with_what_is_known(monkeypatch):

@@ -90,6 +90,25 @@ def test_exact(database: Path) -> None:
     assert (match.origin, str(match.schedule), match.time, match.distance) == ("exact", "parallelize(i, cpu_thread, no_races)", 1e-3, 0.0)
 
 
+ON_GPU = "parallelize(i0, gpu_block, no_races); parallelize(i1, gpu_thread, atomics)"
+
+
+def test_records_of_a_device_that_is_not_here(database: Path) -> None:
+    made = make_problem(EXPRESSION, operands(), target="cuda", threads=7, arch="sm_90")
+    assert (made.workload.machine, made.workload.target) == ("sm_90", "cuda")
+    add(database, decided(made, ON_GPU), decided(problem(), PARALLEL))
+
+    def found(**wish):
+        return lookup(EXPRESSION, operands(), database=database, **wish)
+
+    match = found(target="cuda", arch="sm_90")
+    assert (match.origin, str(match.schedule)) == ("exact", ON_GPU.replace("i0", "i").replace("i1", "j"))
+    other = found(target="cuda", arch="sm_80")
+    assert (other.origin, other.schedule) == ("default", Schedule())
+    assert "nothing is known of this device" in other.note
+    assert "cpu_thread" in str(found(threads=2).schedule)
+
+
 def test_exact_may_be_the_default(database: Path) -> None:
     add(database, decided(problem(), "", 1.0))
     assert look(database).origin == "exact"

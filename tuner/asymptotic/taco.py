@@ -12,11 +12,12 @@ which they differ; so such schedules come twice here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product, repeat
 
 from ...compiler.format import Format
 from ...compiler.notation.nodes import Access
+from ...compiler.space.forms import unwatched
 from ...compiler.space.layout import Layout, protocolized
 from ...compiler.space.naming import write_protocols
 from ...compiler.space.nestings import Nestings
@@ -26,15 +27,17 @@ Chosen = dict[tuple[int, int, int], str]
 """(statement, sparse read, mode) to step or locate."""
 
 
-def taco_schedules(space: ScheduleSpace) -> Iterator[Schedule]:
+def taco_schedules(space: ScheduleSpace, watch: Callable[[], None] = unwatched) -> Iterator[Schedule]:
     """Yield the schedules of least depth that TACO can express, each as often as the paper counts it.
 
     Args:
         space: the space of the paper for some expression (``PIGEON``).
+        watch: called for every program looked at; it may raise to end that.
     """
     narrow = Rules(depth=space.depth, workspace_modes=1, protocols=False, paper_operators=True)
     result = space.formats[space.assignment.target.tensor]
-    for program in ScheduleSpace(space.assignment, space.formats, narrow):
+    for program in ScheduleSpace(space.assignment, space.formats, narrow, watch):
+        watch()
         number, nestings, layout = program.number, space.nestings, program.layout
         if not _assemblable(layout, nestings, space.assignment.target, result):
             continue

@@ -25,12 +25,14 @@ from .help import ExampleCommand
 @options.together(
     options.expression, options.formats, options.dims,
     click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
-    options.target,
+    options.target, options.arch,
     click.option("--after", type=click.Choice(STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),
     click.option("--loop-nest", is_flag=True, help="Print concrete index notation in place of the source, as --after concrete does."),
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Print the source that is generated for EXPR. Tensors whose format is not named are dense."""
-    kernel = compile_kernel(given["expression"], given["formats"], given["dims"], given["schedule"], target=given["target"])
+    kernel = compile_kernel(
+        given["expression"], given["formats"], given["dims"], given["schedule"], target=given["target"], arch=given["arch"]
+    )
     stage = "concrete" if given["loop_nest"] else given["after"]
     print((kernel.source if stage is None else kernel.stages[stage]).rstrip())

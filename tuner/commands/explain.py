@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ..settings import EXPLORE_SECONDS
 from . import options
 from .help import ExampleCommand
 from .output import print_json, print_table, show_seconds
@@ -56,7 +57,8 @@ LISTED, LISTED_AS_JSON = 20, 1000
                  help="What holds for the inputs: nonempty, none, or a fact such as 'B(i,k) implies C(i,k)'. May be repeated.  "
                       "[default: nonempty]"),
     click.option("--limit", type=click.IntRange(min=1), help=f"Schedules to list.  [default: {LISTED}, {LISTED_AS_JSON} as JSON]"),
-    click.option("--time-limit", type=options.Seconds(), default=60.0, show_default=True, help="Seconds after which to give up."),
+    click.option("--time-limit", type=options.Seconds(), default=EXPLORE_SECONDS, show_default=True,
+                 help="Seconds after which to give up."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:

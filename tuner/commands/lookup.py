@@ -27,10 +27,11 @@ _MEANING = {
     examples=(
         ('tune-kernel lookup "y(i) = A(i,j) * x(j)" -i A=matrix.mtx', "what evaluate would use for this matrix"),
         ('tune-kernel lookup "Y(i,k) = A(i,j) * X(j,k)" -i A=HB/494_bus --dim k=32 --json', "the same as JSON"),
+        ('tune-kernel lookup "y(i) = A(i,j) * x(j)" -i A=matrix.mtx --target cuda --arch sm_90', "for a GPU that need not be here"),
     ),
 )
 @options.together(
-    options.expression, options.inputs, options.dims, options.formats, options.output_format, options.target, options.threads,
+    options.expression, options.inputs, options.dims, options.formats, options.output_format, options.target, options.arch, options.threads,
     options.database, options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:

@@ -84,6 +84,7 @@ formats = click.option(
 )  # fmt: skip
 output_format = click.option("--output-format", metavar="FORMAT", help="Format of the result.  [default: dense]")
 target = click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What to generate code for.")
+arch = click.option("--arch", metavar="sm_NN", help="The GPU that is meant, such as sm_90, for --target cuda.  [default: this machine's]")
 threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")
 database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
 trials = click.option("--trials", type=click.IntRange(1), default=100, show_default=True, help="Schedules to measure at most.")
