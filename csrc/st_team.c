@@ -6,15 +6,22 @@
    made, is not waited for. Slots live as long as the process, jobs as long as the call: a job is looked at only from a seat.
 
    Who waits spins for a while and then sleeps. How long is worth it follows from how long waiting took before; where a spinning thread
-   finds that it was off its core there is other work for that core, and nobody spins for some time. */
+   finds that it was off its core there is other work for that core, and nobody spins for some time.
+
+   A worker that loses its core while it holds a piece keeps the caller waiting until it gets another turn. Where that took longer than
+   the caller's own work, which is when the caller alone would have been as fast, callers work alone for many times as long. So they do
+   where a short call spent most of its time waiting for a core itself: there are none for workers, which would be in its way. */
 #define _GNU_SOURCE
 #include "st_team.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -40,7 +47,9 @@ enum { /* nanoseconds */
   CROWDED = 5000000,      /* for how long nobody spins then */
   JOINING = 200000,       /* how long a caller spins for pieces that others have begun */
   LEAST_PATIENCE = 20000, /* how long an idle worker spins at least, where it spins at all */
+  SHORT = 5000000,        /* the work of a call that workers without a core of their own cannot make faster */
 };
+enum { ALONE = 25 }; /* times as long as a call has waited for cores, callers work alone */
 
 /* The word of a slot: who is inside, how many seats are free, whether it is somebody's, whether its caller sleeps. */
 enum { INSIDE = 1, INSIDE_MASK = 0x3ff, SEAT = 1 << 10, SEATS_MASK = 0x3ff << 10, TAKEN = 1 << 20, AWAITED = 1 << 21 };
@@ -61,7 +70,8 @@ static struct {
   st_slot slots[SLOTS];
   _Alignas(64) uint32_t called; /* counts jobs: idle workers look at it, and sleep on it */
   _Alignas(64) int32_t asleep, callers, workers, making, refusals;
-  int64_t crowded;              /* until then nobody spins */
+  int64_t crowded, alone;       /* until then nobody spins, and callers work alone */
+  uint32_t lost;                /* counts workers that have lost their core in a job */
 } team;
 
 static struct {
@@ -115,6 +125,16 @@ static bool spin(const uint32_t *word, uint32_t bits, uint32_t value, int64_t pa
 
 /* Workers. */
 
+/* How often this thread has lost its core to another one. */
+static int64_t losses(void) {
+#ifdef RUSAGE_THREAD
+  struct rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
+#else
+  return 0;
+#endif
+}
+
 static bool take_seat(st_slot *slot) {
   uint32_t word = __atomic_load_n(&slot->word, __ATOMIC_RELAXED);
   while (word & SEATS_MASK)
@@ -128,7 +148,7 @@ static void leave(st_slot *slot) {
 }
 
 /* Take part in a job that has a seat. Returns whether there was one. */
-static bool serve(int32_t worker, bool *woken) {
+static bool serve(int32_t worker, bool *woken, int64_t *lost) {
   bool served = false;
   for (st_slot *slot = team.slots; slot < team.slots + SLOTS; slot++) {
     if (!(__atomic_load_n(&slot->word, __ATOMIC_RELAXED) & SEATS_MASK)) continue;
@@ -137,22 +157,34 @@ static bool serve(int32_t worker, bool *woken) {
     served = true;
     if (*woken && (__atomic_load_n(&slot->word, __ATOMIC_RELAXED) & SEATS_MASK)) wake(&team.called, WOKEN);
     *woken = false;
+    const int64_t begin = now();
     const st_job *job = slot->job;
     st_claims claims = {job->lanes, job->count, worker % job->count, job->count, false};
     const int64_t piece = st_next(&claims);
     if (piece >= 0) job->work(job->context, &claims, piece);
+    const int64_t before = *lost;
+    if (now() - begin > OFF_CORE && (*lost = losses()) != before) __atomic_fetch_add(&team.lost, 1, __ATOMIC_RELAXED);
     leave(slot);
   }
   return served;
 }
 
+/* Where all cores are busy, a thread that is woken may take the core of the one that has woken it, which is the caller; batch
+   threads wait for their turn. */
+static void take_no_core_away(void) {
+#ifdef SCHED_BATCH
+  if (sched_getscheduler(0) == SCHED_OTHER) sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+#endif
+}
+
 static void *work_for_ever(void *number) {
   const int32_t worker = (int32_t)(intptr_t)number;
-  int64_t patience = LEAST_PATIENCE;
+  int64_t patience = LEAST_PATIENCE, lost = losses();
   bool woken = false;
+  take_no_core_away();
   for (;;) {
     const uint32_t seen = __atomic_load_n(&team.called, __ATOMIC_SEQ_CST);
-    if (serve(worker, &woken)) continue;
+    if (serve(worker, &woken, &lost)) continue;
     const int64_t idle = now(), most = __atomic_load_n(&allowed.patience, __ATOMIC_RELAXED);
     if (spin(&team.called, UINT32_MAX, seen, patience < most ? patience : most)) continue;
     __atomic_fetch_add(&team.asleep, 1, __ATOMIC_SEQ_CST);
@@ -231,15 +263,55 @@ static void call(st_slot *slot, const st_job *job, int32_t seats) {
   if (__atomic_load_n(&team.asleep, __ATOMIC_SEQ_CST)) wake(&team.called, seats < WOKEN ? seats : WOKEN);
 }
 
-/* Let nobody in any more, and wait for those who are inside. */
-static void join(st_slot *slot) {
+/* Let nobody in any more, and wait for those who are inside. Returns for how long, as far as that is worth a look at the clock. */
+static int64_t join(st_slot *slot) {
+  int64_t begin = 0;
   uint32_t word = __atomic_and_fetch(&slot->word, ~(uint32_t)SEATS_MASK, __ATOMIC_ACQUIRE);
   for (; word & INSIDE_MASK; word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE)) {
+    if (!begin) begin = now();
     if (spin(&slot->word, UINT32_MAX, word, JOINING)) continue;
     word = __atomic_or_fetch(&slot->word, AWAITED, __ATOMIC_ACQUIRE);
     if (word & INSIDE_MASK) sleep_while(&slot->word, word);
   }
   __atomic_store_n(&slot->word, 0, __ATOMIC_RELEASE);
+  return begin ? now() - begin : 0;
+}
+
+/* Nanoseconds for which this thread has been ready without a core so far (Linux's schedstat); 0 where the system does not say. */
+static int64_t waits_for_cores(void) {
+  char text[64] = {0};
+  const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  const char *second = length > 0 ? strchr(text, ' ') : NULL;
+  return second ? strtoll(second, NULL, 10) : 0;
+}
+
+/* For how many of the last nanoseconds the caller had no core. Threads lose it seldom where there are enough, and one that has not is
+   asked no more than that. */
+static int64_t without_core(int64_t nanoseconds) {
+  static __thread int64_t times, waits;
+  if (nanoseconds < OFF_CORE) return 0;
+  const int64_t now_lost = losses(), before = waits;
+  if (now_lost == times) return 0;
+  times = now_lost;
+  waits = waits_for_cores();
+  return before && waits - before < nanoseconds ? waits - before : 0;
+}
+
+/* Let callers work alone for a while where this call, of so many nanoseconds, waited too long for cores. */
+static void judge(int64_t nanoseconds, int64_t for_worker, bool lost) {
+  const int64_t own = without_core(nanoseconds);
+  const bool stalled = lost && for_worker > OFF_CORE && 2 * for_worker > nanoseconds;
+  const bool crowded = 2 * own > nanoseconds && nanoseconds - own < SHORT;
+  if (stalled || crowded) __atomic_store_n(&team.alone, now() + ALONE * (stalled ? for_worker : own), __ATOMIC_RELAXED);
+}
+
+/* Whether callers work alone for the time being. */
+static bool alone(void) {
+  const int64_t until = __atomic_load_n(&team.alone, __ATOMIC_RELAXED);
+  return until && now() < until;
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -247,7 +319,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 void st_team_run(int64_t threads, int64_t pieces, bool own, st_work *work, const void *context) {
   const int64_t others = __atomic_fetch_add(&team.callers, 1, __ATOMIC_RELAXED); /* have a core each */
   const int64_t wanted = least(least(threads, pieces), most_running() - others) - 1;
-  const int32_t seats = wanted > 0 ? (int32_t)least(recruit((int32_t)least(wanted, MOST_WORKERS)), wanted) : 0;
+  const int32_t seats = wanted > 0 && !alone() ? (int32_t)least(recruit((int32_t)least(wanted, MOST_WORKERS)), wanted) : 0;
   st_slot *slot = seats > 0 ? take_slot() : NULL;
   const int32_t count = own && slot ? seats + 1 : 1;
   st_lane lanes[count];
@@ -257,10 +329,15 @@ void st_team_run(int64_t threads, int64_t pieces, bool own, st_work *work, const
   }
   st_claims claims = {lanes, count, 0, count, !slot};
   const st_job job = {work, context, lanes, count};
+  const int64_t begin = slot ? now() : 0;
+  const uint32_t lost = __atomic_load_n(&team.lost, __ATOMIC_RELAXED);
   if (slot) call(slot, &job, seats);
   const int64_t piece = st_next(&claims);
   if (piece >= 0) work(context, &claims, piece);
-  if (slot) join(slot);
+  if (slot) {
+    const int64_t waited = join(slot);
+    judge(now() - begin, waited, __atomic_load_n(&team.lost, __ATOMIC_RELAXED) != lost);
+  }
   __atomic_fetch_sub(&team.callers, 1, __ATOMIC_RELAXED);
 }
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..errors import DataError, ResourceError
 from ..ir.nodes import PAST_CACHES, ArrayParameter
 from ..lowering.kernel_spec import KernelSpec
+from ..native import team
 from ..native.machine import available_cores, this_machine
 from ..native.memory import FLOOR, claim
 from ..schedule.schedule import Schedule
@@ -252,7 +253,7 @@ class BoundKernel:
             made = math.prod(self._extents[index] for index in spec.indices) * np.dtype(spec.dtype).itemsize
         if kernel.workspaces:
             sizes = {size.name: self._size(size.source) for size in kernel.spec.function.sizes if size.source[1] != PAST_CACHES}
-            made += workspace_bytes(kernel.workspaces, sizes, self.threads)
+            made += workspace_bytes(kernel.workspaces, sizes, min(self.threads, available_cores()))
         if made > FLOOR:
             what = "with its workspaces " if kernel.workspaces else ""
             claim(made, f"the result '{spec.name}' {what}of '{kernel.spec.expression}'", "ask for a sparse one: output_format='csr'")
@@ -307,6 +308,7 @@ def thread_count(threads: int | None) -> int:
     Raises:
         DataError: the number is none that this machine can run.
     """
+    team.respect_limits()
     asked: Any = threads
     if asked is None:
         asked = os.environ.get("SPARSETUNE_THREADS")

@@ -118,13 +118,13 @@ def usable_cores() -> frozenset[int]:
 def available_cores() -> int:
     """Return how many threads of this process can run all the time: one for each core that it may use, fewer under a quota."""
     cores = len(usable_cores()) or 1
-    quota = _quota(int(time.monotonic()))
+    quota = _quota(int(10 * time.monotonic()))
     return cores if quota is None else max(1, min(cores, int(quota)))
 
 
 @lru_cache(maxsize=1)
-def _quota(_second: int) -> float | None:
-    """Return the quota, read once a second at most: it may change while a process runs."""
+def _quota(_tenth: int) -> float | None:
+    """Return the quota, read once a tenth of a second at most: it may change while a process runs."""
     return processor_quota()
 
 

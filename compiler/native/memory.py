@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from ..errors import ResourceError
+from .groups import PROC, group_folders, text_of
 
 FLOOR = 1 << 26
 """Bytes up to which nobody asks: a look at the limits takes as long as touching a hundred pages."""
 
-PROC = Path("/proc")
 _UNLIMITED = 1 << 60
 _CACHED_FILES = {2: ("inactive_file", "active_file"), 1: ("total_inactive_file", "total_active_file")}
 _LIMITS = {2: ("memory.max", "memory.high"), 1: ("memory.limit_in_bytes",)}
@@ -83,7 +81,7 @@ def _own_limits() -> Iterator[Room]:
     try:
         import resource
 
-        pages = [int(word) for word in _text(PROC / "self" / "statm").split()]
+        pages = [int(word) for word in text_of(PROC / "self" / "statm").split()]
     except (ImportError, ValueError):
         return
     if len(pages) < 6:
@@ -97,14 +95,10 @@ def _own_limits() -> Iterator[Room]:
 
 def _groups() -> Iterator[Room]:
     """What each control group of memory leaves that this process is in, from its own up to the topmost that can be seen."""
-    for version, top, folder in _group_folders():
-        while True:
-            room = _group_room(folder, version)
-            if room is not None:
-                yield room
-            if folder == top or top not in folder.parents:
-                break
-            folder = folder.parent
+    for version, folder in group_folders("memory", PROC):
+        room = _group_room(folder, version)
+        if room is not None:
+            yield room
 
 
 def _group_room(folder: Path, version: int) -> Room | None:
@@ -118,71 +112,13 @@ def _group_room(folder: Path, version: int) -> Room | None:
     return Room(max(0, min(limits) - max(0, used)), f"the limit of the control group {folder}")
 
 
-def _group_folders() -> tuple[tuple[int, Path, Path], ...]:
-    """Return (version, folder of the mount, folder of this process's group) of every hierarchy that accounts for memory.
-
-    A mount shows a hierarchy from its root on, which in a container is the container's own group; paths that lead out of it, as
-    those of a process that was moved into a namespace do, end at the mount itself.
-    """
-    return _mounted(PROC, _text(PROC / "self" / "cgroup"))
-
-
-@lru_cache(4)
-def _mounted(proc: Path, groups: str) -> tuple[tuple[int, Path, Path], ...]:
-    """Return the folders of the groups that a process is in, as its file ``cgroup`` has them."""
-    paths: dict[int, str] = {}
-    for line in groups.splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if "memory" in controllers.split(","):
-            paths[1] = path
-        elif number == "0" and not controllers:
-            paths[2] = path
-    found = []
-    for line in _text(proc / "self" / "mountinfo").splitlines():
-        mount, _, source = line.partition(" - ")
-        fields, kinds = mount.split(" "), source.split(" ")
-        if len(fields) < 5 or len(kinds) < 3:
-            continue
-        version = 2 if kinds[0] == "cgroup2" else 1 if kinds[0] == "cgroup" and "memory" in kinds[2].split(",") else 0
-        if version in paths:
-            root, top = _plain(fields[3]), Path(_plain(fields[4]))
-            found.append((version, top, _below(top, root, paths[version])))
-    return tuple(found)
-
-
-def _below(top: Path, root: str, path: str) -> Path:
-    """Return the folder of a group under a mount that shows the hierarchy from ``root`` on; the nearest one that is there."""
-    shown = path if root == "/" else path[len(root) :] if path == root or path.startswith(f"{root}/") else ""
-    if ".." in shown.split("/"):
-        return top
-    folder = top / shown.strip("/")
-    while folder != top and not folder.is_dir():
-        folder = folder.parent
-    return folder
-
-
-def _plain(text: str) -> str:
-    """Return a path of mountinfo, where blanks and backslashes are octal numbers."""
-    for code, character in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
-        text = text.replace(code, character)
-    return text
-
-
-def _text(path: Path) -> str:
-    """Return the text of a small file of the system; empty where it cannot be read."""
-    with suppress(OSError, UnicodeDecodeError), open(path, "rb", 0) as file:
-        return file.read().decode()
-    return ""
-
-
 def _fields(path: Path) -> dict[str, int]:
     """Return the numbers of a file of lines such as ``name 12 kB`` by name."""
-    words = (line.split(None, 2) for line in _text(path).splitlines())
+    words = (line.split(None, 2) for line in text_of(path).splitlines())
     return {found[0]: int(found[1]) for found in words if len(found) > 1 and found[1].isdecimal()}
 
 
 def _number(path: Path) -> int | None:
     """Return the number that a file holds; None where it holds ``max`` or is not there."""
-    text = _text(path).strip()
+    text = text_of(path).strip()
     return int(text) if text.isdecimal() else None

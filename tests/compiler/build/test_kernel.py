@@ -325,6 +325,57 @@ def test_forked_processes_can_run_kernels() -> None:
     assert shown.stdout.strip() == "status 0", shown.stderr
 
 
+CALLS = """
+import os, sys, resource
+import numpy as np
+import sparsetune as st
+
+rows, columns = np.arange(30_000) % 1000, np.arange(30_000) * 7919 % 900
+A = st.tensor(((rows, columns), np.linspace(1, 2, 30_000)), "csc", shape=(1000, 900))
+x = np.ones(900)
+expected = A.to_numpy() @ x
+schedule = "parallelize(j, cpu_thread, temporary, dynamic, 16)"
+kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csc"}, schedule=schedule)
+before = dict(os.environ)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "[np.testing.assert_allclose(kernel(A=A, x=x, threads=n), expected) for n in (1, 2, 64, 1024)]",
+        # so little that threads with large stacks cannot be had
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize(); kernel(A=A, x=x); "
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (48 << 20), -1)); "
+        "[np.testing.assert_allclose(kernel(A=A, x=x, threads=n), expected) for n in (2, 64, 1024)]",
+        # our threads bring nobody else's
+        "kernel(A=A, x=x, threads=2); assert 'gomp' not in open('/proc/self/maps').read(); assert dict(os.environ) == before",
+        # a thread that spins when the interpreter ends
+        "kernel(A=A, x=x, threads=2); sys.exit(0)",
+    ],
+    ids=["many threads", "little memory", "no other runtime", "end"],
+)
+def test_processes_with_threads(call: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CALLS + call], capture_output=True, text=True, timeout=600, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("chunks", ["static", "static, 8", "dynamic, 8", "guided, 2"])
+@pytest.mark.parametrize("race", ["temporary", "parallel_reduction"])
+def test_the_same_threads_give_the_same_bits(chunks: str, race: str) -> None:
+    """Chunks belong to shares by their number, and shares are added in order, whichever thread did which."""
+    rng = np.random.default_rng(0)
+    stored = tensor(sp.random_array((60, 3000), density=0.2, rng=rng), "csc")
+    x = rng.standard_normal(3000)
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csc"}, schedule=f"parallelize(j, cpu_thread, {race}, {chunks})")
+    for threads in (1, 2, 5):
+        bound = kernel.bind(A=stored, x=x, threads=threads)
+        first = bound().copy()
+        np.testing.assert_allclose(first, stored.to_numpy() @ x)
+        for _ in range(30):
+            assert np.array_equal(bound(), first)
+
+
 @pytest.mark.parametrize("form", ["csr", "dense, narrow", "dcsr"])
 def test_a_sum_of_nothing_stores_nothing(form: str) -> None:
     pattern = tensor(np.eye(3), form)

@@ -16,12 +16,13 @@ V2 = "42 32 0:39 {top} {mount} rw,relatime - cgroup2 cgroup2 rw"
 
 
 def process(folder: Path, groups: str, mounts: str, quotas: dict[str, str]) -> Path:
-    """Return the folder in which a process reads of its groups, beside files of quotas."""
+    """Return a folder like /proc in which a process reads of its groups, beside files of quotas."""
     for name, text in quotas.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text + "\n")
-    (folder / "cgroup").write_text(groups)
-    (folder / "mountinfo").write_text("1 1 8:1 / / rw - ext4 /dev/sda rw\n" + mounts)
+    (folder / "self").mkdir()
+    (folder / "self" / "cgroup").write_text(groups)
+    (folder / "self" / "mountinfo").write_text("1 1 8:1 / / rw - ext4 /dev/sda rw\n" + mounts)
     return folder
 
 

@@ -18,6 +18,7 @@ int64_t workers(void);
 void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t *by_caller);
 void stall(int32_t before_seat, int32_t in_piece);
 int64_t stalled(void);
+int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost);
 """
 
 HARNESS = """
@@ -55,9 +56,15 @@ void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t
 }
 void allow(int64_t running) { st_team_allow(running, NULL, 0, 1000000); }
 int64_t workers(void) { return st_team_workers(); }
+int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost) {
+  team.alone = 0;
+  judge(nanoseconds, for_worker, lost);
+  return alone();
+}
 int64_t stalled(void) { return __atomic_load_n(&held, __ATOMIC_ACQUIRE); }
 void stall(int32_t before_seat, int32_t in_piece) {
   held = 0;
+  team.alone = 0; /* whatever calls before have met */
   __atomic_store_n(&hold_in_piece, in_piece, __ATOMIC_RELEASE);
   __atomic_store_n(&hold_before_seat, before_seat, __ATOMIC_RELEASE);
 }
@@ -127,6 +134,15 @@ def test_one_running_thread_is_the_caller() -> None:
     library.allow(1)
     assert counted(library, 8, 100) == ([1] * 100, 100)
     assert library.workers() == 0
+
+
+def test_callers_work_alone_for_a_while_after_workers_without_a_core() -> None:
+    library = team("alone")
+    second = 10**9
+    assert not library.alone_after(20 * second, 15 * second, False)  # it had more to do than the caller
+    assert not library.alone_after(20 * second, 5 * second, True)  # still faster than the caller alone
+    assert library.alone_after(20 * second, 15 * second, True)
+    assert counted(library, 4, 40) == ([1] * 40, 40)
 
 
 def test_several_callers_at_once() -> None:

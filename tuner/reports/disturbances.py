@@ -1,0 +1,128 @@
+"""What may disturb a process, done to it on purpose: other processes on its cores, a quota of a control group, being stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from ...compiler.native.machine import allowed_cores
+
+Disturbance = Callable[[int], AbstractContextManager[None]]
+"""A disturbance of the process with a number, as long as the context is open."""
+
+_PERIOD = 100_000  # microseconds, of a quota
+_V1, _V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+
+
+@contextlib.contextmanager
+def nothing(_process: int) -> Iterator[None]:
+    """Leave the process alone."""
+    yield
+
+
+def busy(a_core: int) -> Disturbance:
+    """Return the disturbance by so many busy processes for each core that this process may use."""
+
+    @contextlib.contextmanager
+    def disturb(_process: int) -> Iterator[None]:
+        count = a_core * len(allowed_cores())
+        others = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(count)]
+        try:
+            yield
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+
+    return disturb
+
+
+def quota_works() -> bool:
+    """Return whether control groups with quotas can be made here: by root, and where the controller is to be had."""
+    try:
+        with _group(1.0):
+            return True
+    except OSError:
+        return False
+
+
+def quota(cores: float) -> Disturbance:
+    """Return the disturbance by a quota of so many cores, in a control group of version 1 or 2 of its own.
+
+    Raises (when used):
+        OSError: no group can be made here.
+    """
+
+    @contextlib.contextmanager
+    def disturb(process: int) -> Iterator[None]:
+        with _group(cores) as folder:
+            (folder / "cgroup.procs").write_text(str(process))
+            yield
+
+    return disturb
+
+
+def stopped(milliseconds: int, of: int) -> Disturbance:
+    """Return the disturbance by stopping the whole process for so many milliseconds of every ``of``."""
+
+    @contextlib.contextmanager
+    def disturb(process: int) -> Iterator[None]:
+        over = threading.Event()
+
+        def run() -> None:
+            while not over.wait((of - milliseconds) / 1000):
+                os.kill(process, signal.SIGSTOP)
+                over.wait(milliseconds / 1000)
+                os.kill(process, signal.SIGCONT)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    return disturb
+
+
+@contextlib.contextmanager
+def _group(cores: float) -> Iterator[Path]:
+    """Make a control group with a quota, and remove it; processes that are in it by then go one up."""
+    root = _V1 if (_V1 / "cpu.cfs_quota_us").exists() else _V2
+    folder = Path(tempfile.mkdtemp(prefix="sparsetune-", dir=root))
+    try:
+        limit = int(cores * _PERIOD)
+        if root is _V1:
+            (folder / "cpu.cfs_period_us").write_text(str(_PERIOD))
+            (folder / "cpu.cfs_quota_us").write_text(str(limit))
+        else:
+            (folder / "cpu.max").write_text(f"{limit} {_PERIOD}")
+        yield folder
+    finally:
+        for process in (folder / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):  # it may have ended
+                (root / "cgroup.procs").write_text(process)
+        _remove(folder)
+
+
+def _remove(group: Path) -> None:
+    """Remove a group once the system has noticed that the processes in it have ended."""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            group.rmdir()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
