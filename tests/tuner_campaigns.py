@@ -9,12 +9,14 @@ from unittest import mock
 
 import numpy as np
 import scipy.sparse
+from sparsetune.compiler.schedule import directives as d
+from sparsetune.compiler.space.template import Hole, Template, opened
 from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.measure.timing import Policy
 from sparsetune.tuner.problem import Problem, make_problem
-from sparsetune.tuner.search.space import Parameter, Space, Template
+from sparsetune.tuner.search.space import Space
 from sparsetune.tuner.session import TuningResult, tune_problem
 from sparsetune.tuner.settings import Budget, Settings
 
@@ -32,7 +34,8 @@ def spmv(rows: int = 30, density: float = 0.2, names: str = "yAxij", threads: in
 
 def space_of(problem: Problem, codes: Sequence[int]) -> Space:
     index = problem.assignment.value.children[0].subscripts[1].index  # type: ignore[attr-defined]
-    return Space((Template(""), Template(f"unroll({index}, {{factor}})", (Parameter("factor", tuple(codes)),))), _normal(problem))
+    unrolled = opened(d.Unroll(index, codes[0]), factor=Hole("factor", tuple(codes)))
+    return Space((Template(), Template((unrolled,))), problem.to_canonical)
 
 
 def campaign(
@@ -51,12 +54,6 @@ def campaign(
     patched = mock.patch.object(session, "surviving_space", return_value=space)
     with patched, open_database(database) as store, worker or Worker(problem.threads, FAKE) as used:
         return tune_problem(problem, store, used, Budget(trials=trials, seconds=seconds), SETTINGS, seed, given=given)
-
-
-def _normal(problem: Problem):
-    from sparsetune.compiler.schedule.schedule import Schedule
-
-    return lambda text: problem.to_canonical(Schedule(text))
 
 
 if __name__ == "__main__":

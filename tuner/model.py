@@ -87,7 +87,7 @@ def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None
     def cost(place: int, candidate: Candidate) -> float:
         return math.inf if place and deadline is not None and deadline.over else operations(problem, candidate.program, sources)
 
-    ranked = [Ranked(candidate, candidate.schedule(), cost(place, candidate)) for place, candidate in enumerate(found)]
+    ranked = [Ranked(candidate, candidate.template.fill(), cost(place, candidate)) for place, candidate in enumerate(found)]
     return sorted(ranked, key=lambda item: item.cost)
 
 

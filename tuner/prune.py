@@ -18,7 +18,6 @@ from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
 from ..compiler.native.machine import this_machine
-from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.situation import Situation
 from .asymptotic.screening import Screening, beaten
@@ -26,7 +25,7 @@ from .config import load_machine
 from .kernels import lowers
 from .model import Ranked, operations, problem_candidates, rank
 from .problem import Problem
-from .search.space import Parameter, Space, Template
+from .search.space import Space
 
 Item = TypeVar("Item")
 
@@ -88,14 +87,14 @@ def surviving_space(
 
     stages: list[Stage[Candidate]] = [
         Stage("generated", lambda _: list(problem_candidates(problem, generating)), generating),
-        Stage("memory", lambda items: [item for item in items if _is_given(item) or _workspace_bytes(item, problem) <= room]),
+        Stage("memory", lambda items: [item for item in items if item.is_given or _workspace_bytes(item, problem) <= room]),
         Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable, comparing), comparing),
         Stage("loop depth", lambda items: _undominated(items, problem)),
         Stage("legal", lambda items: [item for item in items if not item.template or (not proving.over and usable(item))], proving),
         Stage("ranked", lambda items: _worth_a_trial(rank(problem, items, ranking)), ranking),
     ]
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
-    return Space(tuple(_template(item) for item in kept), lambda text: problem.to_canonical(Schedule(text))), report
+    return Space(tuple(item.template for item in kept), problem.to_canonical), report
 
 
 def check_skip(skip: Collection[str]) -> None:
@@ -122,7 +121,7 @@ def _not_beaten(
     expected = [0.0 if deadline.over else operations(problem, program, default.sources) for program in programs]
     lost = beaten(costs, expected, lambda place: any(map(usable, members[programs[place]])), screening, deadline)
     dropped = {program for program, loses in zip(programs, lost, strict=True) if loses}
-    return [item for item in items if _is_given(item) or item.structure not in dropped]
+    return [item for item in items if item.is_given or item.structure not in dropped]
 
 
 def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]]) -> list[Item]:
@@ -135,7 +134,7 @@ def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]])
 
 def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
     frontier = undominated(items, lambda item: (item.depth, item.elements(problem.extents)))
-    return [item for item in items if item in frontier or _is_given(item)]
+    return [item for item in items if item in frontier or item.is_given]
 
 
 def _worth_a_trial(ranked: list[Ranked]) -> list[Candidate]:
@@ -145,11 +144,6 @@ def _worth_a_trial(ranked: list[Ranked]) -> list[Candidate]:
     """
     limit = _HOPELESS * min((item.cost for item in ranked), default=0.0)
     return [item.candidate for item in ranked if item.cost <= limit or not item.candidate.template]
-
-
-def _is_given(item: Candidate) -> bool:
-    """Return whether a candidate is the default schedule or one of the library, which are never dropped."""
-    return not item.template or item.origin.startswith("library")
 
 
 def _workspace_bytes(item: Candidate, problem: Problem) -> int:
@@ -165,7 +159,3 @@ def _room(problem: Problem) -> float:
 
 def _beats(left: Sequence[float], right: Sequence[float]) -> bool:
     return left != right and all(a <= b for a, b in zip(left, right, strict=True))
-
-
-def _template(item: Candidate) -> Template:
-    return Template(item.template, tuple(Parameter(name, choices) for name, choices in item.parameters.items()))

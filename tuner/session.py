@@ -19,6 +19,8 @@ from ..compiler.errors import ScheduleError, TuningError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.source import quoted
+from ..compiler.space.instances import Instances
+from ..compiler.space.template import Template
 from .database import Database, open_database, studies_folder
 from .environment import code_version
 from .features import distance
@@ -72,7 +74,8 @@ class TuningResult:
         problem: what was tuned.
         best: the schedule to use; the default one where no other is surely faster.
         best_time, default_time: seconds, from the finals.
-        stages: what each stage of pruning kept, {"stage", "kept", "seconds"}.
+        stages: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
+        templates: what was searched, the most promising first.
         measured: every trial, those of earlier runs of the campaign included.
         database: where it is recorded.
     """
@@ -84,12 +87,20 @@ class TuningResult:
     speedup_low: float
     speedup_high: float
     stages: list[dict[str, Any]]
+    templates: tuple[Template, ...]
     measured: tuple[Trial, ...]
     database: str
 
     @property
     def speedup(self) -> float:
         return self.default_time / self.best_time
+
+    @cached_property
+    def space(self) -> Instances:
+        """What was searched: ``count()``, ``iter``, ``sample(n, seed)``, ``in``; whatever was tried besides is in it too."""
+        tried = (Schedule(trial.schedule) for trial in self.measured)
+        others = (Template(schedule.directives) for schedule in tried if all(one.values(schedule) is None for one in self.templates))
+        return Instances((*self.templates, *others), self.stages)
 
     @cached_property
     def trials(self) -> pandas.DataFrame:
@@ -193,7 +204,7 @@ def tune_problem(
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         verdict = _finals(trials, runner, settings, budget)
-    return _result(campaign, trials, stages, _decide(campaign, verdict, settings))
+    return _result(campaign, trials, stages, space, _decide(campaign, verdict, settings))
 
 
 def make_budget(trials: int, seconds: float | None) -> Budget:
@@ -245,7 +256,7 @@ def _finished(
     last = max((measurement.created for measurement in campaign.recorded()), default="")
     decided = bool(decisions) and decisions[-1].created >= last  # not where a run ended between its trials and its finals
     if decided and (exhausted or len(trials) >= budget.trials):
-        return _result(campaign, trials, stages, decisions[-1])
+        return _result(campaign, trials, stages, space, decisions[-1])
     return None
 
 
@@ -338,7 +349,9 @@ def _decide(campaign: Campaign, verdict: Verdict, settings: Settings) -> Decisio
     return decision
 
 
-def _result(campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], decision: Decision) -> TuningResult:
+def _result(
+    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], space: Space, decision: Decision
+) -> TuningResult:
     return TuningResult(
         problem=campaign.problem,
         best=campaign.problem.from_canonical(decision.schedule),
@@ -347,6 +360,7 @@ def _result(campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], de
         speedup_low=decision.speedup_low,
         speedup_high=decision.speedup_high,
         stages=stages,
+        templates=space.templates,
         measured=tuple(trials),
         database=campaign.store.url,
     )

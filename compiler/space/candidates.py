@@ -1,8 +1,8 @@
-"""Candidates for the tuner: schedules of an expression as templates with open parameters.
+"""Candidates for the tuner: templates of an expression, in the order in which they are worth trying.
 
 A candidate is a structure (``space.structures``) with a parallel style and the choices of its inner loops
-(``space.decorations``). Every template is legal with its usual parameters, the first of each. The default schedule, an
-empty text, comes first.
+(``space.decorations``). Every template is legal with its usual values, the first of each hole. The default schedule, a
+template without directives, comes first.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from ..concrete.concretize import concretize
 from ..concrete.nodes import Forall, Program
 from ..concrete.printer import show_statement
 from ..deadline import Deadline, TimeOver
-from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Assignment
 from ..notation.printer import show
 from ..schedule.addresses import enclosing_loops, leaves
-from ..schedule.apply import apply_schedule
 from ..schedule.dependence import graph_of
-from ..schedule.schedule import Schedule
 from .decorations import SERIAL, Decoration, build_choices, inner_choices, parallel_styles
 from .library import schedules_for
-from .situation import Choice, Situation, Structure
+from .situation import Situation, Structure, further
 from .structures import structures
+from .template import Hole, Template
 
 MAX_CANDIDATES = 400
 REGISTERS = 256  # elements up to which a workspace of known size is no memory
@@ -36,34 +34,30 @@ REGISTERS = 256  # elements up to which a workspace of known size is no memory
 
 @dataclass(frozen=True)
 class Candidate:
-    """A schedule with open parameters.
+    """A template and what is known of it.
 
     Attributes:
-        template: text of a schedule in which ``{name}`` stands for a parameter.
-        parameters: choices by name, the usual one first; a choice may be a whole directive, or nothing.
+        template: directives with holes.
         depth: the most original indices that loops around one assignment run through.
         memory: elements of all workspaces of one thread that are too large for registers, a sum of products of extents
             and numbers such as "r + 8 * m"; "0" where there are none.
         origin: default, order, chain, blocks, products, conversion; with a parallel style: rows, entries; or library and a
             name.
-        program: what the schedule makes with its usual parameters.
+        program: what the schedule makes with its usual values.
         structure: the same with loops and workspaces settled and nothing else; None where that is not told apart.
     """
 
-    template: str
-    parameters: Mapping[str, tuple[Choice, ...]] = field(hash=False)
+    template: Template
     depth: int
     memory: str
     origin: str
     program: Program = field(compare=False, repr=False)
     structure: Program | None = field(default=None, compare=False, repr=False)
 
-    def schedule(self, **values: Choice) -> Schedule:
-        """Return the schedule for some values; parameters that are not given take the usual ones."""
-        text = self.template
-        for name, choices in self.parameters.items():
-            text = text.replace(f"{{{name}}}", str(values.get(name, choices[0])))
-        return Schedule(text)
+    @property
+    def is_given(self) -> bool:
+        """Whether it is the default schedule or one of the library, which are always in."""
+        return not self.template or self.origin.startswith("library")
 
     def elements(self, extents: Mapping[str, int], unknown: int = 1_000_000) -> int:
         """Return the number that ``memory`` stands for; indices of unknown extent count as large."""
@@ -74,14 +68,6 @@ class Candidate:
                 size *= int(factor) if factor.isdigit() else extents.get(factor, unknown)
             total += size
         return total
-
-    @property
-    def count(self) -> int:
-        """How many schedules the template stands for."""
-        size = 1
-        for choices in self.parameters.values():
-            size *= len(choices)
-        return size
 
 
 def candidates(
@@ -120,16 +106,16 @@ def _known(assignment: Assignment, situation: Situation, threads: int) -> Iterat
     if threads < 2:
         return
     for named, schedule in schedules_for(assignment):
-        program = _further(situation.program, Decoration(str(schedule)), {}, situation)
+        program = further(situation.program, schedule, situation)
         if program is not None:
             origin = f"library: {named.name}"
-            yield Candidate(str(schedule), {}, _depth(program), _memory(program, situation), origin, program)
+            yield Candidate(Template(schedule.directives), _depth(program), _memory(program, situation), origin, program)
 
 
 def _all(situation: Situation, threads: int) -> Iterator[Candidate]:
     """Yield candidates; what cannot be applied is left out."""
     program = situation.program
-    yield Candidate("", {}, _depth(program), _memory(program, situation), "default", program, program)
+    yield Candidate(Template(), _depth(program), _memory(program, situation), "default", program, program)
     seen = set()
     for structure in structures(situation):
         text = _shape(structure.program)
@@ -145,35 +131,20 @@ def _all(situation: Situation, threads: int) -> Iterator[Candidate]:
 
 
 def _candidate(structure: Structure, style: Decoration, situation: Situation) -> Candidate | None:
-    """Return a structure in a parallel style, with the parameters of inner loops that it admits."""
-    parameters = dict((*structure.parameters, *style.parameters))
-    texts = [*structure.steps, style.text] if style.text else list(structure.steps)
-    program = _further(structure.program, style, parameters, situation)
+    """Return a structure in a parallel style, with the choices of inner loops that it admits."""
+    program = further(structure.program, style.parts, situation)
     if program is None:
         return None
-    for more in (*inner_choices(program, situation), build_choices()):
-        ((name, choices),) = more.parameters
-        trial = _further(program, more, {name: tuple(choice for choice in choices if choice != "")}, situation)
+    admitted: list[Hole] = []
+    for hole in (*inner_choices(program, situation), build_choices()):
+        first = next(choice for choice in hole.choices if choice is not None)
+        trial = further(program, (hole,), situation, {hole.name: first})
         if trial is not None:
-            texts.append(more.text)
-            parameters[name] = choices
-            program = trial if choices[0] != "" else program
+            admitted.append(hole)
+            program = trial if hole.usual is not None else program
     origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
-    return Candidate(
-        "; ".join(texts), parameters, _depth(program), _memory(program, situation), origin, program, structure.program
-    )  # fmt: skip
-
-
-def _further(program: Program, more: Decoration, parameters: Mapping[str, tuple[Choice, ...]], situation: Situation) -> Program | None:
-    """Return the program with a decoration at its usual parameters, None where that is refused."""
-    situation.deadline.watch()
-    text = more.text
-    for name, choices in parameters.items():
-        text = text.replace(f"{{{name}}}", str(choices[0]))
-    try:
-        return apply_schedule(program, text, situation.formats, situation.extents)
-    except ScheduleError:
-        return None
+    template = structure.template.then(*style.parts, *admitted)
+    return Candidate(template, _depth(program), _memory(program, situation), origin, program, structure.program)
 
 
 def _shape(program: Program) -> str:

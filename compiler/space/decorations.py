@@ -1,7 +1,6 @@
 """What is added to a structure: parallel loops, vector reductions, unrolling, prefetches, workspace kinds, compiler flags.
 
-A decoration is the text of directives, in which ``{name}`` stands for an open parameter; a choice may be a whole directive, or
-nothing.
+A decoration is directives with holes; what a loop may do or leave is a hole for a whole directive.
 """
 
 from __future__ import annotations
@@ -16,15 +15,16 @@ from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
 from ..format import LevelKind
 from ..notation.nodes import Access, accesses
+from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, everywhere, frames, leaves, path_to
 from ..schedule.context import names_of
 from ..schedule.dependence import graph_of
 from ..schedule.iteration import inlined, producers_inside
-from .situation import Choice, Situation, Structure, format_read, result_leaf
+from .situation import Situation, Structure, format_read, result_leaf
+from .template import Hole, Part, opened
 
-Parameters = tuple[tuple[str, tuple[Choice, ...]], ...]
-CHUNKINGS: tuple[Choice, ...] = ("dynamic, 64", "static", "dynamic, 16", "dynamic, 256", "guided, 16", "dynamic, 1")
-RACES: tuple[Choice, ...] = ("atomics", "temporary")
+CHUNKING = Hole("chunking", (("dynamic", 64), ("static", None), ("dynamic", 16), ("dynamic", 256), ("guided", 16), ("dynamic", 1)))
+RACE = Hole("race", ("atomics", "temporary"))
 ROW_DISTANCES = (8, 16, 4, 32)  # stored entries ahead, in the innermost loop over them
 FIBRE_DISTANCES = (2, 4)  # in loops further out
 ENTRY_DISTANCES = (512, 1024, 128)  # stored entries ahead of those that a loop goes through in order
@@ -34,14 +34,13 @@ _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
 @dataclass(frozen=True)
 class Decoration:
-    """Directives with open parameters; ``origin`` names the kind."""
+    """Directives with holes; ``origin`` names the kind."""
 
-    text: str
-    parameters: Parameters = ()
+    parts: tuple[Part, ...]
     origin: str = ""
 
 
-SERIAL = Decoration("")
+SERIAL = Decoration(())
 
 
 def parallel_styles(structure: Structure, situation: Situation, threads: int) -> Iterator[Decoration]:
@@ -64,25 +63,24 @@ def _sides(program: Program, situation: Situation, graph: Provenance) -> Iterato
     if not isinstance(program.statement, Where):
         return
     steps = []
-    for place, path in ((1, "[0]"), (0, "[1]")):
+    for place, path in ((1, (0,)), (0, (1,))):
         loops, (_, leaf) = chain(program.statement, (place,)), next(leaves(program.statement.children[place]))
         form = situation.formats.get(leaf.target.tensor)
         if loops and covers(leaf.target.indices, loops[0], graph) and (form is None or form.is_dense):
-            steps.append(f"parallelize({path}, {loops[0]}, cpu_thread, no_races, {{chunking}})")
+            steps.append(opened(d.Parallelize(loops[0], "cpu_thread", "no_races", path=path), chunking__chunk=CHUNKING))
     if steps:
-        yield Decoration("; ".join(steps), (("chunking", CHUNKINGS),), "rows")
+        yield Decoration(tuple(steps), "rows")
 
 
 def _outermost(program: Program, loop: str, situation: Situation, graph: Provenance) -> Decoration:
-    parameters: Parameters = (("chunking", CHUNKINGS),)
     target = result_leaf(program)[1].target
-    race = "no_races"
-    if not covers(target.indices, loop, graph):
-        race, parameters = "{race}", (*parameters, ("race", RACES))
-    text = f"parallelize({loop}, cpu_thread, {race}, {{chunking}})"
-    if not (situation.formats[target.tensor].is_dense or shares_pattern(program, situation)):
-        text += f"; assemble({target.tensor}, insert)"
-    return Decoration(text, parameters, "rows")
+    threads = d.Parallelize(loop, "cpu_thread", "no_races")
+    if covers(target.indices, loop, graph):
+        shared = opened(threads, chunking__chunk=CHUNKING)
+    else:
+        shared = opened(threads, chunking__chunk=CHUNKING, race=RACE)
+    inserted = not (situation.formats[target.tensor].is_dense or shares_pattern(program, situation))
+    return Decoration((shared, d.Assemble(target.tensor, "insert")) if inserted else (shared,), "rows")
 
 
 def _entries(program: Program, loops: tuple[str, ...], access: Access, situation: Situation, threads: int) -> Iterator[Decoration]:
@@ -97,14 +95,13 @@ def _entries(program: Program, loops: tuple[str, ...], access: Access, situation
         if form.levels[used - 1] is LevelKind.DENSE or not form.unique(used - 1):
             continue
         collapsed = [loops[0], *fused[: used - 1]]
-        steps = [f"collapse({collapsed[place - 1]}, {loops[place]}, {collapsed[place]})" for place in range(1, used)]
-        steps += [f"pos({collapsed[-1]}, {position}, {access.tensor})", f"split_up({position}, {outer}, {inner}, {{tiles}})"]
-        parameters: Parameters = (("tiles", (threads, 4 * threads, 16 * threads)),)
-        race = "no_races"
-        if not all(covers(target.indices, loop, graph) for loop in loops[:used]):
-            race, parameters = "{race}", (*parameters, ("race", RACES))
-        steps.append(f"parallelize({outer}, cpu_thread, {race}, static)")
-        yield Decoration("; ".join(steps), parameters, "entries")
+        collapses = (d.Collapse(collapsed[place - 1], loops[place], collapsed[place]) for place in range(1, used))
+        tiles = Hole("tiles", (threads, 4 * threads, 16 * threads))
+        shares = opened(d.SplitUp(position, outer, inner, threads), factor=tiles)
+        shared = d.Parallelize(outer, "cpu_thread", "no_races", "static")
+        apart = all(covers(target.indices, loop, graph) for loop in loops[:used])
+        steps = (*collapses, d.Pos(collapsed[-1], position, Access(access.tensor)), shares)
+        yield Decoration((*steps, shared if apart else opened(shared, race=RACE)), "entries")
 
 
 def _fresh(program: Program, wishes: tuple[str, ...]) -> Iterator[str]:
@@ -122,8 +119,8 @@ def shares_pattern(program: Program, situation: Situation) -> bool:
     return shared_operand(leaf.target, situation.formats[leaf.target.tensor], value, situation.formats) is not None
 
 
-def inner_choices(program: Program, situation: Situation) -> Iterator[Decoration]:
-    """Yield what the loops of a program may do beside, one open parameter each."""
+def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
+    """Yield what the loops of a program may do beside, one directive or none each."""
     graph, tree = graph_of(program.relations), situation.tree(program)
     for address, leaf in leaves(program.statement):
         around = frames(program.statement, address)
@@ -134,41 +131,38 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Decoration
     if not situation.formats[result_leaf(program)[1].target.tensor].is_dense and not shares_pattern(program, situation):
         for space in program.workspaces:
             if space.indices:
-                kinds = tuple(f"workspace({space.name}, {kind})" for kind in ("list", "bitmap", "hashed"))
-                yield _parameter(f"kind_{space.name}", ("", *kinds))
+                kinds = (d.WorkspaceDirective(space.name, kind) for kind in ("list", "bitmap", "hashed"))
+                yield Hole(f"kind_{space.name}", (None, *kinds))
 
 
 def _innermost(
     program: Program, address: Address, leaf: Assign, loop: str, graph: Provenance, tree: frozenset[str]
-) -> Iterator[Decoration]:
+) -> Iterator[Hole]:
     """Yield vector instructions for a sum, and unrolling of a loop over stored entries."""
-    path = list(path_to(program.statement, address))
-    where, label = (f"{path}, " if path else ""), loop + "".join(f"_{number}" for number in path)
+    path = path_to(program.statement, address) or None
+    label = _label(loop, path)
     stored = bool(tree.intersection(graph.originals(loop)))
     if not covers(leaf.target.indices, loop, graph):
-        vector = f"parallelize({where}{loop}, cpu_vector, parallel_reduction)"
-        yield _parameter(f"vector_{label}", (vector, ""))
+        yield Hole(f"vector_{label}", (d.Parallelize(loop, "cpu_vector", "parallel_reduction", path=path), None))
     if stored:
-        yield _parameter(f"unroll_{label}", ("", *(f"unroll({where}{loop}, {factor})" for factor in UNROLLS)))
+        yield Hole(f"unroll_{label}", (None, *(d.Unroll(loop, factor, path=path) for factor in UNROLLS)))
 
 
-def _parameter(name: str, choices: tuple[Choice, ...]) -> Decoration:
-    return Decoration(f"{{{name}}}", ((name, choices),))
+def _label(loop: str, path: tuple[int, ...] | None) -> str:
+    return loop + "".join(f"_{number}" for number in path or ())
 
 
-def _streams(program: Program, situation: Situation, graph: Provenance) -> Iterator[Decoration]:
+def _streams(program: Program, situation: Situation, graph: Provenance) -> Iterator[Hole]:
     """Yield prefetches of the entries that an innermost loop goes through, where those of one operand alone lead it."""
     for address, leaf in leaves(program.statement):
         around = frames(program.statement, address)
         if not around or not isinstance(around[-1], Forall):
             continue
-        loop, path = around[-1].index, list(path_to(program.statement, address))
+        loop, path = around[-1].index, path_to(program.statement, address) or None
         led = [access for access in accesses(leaf.value) if _ends_with(access, graph.originals(loop), situation)]
         if len(led) == 1:
-            arguments = f"{path}, {loop}, {led[0].tensor}" if path else f"{loop}, {led[0].tensor}"
-            label = f"{loop}" + "".join(f"_{number}" for number in path)
-            near = tuple(f"prefetch({arguments}, {distance})" for distance in ENTRY_DISTANCES)
-            yield _parameter(f"stream_{led[0].tensor}_{label}", (*near, ""))
+            near = (d.Prefetch(loop, Access(led[0].tensor), distance, path=path) for distance in ENTRY_DISTANCES)
+            yield Hole(f"stream_{led[0].tensor}_{_label(loop, path)}", (*near, None))
 
 
 def _ends_with(access: Access, indices: tuple[str, ...], situation: Situation) -> bool:
@@ -179,7 +173,7 @@ def _ends_with(access: Access, indices: tuple[str, ...], situation: Situation) -
     return access.subscripts[form.order[-1]].index == indices[-1]
 
 
-def _prefetches(program: Program, situation: Situation, graph: Provenance) -> Iterator[Decoration]:
+def _prefetches(program: Program, situation: Situation, graph: Provenance) -> Iterator[Hole]:
     """Yield prefetches of rows of dense operands that a stored coordinate chooses."""
     gathered = _compressed(situation, situation.stored(program))
     seen: set[tuple[str, str]] = set()
@@ -189,14 +183,14 @@ def _prefetches(program: Program, situation: Situation, graph: Provenance) -> It
         known = graph.known_after([frame.index for frame in frames(program.statement, (*address, 0)) if isinstance(frame, Forall)])
         deepest = not any(gathered.intersection(graph.originals(inner.index)) for inner in _loops_inside(node))
         here = {index for index in graph.originals(node.index) if known.get(index) == max(known.values())} & gathered
-        path = list(path_to(program.statement, address))
+        path = path_to(program.statement, address) or None
         for _, leaf in leaves(node):
             for access in accesses(leaf.value):
                 if here.intersection(_row_indices(access, situation)) and (access.tensor, node.index) not in seen:
                     seen.add((access.tensor, node.index))
-                    arguments = f"{path}, {node.index}, {access.tensor}" if path else f"{node.index}, {access.tensor}"
-                    near = tuple(f"prefetch({arguments}, {distance})" for distance in (ROW_DISTANCES if deepest else FIBRE_DISTANCES))
-                    yield _parameter(f"prefetch_{access.tensor}_{node.index}", (*near, "") if deepest else ("", *near))
+                    distances = ROW_DISTANCES if deepest else FIBRE_DISTANCES
+                    near = tuple(d.Prefetch(node.index, Access(access.tensor), distance, path=path) for distance in distances)
+                    yield Hole(f"prefetch_{access.tensor}_{node.index}", (*near, None) if deepest else (None, *near))
 
 
 def _loops_inside(loop: Forall) -> list[Forall]:
@@ -222,10 +216,10 @@ def _row_indices(access: Access, situation: Situation) -> frozenset[str]:
     return frozenset(name for mode in form.order[:-1] for name in access.subscripts[mode].indices)
 
 
-def build_choices() -> Decoration:
+def build_choices() -> Hole:
     """Return compilers and flags other than the default ones."""
     if platform.machine().lower() in ("x86_64", "amd64"):
         flags = [f"-O3 -march=native -mprefer-vector-width=256 {_FLAGS}", f"-O2 -march=native {_FLAGS}", f"-O3 {_FLAGS}"]
     else:
         flags = [f"-O2 -mcpu=native {_FLAGS}", f"-O3 {_FLAGS}"]
-    return _parameter("build", ("", *(f'build(auto, "{flag}")' for flag in flags)))
+    return Hole("build", (None, *(d.Build(None, flag) for flag in flags)))

@@ -105,7 +105,7 @@ def _over_dense(start: Structure, situation: Situation, level: int) -> Iterator[
     for split in _splits(start, situation):
         if split.saves(shared_below(split.shared, tree, split.graph)):
             step = precompute_step(split.part, split.rest, split.leaf, split.loops, situation, start, level)
-            changed = start.then(step, situation, "products")
+            changed = start.then(situation, step, origin="products")
             if changed is not None:
                 yield changed
 
@@ -118,7 +118,7 @@ def _over_any(start: Structure, situation: Situation, level: int) -> Iterator[St
             listed = shared[outermost:]
             if split.saves(listed):
                 step = precompute_over(split.part, listed, start.program, situation, level)
-                changed = start.then(step, situation, "products")
+                changed = start.then(situation, step, origin="products")
                 if changed is not None:
                     yield changed
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ..concrete.nodes import Assign, Program, assignments, said_of
 from ..concrete.provenance import Provenance
@@ -11,33 +12,28 @@ from ..deadline import Deadline
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Expr, Mul, accesses
-from ..notation.printer import show
+from ..schedule import directives as d
 from ..schedule.addresses import Address, enclosing_loops, leaves
 from ..schedule.apply import apply_schedule
 from ..schedule.dependence import graph_of, needs_of_expression, uses
 from ..schedule.factors import joined
 from ..schedule.iteration import producers_inside
-
-Choice = str | int
+from ..schedule.schedule import Schedule
+from .template import Part, Template, Values, filled
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Directives that settle loops and workspaces, and the program that they make with the usual parameters."""
+    """Directives that settle loops and workspaces, and the program that they make with the usual values of their holes."""
 
-    steps: tuple[str, ...]
-    parameters: tuple[tuple[str, tuple[Choice, ...]], ...]
+    template: Template
     program: Program
     origin: str
 
-    def then(self, step: str, situation: Situation, origin: str | None = None) -> Structure | None:
-        """Return the structure with one more directive, or None where that is refused. Raises ``TimeOver`` as ``Deadline.watch``."""
-        situation.deadline.watch()
-        try:
-            changed = apply_schedule(self.program, _filled(step, self.parameters), situation.formats, situation.extents)
-        except ScheduleError:
-            return None
-        return Structure((*self.steps, step), self.parameters, changed, origin or self.origin)
+    def then(self, situation: Situation, *parts: Part, origin: str | None = None) -> Structure | None:
+        """Return the structure with more directives, or None where one is refused. Raises ``TimeOver`` as ``Deadline.watch``."""
+        changed = further(self.program, parts, situation)
+        return None if changed is None else Structure(self.template.then(*parts), changed, origin or self.origin)
 
 
 @dataclass(frozen=True)
@@ -66,10 +62,16 @@ class Situation:
         return frozenset(name for access in self.stored(program) for name in access.indices)
 
 
-def _filled(step: str, parameters: Sequence[tuple[str, tuple[Choice, ...]]]) -> str:
-    for name, choices in parameters:
-        step = step.replace(f"{{{name}}}", str(choices[0]))
-    return step
+def further(program: Program, parts: Iterable[Part], situation: Situation, values: Values = MappingProxyType({})) -> Program | None:
+    """Return what directives make of a program, None where one is refused; holes without a value take the usual one.
+
+    Raises ``TimeOver`` as ``Deadline.watch``.
+    """
+    situation.deadline.watch()
+    try:
+        return apply_schedule(program, Schedule(filled(parts, values)), situation.formats, situation.extents)
+    except ScheduleError:
+        return None
 
 
 def tree_first(structure: Structure, situation: Situation) -> bool:
@@ -96,7 +98,7 @@ def format_read(access: Access, program: Program, situation: Situation) -> Forma
 
 def precompute_step(
     part: Sequence[Expr], rest: Sequence[Expr], leaf: Assign, loops: Sequence[str], situation: Situation, structure: Structure, count: int
-) -> str:
+) -> d.Precompute:
     """Return the directive that moves a part into a workspace over the dense loops that it shares with the rest."""
     program = structure.program
     graph, producers = graph_of(program.relations), producers_inside(program.statement)
@@ -106,13 +108,11 @@ def precompute_step(
     return precompute_over(part, shared_below(shared, situation.tree(program), graph), program, situation, count)
 
 
-def precompute_over(part: Sequence[Expr], loops: Sequence[str], program: Program, situation: Situation, count: int) -> str:
+def precompute_over(part: Sequence[Expr], loops: Sequence[str], program: Program, situation: Situation, count: int) -> d.Precompute:
     """Return the directive that moves a part into a workspace over some loops; ``count`` is for its name."""
-    over = f"[{', '.join(loops)}]"
     names = {space.name for space in program.workspaces} | situation.tree(program) | set(graph_names(program))
     name = next(wish for wish in (f"w{number}" for number in range(count, count + 50)) if wish not in names)
-    expression = show(joined(Mul(tuple(part)), list(part)))
-    return f"precompute({expression}, {over}, {over}, {name})"
+    return d.Precompute(joined(Mul(tuple(part)), list(part)), tuple(loops), tuple(loops), name)
 
 
 def is_block_loop(loop: str, graph: Provenance) -> bool:

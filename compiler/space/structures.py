@@ -20,12 +20,14 @@ from ..concrete.apart import covers
 from ..concrete.nodes import Forall, Program, Stmt, assignments
 from ..format import Format, LevelKind
 from ..notation.nodes import Access
+from ..schedule import directives as d
 from ..schedule.addresses import enclosing_loops
 from ..schedule.dependence import graph_of, needs_of_expression, uses
 from ..schedule.factors import flatten, product_factors
 from ..schedule.iteration import producers_inside
 from .products import products, stored_products
 from .situation import Situation, Structure, format_read, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
+from .template import Hole, Template, opened
 from .template_space import orders as orders_of
 
 MAX_ORDERS = 24
@@ -35,7 +37,7 @@ REGISTER_ELEMENTS = 64  # a row up to here needs no blocks
 
 def structures(situation: Situation) -> Iterator[Structure]:
     """Yield structures, the default first, then roughly in the order in which they are worth trying. May repeat programs."""
-    default = Structure((), (), situation.program, "default")
+    default = Structure(Template(), situation.program, "default")
     yield default
     if len(assignments(situation.program.statement)) > 1:
         orders = list(_orders(default, situation))
@@ -74,7 +76,7 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
     for order in orders_of(loops, [allowed]):
         if order == tuple(loops):
             continue
-        changed = start.then(f"reorder({', '.join(order)})", situation, "order" if start.origin == "default" else start.origin)
+        changed = start.then(situation, d.Reorder(order), origin="order" if start.origin == "default" else start.origin)
         if changed is not None:
             yield changed
             found += 1
@@ -110,9 +112,11 @@ def _conversions(start: Structure, situation: Situation) -> Iterator[Structure]:
     kinds = [LevelKind.DENSE if place == 0 and LevelKind.DENSE in form.levels else LevelKind.COMPRESSED for place in range(len(order))]
     loops = [access.subscripts[mode].index for mode in order]
     rest = [loop for loop in leaf_loops(start.program) if loop not in loops]
-    converted = start.then(f'convert({access.tensor}, "{Format(tuple(kinds), order)}"); reorder({", ".join(loops + rest)})', situation)
+    form = Format(tuple(kinds), order)
+    steps = (d.Convert(Access(access.tensor), str(form)), d.Reorder((*loops, *rest)))
+    converted = start.then(situation, *steps, origin="conversion")
     if converted is not None:
-        yield Structure(converted.steps, converted.parameters, converted.program, "conversion")
+        yield converted
 
 
 # Chains of workspaces
@@ -123,7 +127,7 @@ def _chains(start: Structure, situation: Situation) -> Iterator[Structure]:
     found, step = start, _chain_step(start, situation, 1)
     count = 1
     while step is not None:
-        changed = found.then(step, situation, "chain" if start.origin in ("default", "order") else start.origin)
+        changed = found.then(situation, step, origin="chain" if start.origin in ("default", "order") else start.origin)
         if changed is None:
             return
         found, count = changed, count + 1
@@ -132,7 +136,7 @@ def _chains(start: Structure, situation: Situation) -> Iterator[Structure]:
             yield found
 
 
-def _chain_step(structure: Structure, situation: Situation, count: int) -> str | None:
+def _chain_step(structure: Structure, situation: Situation, count: int) -> d.Precompute | None:
     """Return the precompute of what depends on the innermost reduced loop around the result, None where there is none."""
     program, graph = structure.program, graph_of(structure.program.relations)
     address, leaf = result_leaf(program)
@@ -169,12 +173,9 @@ def _blocks(start: Structure, situation: Situation) -> Iterator[Structure]:
     outer, inner = _piece_names(index, start.program)
     rest = [loop for loop in loops if loop != index]
     rows = rest.index(reduced[0])
-    order = [*rest[:rows], outer, *rest[rows:], inner]
-    parameter = (f"{index}_block", choices)
-    origin = "conversion" if start.origin == "conversion" else "blocks"
-    opened = Structure(start.steps, (*start.parameters, parameter), start.program, origin)
-    step = f"split({index}, {outer}, {inner}, {{{index}_block}}); reorder({', '.join(order)})"
-    cut = opened.then(step, situation)
+    order = (*rest[:rows], outer, *rest[rows:], inner)
+    tiles = opened(d.Split(index, outer, inner, choices[0]), factor=Hole(f"{index}_block", choices))
+    cut = start.then(situation, tiles, d.Reorder(order), origin="conversion" if start.origin == "conversion" else "blocks")
     if cut is not None:
         yield from _chains(cut, situation)
 

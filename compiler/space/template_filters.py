@@ -12,10 +12,11 @@ from functools import partial
 
 from ..concrete.provenance import Collapse, Provenance, Split
 from ..notation.nodes import Access, accesses
+from ..schedule import directives as d
 from ..schedule.context import Context
 from ..schedule.iteration import stepped_operands
 from .situation import Situation, result_leaf
-from .template_space import Allowed, Partition, Template, count_orders
+from .template_space import Allowed, Partition, Transformation, count_orders
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class UnitFilter:
 
     name: str
     kind: str
-    keep: Callable[[Template], bool]
+    keep: Callable[[Transformation], bool]
 
 
 Filter = PartitionFilter | OrderFilter | UnitFilter
@@ -101,7 +102,7 @@ def _coordinate_split_of_result(partition: Partition) -> bool:
 
 
 def _no_coord(partition: Partition) -> bool:
-    return not any(step.startswith("coord(") for step in partition.steps)
+    return not any(isinstance(step, d.Coord) for step in partition.steps)
 
 
 def _split_of(graph: Provenance, loop: str) -> Split | None:
@@ -181,7 +182,7 @@ def _dense_accesses(situation: Situation) -> list[Access]:
 # Parallel units
 
 
-def _legal_units(template: Template) -> bool:
+def _legal_units(template: Transformation) -> bool:
     """What ``parallelize`` would refuse: vector loops around loops of unknown length, loops in which operands meet."""
     partition, order, units = template.partition, template.order, dict(template.units)
     for loop, unit in template.units:
@@ -194,7 +195,7 @@ def _legal_units(template: Template) -> bool:
     return not needs_thread or "gpu_thread" in units.values()
 
 
-def _coiterates(template: Template, loop: str) -> bool:
+def _coiterates(template: Transformation, loop: str) -> bool:
     partition, graph = template.partition, template.partition.graph
     assert partition.program is not None
     known = graph.known_after(template.order)
@@ -208,13 +209,13 @@ def _coiterates(template: Template, loop: str) -> bool:
     return len(operands | positions) > 1
 
 
-def _outermost_parallel(template: Template) -> bool:
+def _outermost_parallel(template: Transformation) -> bool:
     graph = template.partition.graph
     return all(loop == template.order[0] and not _is_collapsed(graph, loop) for loop, _ in template.units)
 
 
-def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Template], bool]:
-    def keep(template: Template) -> bool:
+def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Transformation], bool]:
+    def keep(template: Transformation) -> bool:
         graph = template.partition.graph
         for loop, unit in template.units:
             innermost = loop == template.order[-1]
@@ -228,7 +229,7 @@ def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Temp
     return keep
 
 
-def _coordinate_splits_are_threads(template: Template) -> bool:
+def _coordinate_splits_are_threads(template: Transformation) -> bool:
     """Tiles of the coordinates of a compressed level cost a search each: they are what threads share out, or are not worth it."""
     units = dict(template.units)
     return all(
@@ -240,7 +241,7 @@ def _is_collapsed(graph: Provenance, loop: str) -> bool:
     return any(isinstance(graph.maker(name), Collapse) for name in graph.ancestors(loop))
 
 
-def _split_is_used(template: Template) -> bool:
+def _split_is_used(template: Transformation) -> bool:
     """Pieces of a split that stay next to each other, none of them parallel, iterate as the unsplit loop does."""
     graph, parallel = template.partition.graph, dict(template.units)
     for relation in graph.relations:
@@ -251,7 +252,7 @@ def _split_is_used(template: Template) -> bool:
     return True
 
 
-def _load_balanced(template: Template) -> bool:
+def _load_balanced(template: Transformation) -> bool:
     """Every parallel unit does the same work: no loop inside a parallel one has a length that depends on what is stored."""
     if not template.units:
         return False
@@ -259,11 +260,11 @@ def _load_balanced(template: Template) -> bool:
     return not any(template.partition.is_stored(loop) for loop in template.order[first + 1 :])
 
 
-def _constant_threads(template: Template) -> bool:
+def _constant_threads(template: Transformation) -> bool:
     return all(template.partition.is_constant(loop) for loop, unit in template.units if unit in ("gpu_warp", "gpu_thread"))
 
 
-def _coalesced(template: Template) -> bool:
+def _coalesced(template: Transformation) -> bool:
     """Neighbouring threads read neighbouring data, or each reads a piece of constant size."""
     graph = template.partition.graph
     for loop, unit in template.units:

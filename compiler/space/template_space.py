@@ -1,8 +1,8 @@
-"""The space of schedule templates: partitions of the iteration space, orders of its loops, loops on parallel units."""
+"""Loop transformations: partitions of the iteration space, orders of its loops, loops on parallel units."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
@@ -11,18 +11,18 @@ from math import comb, perm
 from ..concrete.apart import apart
 from ..concrete.nodes import Program
 from ..concrete.provenance import Provenance
-from ..errors import ScheduleError
 from ..format import LevelKind
 from ..notation.nodes import Access
+from ..schedule import directives as d
 from ..schedule.addresses import chain
-from ..schedule.apply import apply_schedule
 from ..schedule.context import Context
 from ..schedule.dependence import graph_of
-from ..schedule.schedule import Schedule
-from .situation import Situation, result_leaf
+from .situation import Situation, further, result_leaf
+from .template import Hole, Part, Template, opened
 
 UNITS = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", "gpu_thread")}
-USUAL_SIZE = 4
+SIZES = (4, *(2**power for power in range(1, 15) if power != 2))
+"""Of tiles, the usual one first."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Partition:
     ``program`` is None where a directive is refused.
     """
 
-    steps: tuple[str, ...]
+    steps: tuple[Part, ...]
     loops: tuple[str, ...]
     program: Program | None
     situation: Situation
@@ -70,38 +70,29 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Template:
+class Transformation:
     """A partition, the order of its loops, outermost first, and the loops that parallel units run."""
 
     partition: Partition
     order: tuple[str, ...]
     units: tuple[tuple[str, str], ...] = ()
 
+    @cached_property
+    def template(self) -> Template:
+        """The directives; the sizes of tiles are holes that bear the names of the loops."""
+        ordered = (d.Reorder(self.order),) if self.order != self.partition.loops else ()
+        shared = (d.Parallelize(loop, unit, self._race(loop, unit)) for loop, unit in self.units)
+        return Template((*self.partition.steps, *ordered, *shared))
+
     @property
-    def schedule(self) -> Schedule:
-        """The schedule with every split size at 4."""
-        return Schedule(self.filled({}))
+    def sizes(self) -> tuple[str, ...]:
+        """The names of the open sizes of tiles."""
+        return tuple(hole.name for hole in self.template.holes)
 
     @property
     def text(self) -> str:
-        """The directives, with ``{loop}`` for the size of the tiles of a loop."""
-        steps = list(self.partition.steps)
-        if self.order != self.partition.loops:
-            steps.append(f"reorder({', '.join(self.order)})")
-        steps += [f"parallelize({loop}, {unit}, {self._race(loop, unit)})" for loop, unit in self.units]
-        return "; ".join(steps)
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the open split sizes."""
-        return tuple(step.split("{")[1].split("}")[0] for step in self.partition.steps if "{" in step)
-
-    def filled(self, sizes: Mapping[str, int]) -> str:
-        """Return the text with split sizes; 4 where none is given."""
-        text = self.text
-        for name in self.parameters:
-            text = text.replace(f"{{{name}}}", str(sizes.get(name, USUAL_SIZE)))
-        return text
+        """The template for people to read."""
+        return self.template.text
 
     def _race(self, loop: str, unit: str) -> str:
         assert self.partition.program is not None
@@ -123,7 +114,7 @@ def partitions(situation: Situation, levels: int = 1) -> Iterator[Partition]:
         for choice in product(*options):
             steps = (*collapsing, *(step for treatment in choice for step in treatment[0]))
             made = tuple(loop for treatment in choice for loop in treatment[1])
-            yield Partition(steps, made, _applied(steps, situation), situation)
+            yield Partition(steps, made, further(situation.program, steps, situation), situation)
 
 
 def _compositions(loops: Sequence[str]) -> Iterator[tuple[tuple[str, ...], ...]]:
@@ -135,51 +126,40 @@ def _compositions(loops: Sequence[str]) -> Iterator[tuple[tuple[str, ...], ...]]
             yield (tuple(loops[:length]), *rest)
 
 
-def _collapsed(groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    steps, heads = [], []
+def _collapsed(groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    steps: list[Part] = []
+    heads: list[str] = []
     for group in groups:
         head = group[0]
         for loop in group[1:]:
             fused = f"{head}{loop}_"
-            steps.append(f"collapse({head}, {loop}, {fused})")
+            steps.append(d.Collapse(head, loop, fused))
             head = fused
         heads.append(head)
     return tuple(steps), tuple(heads)
 
 
-def _treatments(loop: str, situation: Situation, levels: int) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _treatments(loop: str, situation: Situation, levels: int) -> Iterator[tuple[tuple[Part, ...], tuple[str, ...]]]:
     """Yield (directives, resulting loops) for one loop: as it is, split, by positions, split by positions, and back."""
     yield from _splits((), loop, levels)
     for access in situation.stored(situation.program):
         position = f"{loop}p"
-        steps = (f"pos({loop}, {position}, {access.tensor})",)
+        steps = (d.Pos(loop, position, Access(access.tensor)),)
         for made in _splits(steps, position, levels):
             yield made
             if len(made[1]) == 2:
-                yield (*made[0], f"coord({made[1][1]}, {loop}c)"), (made[1][0], f"{loop}c")
+                yield (*made[0], d.Coord(made[1][1], f"{loop}c")), (made[1][0], f"{loop}c")
 
 
-def _splits(steps: tuple[str, ...], loop: str, levels: int) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _splits(steps: tuple[Part, ...], loop: str, levels: int) -> Iterator[tuple[tuple[Part, ...], tuple[str, ...]]]:
     yield steps, (loop,)
     made: tuple[str, ...] = ()
     for _ in range(levels):
         outer, inner = f"{loop}0", f"{loop}1"
-        steps = (*steps, f"split({loop}, {outer}, {inner}, {{{loop}}})")
+        steps = (*steps, opened(d.Split(loop, outer, inner, SIZES[0]), factor=Hole(loop, SIZES)))
         made = (*made, outer)
         yield steps, (*made, inner)
         loop = inner
-
-
-def _applied(steps: Sequence[str], situation: Situation) -> Program | None:
-    text = "; ".join(steps)
-    for step in steps:
-        if "{" in step:
-            name = step.split("{")[1].split("}")[0]
-            text = text.replace(f"{{{name}}}", str(USUAL_SIZE))
-    try:
-        return apply_schedule(situation.program, text, situation.formats, situation.extents)
-    except ScheduleError:
-        return None
 
 
 # Stage two

@@ -20,12 +20,12 @@ from ..schedule.apply import apply_schedule
 from ..schedule.schedule import Schedule
 from .situation import Situation
 from .template_filters import DEFAULT, Filter, OrderFilter, PartitionFilter, UnitFilter
-from .template_space import Allowed, Partition, Template, assignments_of_units, count_orders, count_units, orders, partitions
+from .template_space import Allowed, Partition, Transformation, assignments_of_units, count_orders, count_units, orders, partitions
 
 
 def templates(
     assignment: Assignment, formats: Mapping[str, Format], target: str = "cpu", filters: Sequence[Filter] | None = None, levels: int = 1
-) -> Iterator[Template]:
+) -> Iterator[Transformation]:
     """Yield the templates that the filters leave, each once, in a fixed order.
 
     Args:
@@ -42,11 +42,11 @@ def templates(
             yield from _templates_of(partition, target, chosen)
 
 
-def _templates_of(partition: Partition, target: str, filters: Sequence[Filter]) -> Iterator[Template]:
+def _templates_of(partition: Partition, target: str, filters: Sequence[Filter]) -> Iterator[Transformation]:
     checks = [rule.keep for rule in filters if isinstance(rule, UnitFilter)]
     for order in orders(partition.loops, _allowed(partition, filters)):
         for units in assignments_of_units(order, target):
-            template = Template(partition, order, units)
+            template = Transformation(partition, order, units)
             if all(check(template) for check in checks):
                 yield template
 
@@ -86,27 +86,27 @@ def _count(rows: Sequence[Partition], target: str, filters: Sequence[Filter]) ->
     )
 
 
-def template_of(assignment: Assignment, formats: Mapping[str, Format], schedule: Schedule, extents: Mapping[str, int]) -> Template:
+def template_of(assignment: Assignment, formats: Mapping[str, Format], schedule: Schedule, extents: Mapping[str, int]) -> Transformation:
     """Return the template that a schedule is an instance of: its loops and units, workspaces and tags left aside."""
     situation = _situation(assignment, formats)
     kept = (d.Reorder, d.Split, d.SplitUp, d.Collapse, d.Pos, d.Coord)
     steps = [directive for directive in schedule if isinstance(directive, kept)]
     program = apply_schedule(situation.program, Schedule(steps), situation.formats, extents)
-    texts = tuple(str(Schedule([step])) for step in steps if not isinstance(step, d.Reorder))
+    made = tuple(step for step in steps if not isinstance(step, d.Reorder))
     loops = chain(program.statement, ())
     renamed = {old: directive.index for directive in schedule if isinstance(directive, d.Bound) for old in (directive.bounded,)}
     units = [
         (renamed.get(directive.index, directive.index), directive.unit) for directive in schedule if isinstance(directive, d.Parallelize)
     ]
-    return Template(Partition(texts, loops, program, situation), loops, tuple((loop, unit) for loop, unit in units if loop in loops))
+    return Transformation(Partition(made, loops, program, situation), loops, tuple((loop, unit) for loop, unit in units if loop in loops))
 
 
-def removed_by(template: Template, filters: Sequence[Filter]) -> list[str]:
+def removed_by(template: Transformation, filters: Sequence[Filter]) -> list[str]:
     """Return the names of the filters that would remove a template."""
     return [rule.name for rule in filters if not _keeps(rule, template)]
 
 
-def _keeps(rule: Filter, template: Template) -> bool:
+def _keeps(rule: Filter, template: Transformation) -> bool:
     match rule:
         case PartitionFilter():
             return rule.keep(template.partition)

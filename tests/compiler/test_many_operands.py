@@ -19,6 +19,7 @@ from sparsetune.compiler.space import products
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.situation import Situation, Structure
 from sparsetune.compiler.space.structures import structures
+from sparsetune.compiler.space.template import Template
 
 
 def product_of(count: int) -> str:
@@ -52,10 +53,10 @@ def test_a_deadline_ends_and_says_that_it_cut_something() -> None:
 
 def test_ways_to_take_a_product_apart_are_bounded() -> None:
     situation = situation_of(product_of(200))
-    start = Structure((), (), situation.program, "default")
+    start = Structure(Template(), situation.program, "default")
     assert sum(1 for _ in products._splits(start, situation)) == products.MAX_SPLITS
     few = situation_of(product_of(9))
-    assert sum(1 for _ in products._splits(Structure((), (), few.program, "default"), few)) == 2**9 - 1 - 9 - 1
+    assert sum(1 for _ in products._splits(Structure(Template(), few.program, "default"), few)) == 2**9 - 1 - 9 - 1
 
 
 def test_legal_orders_are_found_among_the_factorial_of_all() -> None:
@@ -69,7 +70,7 @@ def test_candidates_end_in_time_with_the_default_at_least() -> None:
     assignment = parse(chain_of(40))
     over = Deadline(0, clock=time.monotonic)
     (default,) = candidates(assignment, formats_of(assignment, {}), deadline=over)
-    assert (default.template, over.cut) == ("", True)
+    assert (default.template, over.cut) == (Template(), True)
     assert len(candidates(parse(product_of(256)), formats_of(parse(product_of(256)), {}), threads=2)) > 1
 
 

@@ -260,9 +260,9 @@ def candidate_schedules(drawn: int = 1, parallel: bool = False) -> Iterator[Sche
         found = default_program(expression, kinds_of(text))
         for item in _templates(kernel):
             rng = Random(seed)
-            picks = [{}, *({name: rng.choice(choices) for name, choices in item.parameters.items()} for _ in range(drawn))]
+            picks = [{}, *({hole.name: rng.choice(hole.choices) for hole in item.template.holes} for _ in range(drawn))]
             for pick in picks:
-                schedule = str(item.schedule(**pick))
+                schedule = str(item.template.fill(pick))
                 if (not parallel or "cpu_thread" in schedule) and _applies(found, schedule, extents):
                     yield Scheduled(seed, expression, kinds_of(text), schedule, extents)
                     seed += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,14 +11,29 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from sparsetune.tuner.search.space import Parameter, Space, Template
+from sparsetune.compiler.schedule import directives as d
+from sparsetune.compiler.space.template import Hole, Template, opened
+from sparsetune.tuner.search.space import Space
 from sparsetune.tuner.search.strategy import Exhaustive, Strategy, choose_strategy
 
-CHUNK = Parameter("chunk", (64, 1, 4, 16, 256))
-KIND = Parameter("kind", ("static", "dynamic"))
-SMALL = Space((Template("a({kind})", (KIND,)), Template("b({chunk}, {kind})", (CHUNK, KIND)), Template("c")))
-UNROLL = Parameter("u", tuple(range(1, 9)))
-LARGE = Space(tuple(Template(f"t{number}({{chunk}}, {{kind}}, {{u}})", (CHUNK, KIND, UNROLL)) for number in range(6)))
+CHUNK = Hole("chunk", (64, 1, 4, 16, 256))
+KIND = Hole("kind", ("static", "dynamic"))
+UNROLL = Hole("u", tuple(range(1, 9)))
+
+
+def threads(loop: str, **holes: Hole) -> Template:
+    return Template((opened(d.Parallelize(loop, "cpu_thread", "no_races", "static"), **holes),))
+
+
+SMALL = Space((threads("a", chunking=KIND), threads("b", chunk=CHUNK, chunking=KIND), threads("c")))
+LARGE = Space(
+    tuple(threads(f"t{number}", chunk=CHUNK, chunking=KIND).then(opened(d.Unroll("x", 1), factor=UNROLL)) for number in range(6))
+)
+
+
+def text(template: int, chunk: int, kind: str, unroll: int) -> str:
+    """Return a schedule of the large space."""
+    return f"parallelize(t{template}, cpu_thread, no_races, {kind}, {chunk}); unroll(x, {unroll})"
 
 
 def study(space: Space, journal: Path | None = None, seed: int = 0, usual: int = 3) -> Strategy:
@@ -28,10 +44,12 @@ def study(space: Space, journal: Path | None = None, seed: int = 0, usual: int =
 
 def cost(schedule: str) -> float | None:
     """Return a made-up time: template 3 with a large chunk and small u is best; template 1 always fails."""
-    template, arguments = schedule[1], schedule[3:-1].split(", ")
+    found = re.fullmatch(r"parallelize\(t(\d), cpu_thread, no_races, (\w+), (\d+)\); unroll\(x, (\d)\)", schedule)
+    assert found is not None
+    template, kind, chunk, unroll = found.groups()
     if template == "1":
         return None
-    return 1 + abs(int(template) - 3) + 100 / int(arguments[0]) + (arguments[1] == "static") + 0.1 * int(arguments[2])
+    return 1 + abs(int(template) - 3) + 100 / int(chunk) + (kind == "static") + 0.1 * int(unroll)
 
 
 def run(strategy: Strategy, count: int, time: Callable[[str], float | None] = cost) -> list[str]:
@@ -45,7 +63,9 @@ def run(strategy: Strategy, count: int, time: Callable[[str], float | None] = co
 def test_space() -> None:
     assert SMALL.size == 2 + 10 + 1
     schedules = [SMALL.schedule(point) for point in SMALL.points()]
-    assert schedules[:3] == ["a(static)", "b(64, static)", "c"]
+    a, b, c = ("parallelize(a, cpu_thread, no_races, static)", "parallelize(b, cpu_thread, no_races, static, 64)",
+               "parallelize(c, cpu_thread, no_races, static)")  # fmt: skip
+    assert schedules[:3] == [a, b, c]
     assert len(set(schedules)) == len(schedules) == SMALL.size
     assert SMALL.digest != LARGE.digest
     assert SMALL.digest == Space(SMALL.templates).digest
@@ -53,10 +73,11 @@ def test_space() -> None:
 
 def test_exhaustive_lists_everything_once() -> None:
     strategy = Exhaustive(SMALL)
-    strategy.know("b(1, dynamic)", 1.0)
+    known = "parallelize(b, cpu_thread, no_races, dynamic, 1)"
+    strategy.know(known, 1.0)
     found = run(strategy, 100, lambda _: 1.0)
     assert len(found) == SMALL.size - 1
-    assert "b(1, dynamic)" not in found
+    assert known not in found
 
 
 def test_choice_of_strategy() -> None:
@@ -70,7 +91,7 @@ def test_tpe_proposes_nothing_twice_and_ends() -> None:
 
 
 def test_tpe_tries_usual_values_first() -> None:
-    assert run(study(LARGE), 3) == ["t0(64, static, 1)", "t1(64, static, 1)", "t2(64, static, 1)"]
+    assert run(study(LARGE), 3) == [text(number, 64, "static", 1) for number in range(3)]
 
 
 def test_tpe_finds_what_is_good() -> None:
@@ -82,7 +103,7 @@ def test_tpe_finds_what_is_good() -> None:
 
 def test_tpe_avoids_what_fails() -> None:
     found = run(study(LARGE), 80)
-    assert sum(schedule.startswith("t1") for schedule in found) == 3
+    assert sum("(t1," in schedule for schedule in found) == 3
 
 
 def test_largest_seed_is_taken_up(tmp_path: Path) -> None:
@@ -127,8 +148,8 @@ def test_same_seed_same_search() -> None:
 
 def test_known_schedules_are_not_proposed() -> None:
     strategy = study(LARGE)
-    strategy.know("t1(64, static, 1)", 1.0)
-    assert "t1(64, static, 1)" not in run(strategy, 10)
+    strategy.know(text(1, 64, "static", 1), 1.0)
+    assert text(1, 64, "static", 1) not in run(strategy, 10)
 
 
 def test_study_is_taken_up(tmp_path: Path) -> None:

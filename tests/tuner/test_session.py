@@ -236,3 +236,18 @@ def test_bad_seeds(database: Path, seed: object) -> None:
 
 def test_numpy_seeds_are_seeds() -> None:
     assert check_seed(np.uint32(2**32 - 1)) == 2**32 - 1
+
+
+def test_what_was_searched_is_a_space(database: Path) -> None:
+    """What was tried besides, since it was given or known, belongs to it."""
+    problem = spmv()
+    result = campaign(database, problem, given=check_schedules(problem, ["split(i, i0, i1, 4)"]))
+    space = result.space
+    texts = [str(schedule) for schedule in space]
+    assert space.count() == len(texts) == len(set(texts)) == 1 + len(GOOD) + 1
+    assert all(trial.schedule in space for trial in result.measured)
+    assert result.best in space
+    assert all(schedule in space for schedule in space.sample(10, seed=3))
+    assert space.sample(10, seed=3) == space.sample(10, seed=3)
+    assert "unroll(i, 3)" not in space
+    assert space.stages == result.stages

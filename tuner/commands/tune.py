@@ -78,7 +78,7 @@ def _show_space(problem: Problem, skip: tuple[str, ...]) -> None:
     print_table([[str(stage["stage"]), str(stage["kept"]), show_seconds(stage["seconds"])] for stage in stages], ("stage", "kept", "time"))
     print(f"\n{space.size} schedules of {len(space.templates)} templates, the most promising first:")
     for template in space.templates:
-        print(f"{template.size:>6}  {template.text or '(default)'}")
+        print(f"{template.count:>6}  {template.text or '(default)'}")
 
 
 def _show(result: TuningResult) -> None:

@@ -19,7 +19,7 @@ from ...compiler.concrete.concretize import concretize
 from ...compiler.errors import SparsetuneError
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.situation import Situation
-from ...compiler.space.template_space import Template
+from ...compiler.space.template_space import Transformation
 from ..kernels import compile_problem
 from ..measure.finals import Comparison
 from ..measure.runner import Rival, Runner, Worker
@@ -96,9 +96,9 @@ def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[
     return [loss for name in field.problems for loss in _finals(kernel, name, field, groups, pace)]
 
 
-def _simplest(group: Group) -> list[tuple[Group, Template | None, int]]:
+def _simplest(group: Group) -> list[tuple[Group, Transformation | None, int]]:
     """Return the shortest templates of a group: what rules remove as redundant is like one of these."""
-    return [(group, template, size) for template in group.shortest(_SIMPLE) for size in (SIZES[1:] if template.parameters else SIZES[:1])]
+    return [(group, template, size) for template in group.shortest(_SIMPLE) for size in (SIZES[1:] if template.sizes else SIZES[:1])]
 
 
 def _turns(groups: Sequence[Group], rng: random.Random) -> Iterator[Group]:
@@ -107,21 +107,21 @@ def _turns(groups: Sequence[Group], rng: random.Random) -> Iterator[Group]:
     yield from rng.sample(groups[1:], BATCH // 2)
 
 
-def _near(field: _Field, group: Group, rng: random.Random) -> list[tuple[Group, Template | None, int]]:
+def _near(field: _Field, group: Group, rng: random.Random) -> list[tuple[Group, Transformation | None, int]]:
     """Return what is tried next to the best of a group on each input: the other split sizes, other orders and units."""
     best = {template.text: template for name in field.problems if (template := field.best(name, group)) is not None}
-    sizes = [(group, like, size) for like in best.values() for size in SIZES if like.parameters]
+    sizes = [(group, like, size) for like in best.values() for size in SIZES if like.sizes]
     return sizes + [_filled(group, rng, like) for like in best.values() for _ in range(2)]
 
 
-def _plainer(field: _Field, groups: Sequence[Group]) -> list[tuple[Group, Template | None, int]]:
+def _plainer(field: _Field, groups: Sequence[Group]) -> list[tuple[Group, Transformation | None, int]]:
     """Return what the default rules leave that is like the best of other groups: rules cost what cannot be done, not what was not drawn."""
     best = {template.text: template for group in groups[1:] for name in field.problems if (template := field.best(name, group)) is not None}
     like = {template.text: template for one in best.values() for template in groups[0].plainer(one)}
-    return [(groups[0], template, size) for template in like.values() for size in (SIZES if template.parameters else SIZES[:1])]
+    return [(groups[0], template, size) for template in like.values() for size in (SIZES if template.sizes else SIZES[:1])]
 
 
-def _filled(group: Group, rng: random.Random, like: Template | None = None) -> tuple[Group, Template | None, int]:
+def _filled(group: Group, rng: random.Random, like: Transformation | None = None) -> tuple[Group, Transformation | None, int]:
     return group, group.draw(rng, like), rng.choice(SIZES)
 
 
@@ -139,14 +139,14 @@ class _Field:
         }
         for runner in self.runners.values():
             runner.prepare()
-        self.times: dict[str, dict[str, tuple[float, Group, Template]]] = {name: {} for name in self.problems}
+        self.times: dict[str, dict[str, tuple[float, Group, Transformation]]] = {name: {} for name in self.problems}
 
-    def try_all(self, entries: Sequence[tuple[Group, Template | None, int]]) -> None:
+    def try_all(self, entries: Sequence[tuple[Group, Transformation | None, int]]) -> None:
         """Compile templates, several at once, then time them one after another."""
         wanted = {}
         for group, template, size in entries:
             if template is not None:
-                text = template.filled(dict.fromkeys(template.parameters, size))
+                text = str(template.template.fill(dict.fromkeys(template.sizes, size)))
                 if not any(text in times for times in self.times.values()):
                     wanted[text] = (group, template)
         with ThreadPoolExecutor(THREADS) as pool:
@@ -162,7 +162,7 @@ class _Field:
                 if seconds > _HOPELESS * best:
                     break  # nor is it the fastest on the other inputs
 
-    def best(self, name: str, group: Group) -> Template | None:
+    def best(self, name: str, group: Group) -> Transformation | None:
         found = self.fastest(name, [group], 1)
         return self.times[name][found[0]][2] if found else None
 

@@ -10,7 +10,7 @@ from itertools import islice
 
 from ...compiler.space.situation import Situation
 from ...compiler.space.template_filters import DEFAULT, PAPER, Filter, OrderFilter, PartitionFilter
-from ...compiler.space.template_space import Allowed, Partition, Template, assignments_of_units, partitions
+from ...compiler.space.template_space import Allowed, Partition, Transformation, assignments_of_units, partitions
 from ...compiler.space.templates import removed_by
 
 TARGET = "cpu"
@@ -60,19 +60,19 @@ class Group:
         total = sum(count for _, _, count in self.kept)
         return round(total * self.fitting / self.drawn) if self.drawn else 0
 
-    def shortest(self, most: int) -> list[Template]:
+    def shortest(self, most: int) -> list[Transformation]:
         """Return the templates of the shortest texts, half with threads: of the partitions of fewest steps, a few orders of each."""
         rows = sorted(self.kept, key=lambda entry: len(entry[0].steps))[:most]
         ordered = ((row, order) for row, ways, _ in rows for order in islice(ways.all(), _ORDERS))
-        made = (Template(row, order, units) for row, order in ordered for units in assignments_of_units(order, TARGET))
+        made = (Transformation(row, order, units) for row, order in ordered for units in assignments_of_units(order, TARGET))
         ranked = sorted(made, key=lambda one: len(one.text))
-        found: list[Template] = []
+        found: list[Transformation] = []
         for threads in (True, False):
             own = (one for one in ranked if ("cpu_thread" in dict(one.units).values()) == threads)
             found += islice((one for one in own if not removed_by(one, self.filters)), most // 2)
         return found
 
-    def plainer(self, like: Template) -> Iterator[Template]:
+    def plainer(self, like: Transformation) -> Iterator[Transformation]:
         """Yield the templates that leave out steps of another one, each loop in the place and on the unit of what those made of it."""
         graph, units = like.partition.graph, dict(like.units)
         for row, _, _ in self.kept:
@@ -80,11 +80,11 @@ class Group:
                 made = {loop: graph.leaves(loop) for loop in row.loops}
                 order = tuple(sorted(row.loops, key=lambda loop: min(like.order.index(leaf) for leaf in made[loop])))
                 taken = ((loop, next((units[leaf] for leaf in made[loop] if leaf in units), None)) for loop in order)
-                template = Template(row, order, tuple((loop, unit) for loop, unit in taken if unit is not None))
+                template = Transformation(row, order, tuple((loop, unit) for loop, unit in taken if unit is not None))
                 if not removed_by(template, self.filters):
                     yield template
 
-    def draw(self, rng: random.Random, like: Template | None = None) -> Template | None:
+    def draw(self, rng: random.Random, like: Transformation | None = None) -> Transformation | None:
         """Return a template that was not drawn before, with the partition of another one if given; None if none turns up."""
         pool = [one for one in self.kept if like is None or one[0].steps == like.partition.steps]
         if not pool:
@@ -92,7 +92,7 @@ class Group:
         for _ in range(_ATTEMPTS):
             ((row, ways, _),) = rng.choices(pool, [count for _, _, count in pool])
             order = ways.draw(rng)
-            template = Template(row, order, rng.choice(list(assignments_of_units(order, TARGET))))
+            template = Transformation(row, order, rng.choice(list(assignments_of_units(order, TARGET))))
             fits = not removed_by(template, self.filters) and (self.without is None or removed_by(template, [self.without]))
             if like is None:
                 self.drawn, self.fitting = self.drawn + 1, self.fitting + bool(fits)

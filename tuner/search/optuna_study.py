@@ -22,9 +22,10 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import TrialState
 
 from ...compiler.errors import DatabaseError
+from ...compiler.space.template import Hole, Value
 from ..records import digest
 from ..settings import MOST_SEED
-from .space import Choice, Parameter, Point, Space
+from .space import Point, Space
 from .strategy import Proposal
 
 _TEMPLATE = "template"
@@ -97,7 +98,7 @@ class OptunaStudy:
         trial = self._study.ask()
         trial.set_user_attr(_OWNER, _this_process())
         number = self._labels.index(trial.suggest_categorical(_TEMPLATE, self._labels))
-        point = Point(number, tuple(_suggest_value(parameter, trial) for parameter in self._space.templates[number].parameters))
+        point = Point(number, tuple(_suggest_value(hole, trial) for hole in self._space.templates[number].holes))
         return Proposal(self._space.schedule(point), trial.number), point
 
     def _is_new(self, point: Point) -> bool:
@@ -116,8 +117,9 @@ class OptunaStudy:
 
     def _encode(self, point: Point) -> dict[str, Any]:
         encoded: dict[str, Any] = {_TEMPLATE: self._labels[point.template]}
-        for parameter, value in zip(self._space.templates[point.template].parameters, point.values, strict=True):
-            encoded[_name(parameter)] = sorted(parameter.choices).index(value) if parameter.is_ordered else value
+        for hole, value in zip(self._space.templates[point.template].holes, point.values, strict=True):
+            label = hole.labels[hole.choices.index(value)]
+            encoded[_name(hole)] = _ranks(hole).index(label) if hole.is_ordered else label
         return encoded
 
     def _fail_orphans(self) -> None:
@@ -126,16 +128,21 @@ class OptunaStudy:
                 self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
 
 
-def _suggest_value(parameter: Parameter, trial: optuna.Trial) -> Choice:
-    if parameter.is_ordered:
-        return sorted(parameter.choices)[trial.suggest_int(_name(parameter), 0, len(parameter.choices) - 1)]
-    chosen: Any = trial.suggest_categorical(_name(parameter), parameter.choices)
-    return chosen
+def _suggest_value(hole: Hole, trial: optuna.Trial) -> Value:
+    if hole.is_ordered:
+        label = _ranks(hole)[trial.suggest_int(_name(hole), 0, len(hole.choices) - 1)]
+    else:
+        label = trial.suggest_categorical(_name(hole), hole.labels)
+    return hole.choices[hole.labels.index(label)]
 
 
-def _name(parameter: Parameter) -> str:
-    """Return the parameter's name in the study: one for every set of choices, since a study's distributions cannot change."""
-    return f"{parameter.name} {digest(parameter.choices)[:4]}"
+def _ranks(hole: Hole) -> list[Any]:
+    return sorted(hole.labels)
+
+
+def _name(hole: Hole) -> str:
+    """Return the hole's name in the study: one for every set of choices, since a study's distributions cannot change."""
+    return f"{hole.name} {digest(hole.labels)[:4]}"
 
 
 class _JournalLock(JournalFileOpenLock):

@@ -13,8 +13,9 @@ from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.space.library import LIBRARY, NamedSchedule
 from sparsetune.compiler.space.situation import Situation
+from sparsetune.compiler.space.template import Template
 from sparsetune.compiler.space.template_filters import DEFAULT, NO_COORD, PAPER, PartitionFilter
-from sparsetune.compiler.space.template_space import UNITS, Template, partitions
+from sparsetune.compiler.space.template_space import UNITS, Transformation, partitions
 from sparsetune.compiler.space.templates import removed_by, report, template_of, templates
 
 KERNELS = {
@@ -26,7 +27,7 @@ KERNELS = {
 }
 
 
-def of(kernel: str, target: str, **options: object) -> list[Template]:
+def of(kernel: str, target: str, **options: object) -> list[Transformation]:
     expression, formats = KERNELS[kernel]
     assignment = parse(expression)
     return list(templates(assignment, formats_of(assignment, formats), target, **options))  # type: ignore[arg-type]  # keywords only
@@ -39,7 +40,7 @@ def test_counting_agrees_with_listing(kernel: str, target: str) -> None:
     known = formats_of(assignment, formats)
     found = concretize(assignment, known)
     everything = [
-        Template(partition, order, tuple(zip(placed, units, strict=True)))
+        Transformation(partition, order, tuple(zip(placed, units, strict=True)))
         for partition in partitions(Situation(found.program, found.formats, {}))
         for order in permutations(partition.loops)
         for used in range(len(UNITS[target]) + 1)
@@ -66,8 +67,8 @@ def test_what_is_left_is_legal_and_has_no_repeats(kernel: str, target: str) -> N
     kept = of(kernel, target)
     assert len({template.text for template in kept}) == len(kept)
     for template in kept[:: max(1, len(kept) // 60)]:
-        program = apply_schedule(found.program, template.schedule, found.formats)
-        assert template_of(assignment, found.formats, template.schedule, {}).order == template.order
+        program = apply_schedule(found.program, template.template.fill(), found.formats)
+        assert template_of(assignment, found.formats, template.template.fill(), {}).order == template.order
         assert program.relations == template.partition.program.relations  # type: ignore[union-attr]  # legal ones have a program
 
 
@@ -102,7 +103,7 @@ def test_the_papers_example_of_stage_one() -> None:
     found = concretize(assignment, formats_of(assignment, formats))
     rules = [rule for rule in PAPER["cpu"] if isinstance(rule, PartitionFilter)]
     kept = [
-        partition.steps
+        tuple(Template((step,)).text for step in partition.steps)
         for partition in partitions(Situation(found.program, found.formats, {}))
         if all(rule.keep(partition) for rule in rules)
     ]
@@ -149,6 +150,6 @@ def test_multi_level_tiling_can_be_switched_on() -> None:
 
 
 def test_sizes_stay_open() -> None:
-    template = next(template for template in of("SpMV", "cpu") if template.parameters == ("i",))
+    template = next(template for template in of("SpMV", "cpu") if template.sizes == ("i",))
     assert "{i}" in template.text
-    assert "split(i, i0, i1, 32)" in template.filled({"i": 32})
+    assert "split(i, i0, i1, 32)" in str(template.template.fill({"i": 32}))
