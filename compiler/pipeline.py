@@ -30,6 +30,8 @@ from .schedule.schedule import Schedule
 from .storage import aligned
 from .storage.construct import borrowed, tensor
 from .storage.tensor import Tensor
+from .targets.registry import find_target
+from .targets.target import Target
 
 SEMIRINGS = {
     ("+", "*"),
@@ -74,16 +76,16 @@ class CompiledExpression:
     """
 
     def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], concretized: Concretized,
-                 schedule: Schedule, dtype: np.dtype[Any] | None, convert: str) -> None:  # fmt: skip
+                 schedule: Schedule, dtype: np.dtype[Any] | None, convert: str, target: str = "cpu") -> None:  # fmt: skip
         self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
-        self.dtype, self.concretized = dtype, concretized
+        self.dtype, self.concretized, self.target = dtype, concretized, target
         self.semiring = (concretized.program.add, concretized.program.multiply)
         if convert == "never" and concretized.program.conversions:
             operand, form = concretized.program.conversions[0]
             raise ScheduleError(
                 f"{show(operand)} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
             )
-        _check_units(concretized.program)
+        _check_units(concretized.program, find_target(target))
         self._kernels: dict[Signature, Kernel] = {}
 
     @cached_property
@@ -92,7 +94,7 @@ class CompiledExpression:
 
     @property
     def source(self) -> str:
-        """The generated C code, for float64 values and 32-bit indices unless compiled for others."""
+        """The generated code, for float64 values and 32-bit indices unless compiled for others."""
         return self.default_kernel.source
 
     @property
@@ -121,7 +123,7 @@ class CompiledExpression:
     def kernel_for(self, signature: Signature) -> Kernel:
         """Return the kernel for certain dtypes and index widths; compiled once."""
         if signature not in self._kernels:
-            self._kernels[signature] = Kernel(self._lowered(signature))
+            self._kernels[signature] = Kernel(self._lowered(signature), find_target(self.target))
         return self._kernels[signature]
 
     def __call__(self, /, **operands: Any) -> Any:
@@ -221,13 +223,16 @@ class CompiledExpression:
         return f"sparsetune.compile({self.assignment.text!r}, schedule={str(self.schedule)!r})"
 
 
-def _check_units(program: Program) -> None:
-    """Refuse loops on units that no kernel runs on."""
+def _check_units(program: Program, target: Target) -> None:
+    """Refuse loops on units that the target does not have."""
+    units = {unit.name for unit in target.units}
     for loop in walk_statement(program.statement):
-        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit.startswith("gpu_"):
+        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:
             wish = f"parallelize({loop.index}, {loop.tag.unit})"
-            require_gpu(wish)
-            raise ScheduleError(f"{wish}: this unit is of the GPU, but the target is the CPU")
+            if loop.tag.unit.startswith("gpu_"):
+                require_gpu(wish)
+                raise ScheduleError(f"{wish}: this unit is of the GPU, but the target is the CPU")
+            raise ScheduleError(f"{wish}: target {target.name} has no such unit; it has {', '.join(sorted(units))}")
 
 
 def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, int]) -> Concretized:
@@ -278,7 +283,7 @@ def compile_kernel(
         extents: extents that become compile-time constants, by index.
         schedule: None or "" for the default one, a text (DESIGN 4.3), or a ``Schedule``.
         dtype: of the values; None: ``numpy.result_type`` of the operands at the first call.
-        target: "cpu".
+        target: "cpu", or "interpreter": Python, which checks every access and counts operations.
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         convert: "auto", or "never" to refuse schedules that convert operands.
         arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.
@@ -288,8 +293,7 @@ def compile_kernel(
         BuildError: it needs a GPU, this machine has none, and arch names none.
     """
     require_device(target, arch)
-    if target != "cpu":
-        raise ScheduleError(f"target {target!r} is not supported: there is no code generation for it yet; use target cpu")
+    find_target(target)
     if convert not in ("auto", "never"):
         raise ScheduleError(f"convert is 'auto' or 'never', not {convert!r}")
     assignment = parse(expression)
@@ -301,7 +305,7 @@ def compile_kernel(
     constants = checked_extents(assignment, extents or {})
     directives = Schedule(schedule or ())
     concretized = _scheduled(concretize(assignment, known, *pair), directives, constants)
-    return CompiledExpression(assignment, known, constants, concretized, directives, kind, convert)
+    return CompiledExpression(assignment, known, constants, concretized, directives, kind, convert, target)
 
 
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sparsetune.compiler.build.executable import interface, load_kernel
-from sparsetune.compiler.build.results import owned_array
 from sparsetune.compiler.codegen.c import print_c
 from sparsetune.compiler.ir.interpret import Outcome, interpret
 from sparsetune.compiler.ir.memory import numpy_type
@@ -17,6 +15,7 @@ from sparsetune.compiler.ir.nodes import ArrayParameter, Function, SizeParameter
 from sparsetune.compiler.native.toolchain import default_flags, find_compiler
 from sparsetune.compiler.passes.cpu import CPU
 from sparsetune.compiler.passes.manager import Setting, VectorUnit
+from sparsetune.compiler.targets.c import interface, load_kernel, owned_array
 
 EXACT = ("-O1", "-march=native", "-ffp-contract=off", "-fwrapv")
 """Flags under which compiled and interpreted kernels agree to the bit."""

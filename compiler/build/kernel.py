@@ -23,11 +23,15 @@ from ..schedule.schedule import Schedule
 from ..storage.aligned import ALIGNMENT, aligned_empty
 from ..storage.sealed import pin
 from ..storage.tensor import Tensor
-from .executable import Executable, build, interface
+from ..targets.c import C
+from ..targets.target import Executable, Target
 from .operands import Expected, Operand, find_extents, prepare, refuse_names
-from .results import assembled_result, dense_result, empty_result, fill_of, owned_array, requested_form, shared_levels
+from .results import assembled_result, dense_result, empty_result, fill_of, requested_form, shared_levels
 from .stages import kernel_source, kernel_stages
 from .workspaces import Workspace, workspace_bytes, workspaces
+
+COMPILE_SECONDS = 120.0
+"""For compiling one kernel."""
 
 MOST_THREADS = 1024
 """Shares into which the work of a call may be cut; more are a mistake, as some kernels keep a copy of the result for each."""
@@ -48,18 +52,18 @@ class Kernel:
         ResourceError: there is no memory for the result, or for what the schedule keeps meanwhile.
     """
 
-    def __init__(self, spec: KernelSpec) -> None:
-        self.spec = spec
+    def __init__(self, spec: KernelSpec, target: Target = C) -> None:
+        self.spec, self.target = spec, target
 
     @cached_property
     def source(self) -> str:
-        """The generated C code."""
-        return kernel_source(self.spec)
+        """The generated code."""
+        return kernel_source(self.spec, self.target)
 
     @cached_property
     def stages(self) -> dict[str, str]:
-        """The kernel after every stage and pass, by its name, in order: concrete notation, loop IR, C (``build.stages``)."""
-        return kernel_stages(self.spec)
+        """The kernel after every stage and pass, by its name, in order: concrete notation, loop IR, source (``build.stages``)."""
+        return kernel_stages(self.spec, self.target)
 
     @property
     def schedule(self) -> Schedule:
@@ -74,7 +78,7 @@ class Kernel:
     @cached_property
     def executable(self) -> Executable:
         """The loaded code; compiled at first use."""
-        return build(self.spec, self.source)
+        return self.target.compile(self.spec, self.source, COMPILE_SECONDS)
 
     @cached_property
     def fill(self) -> Any:
@@ -105,14 +109,14 @@ class Kernel:
     def _own_names(self) -> frozenset[str]:
         return frozenset(operand.tensor for operand in self.spec.operands)
 
-    def load(self, timeout: float = 120.0) -> Kernel:
+    def load(self, timeout: float = COMPILE_SECONDS) -> Kernel:
         """Compile and load now, and return the kernel.
 
         Raises:
             BuildError: the compiler is missing, fails, or takes longer than ``timeout`` seconds.
         """
         if "executable" not in self.__dict__:
-            self.__dict__["executable"] = build(self.spec, self.source, timeout)
+            self.__dict__["executable"] = self.target.compile(self.spec, self.source, timeout)
         return self
 
     def __call__(self, /, **operands: Any) -> Any:
@@ -185,15 +189,11 @@ class BoundKernel:
         self._caller, self._of_other_callers = threading.get_ident(), threading.local()
         self._taken = None if out is None else threading.Lock()
         self._operands, self._extents, self._spec = operands, extents, kernel.spec.result
-        self._function, self._release = kernel.executable.call, kernel.executable.release
         self._assembled = kernel.assembled
         self._claim(out)
         self._result, self._flat = self._make_result(out)
-        ffi = interface()
-        arrays, sizes = self.arguments()
-        self._sizes = ffi.new("int64_t[]", sizes + [0] * len(self._assembled))
-        self._kept = [ffi.NULL if array is None else ffi.from_buffer(array) for array in arrays]
-        self._arrays = ffi.new("void *[]", self._kept)
+        self._launch = kernel.executable.bind(*self.arguments(), len(self._assembled), threads)
+        self._kernel_run = self._launch.run
         self._pins = [pin(operand.values) for operand in operands.values()]
         if self._flat is not None:
             self._pins.append(pin(self._flat))
@@ -220,7 +220,7 @@ class BoundKernel:
     def _run(self) -> Any:
         if self._initial is not None and self._flat is not None:
             self._flat.fill(self._initial)
-        if not self._spec.copies and self._function(self._arrays, self._sizes, self.threads):
+        if not self._spec.copies and self._kernel_run():
             expression = self.kernel.spec.expression
             raise ResourceError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
         if self._is_scalar:
@@ -287,10 +287,7 @@ class BoundKernel:
     def _assemble(self) -> Any:
         """Take over the arrays that the kernel left in its slots."""
         found = {
-            (array.part, array.level): owned_array(
-                self._arrays[array.pointer], self._sizes[array.length], array.dtype, self._release
-            )
-            for array in self._assembled
+            (array.part, array.level): self._launch.published(array.pointer, array.length, array.dtype) for array in self._assembled
         }
         made = assembled_result(self._spec, self._extents, found, self.kernel.fill)
         return requested_form(self._spec, made) if self._converts else made

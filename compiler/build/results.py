@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from ..storage.entries import Entries
 from ..storage.pack import pack
 from ..storage.sealed import sealed
 from ..storage.tensor import LevelArrays, Tensor
-from .executable import interface
 from .operands import Operand
 
 
@@ -62,16 +61,6 @@ def _checked_out(
         if any(np.may_share_memory(out, array) for array in arrays):
             raise DataError(f"out shares memory with operand '{operand.spec.tensor}'; give another array, or none")
     return stored.reshape(-1)
-
-
-def owned_array(pointer: Any, length: int, dtype: np.dtype[Any], release: Callable[[Any], None]) -> NDArray[Any]:
-    """Return memory that a kernel handed over as an array that releases it."""
-    ffi = interface()
-    if length == 0:
-        release(pointer)
-        return np.empty(0, dtype)
-    size = length * dtype.itemsize
-    return np.frombuffer(ffi.buffer(ffi.gc(pointer, release, size), size), dtype)
 
 
 def assembled_result(

@@ -37,7 +37,7 @@ _LOADER_SECONDS = 30.0
 
 _TRIES = 3  # to put an entry into a place where others put theirs
 
-_GENERATOR = ("build", "codegen", "native")
+_GENERATOR = ("build", "codegen", "native", "targets")
 """The folders of the compiler whose sources say how an object is made, called and stored."""
 
 

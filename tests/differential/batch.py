@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import cffi
-from sparsetune.compiler.build.executable import Executable
 from sparsetune.compiler.build.kernel import Kernel
 from sparsetune.compiler.codegen.c import KERNEL
 from sparsetune.compiler.native import team
 from sparsetune.compiler.native.library import CSRC
+from sparsetune.compiler.targets.c import NativeKernel
 
 PLAIN_FLAGS = ("-O0", "-w")
 SANITIZERS = ("-O1", "-g", "-w", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
@@ -42,7 +42,7 @@ def build_together(kernels: Sequence[Kernel], folder: Path, name: str, flags: Se
         team.join_team(library)
     for number, kernel in enumerate(kernels):
         kernel.__dict__["library"] = library  # the object is unloaded with the last reference to it
-        kernel.__dict__["executable"] = Executable(getattr(library, f"{KERNEL}_{number}"), "gcc", tuple(flags), library.st_release)
+        kernel.__dict__["executable"] = NativeKernel(getattr(library, f"{KERNEL}_{number}"), "gcc", tuple(flags), library.st_release)
 
 
 def together(sources: Sequence[str]) -> str:

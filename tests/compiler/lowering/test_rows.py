@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from loop_runs import COMPILERS, source_of
 from numpy.typing import NDArray
-from sparsetune.compiler.build.executable import build
 from sparsetune.compiler.build.kernel import Kernel
 from sparsetune.compiler.ir.nodes import Fill, Load, Store
 from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.native.machine import Machine
 from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.targets.c import C
 
 SPMM, TTM = "Y(i,r) = A(i,j) * X(j,r)", "Y(i,j,r) = T(i,j,k) * X(k,r)"
 MTTKRP = "Y(i,r) = T(i,j,k) * X(j,r) * Z(k,r)"
@@ -93,7 +93,7 @@ def test_results_larger_than_the_caches_are_written_past_them(
     kernel = Kernel(replace(compiled.default_kernel.spec, build=(compiler, None)))
     source = source_of(kernel.spec.function, vector_bytes)
     assert "st_stream_" in source
-    monkeypatch.setitem(kernel.__dict__, "executable", build(kernel.spec, source))
+    monkeypatch.setitem(kernel.__dict__, "executable", C.compile(kernel.spec, source))
     room = np.full(50 * 64 + 32, 7, dtype)
     first = -(room.ctypes.data // room.itemsize) % (64 // room.itemsize)
     for shift, streams in ((0, 1), (1, 0)):  # rows that do not begin where vectors may be written so are stored as ever

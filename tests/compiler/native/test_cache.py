@@ -202,7 +202,7 @@ def test_generators_differ_by_their_sources(tmp_path: Path) -> None:
     (tmp_path / "one.h").write_text("2")
     assert first != cache._generator.__wrapped__(tmp_path)
     sources = [path for place in cache._GENERATOR for path in (Path(cache.__file__).parents[1] / place).glob("*.py")]
-    assert {"c.py", "executable.py", "compile.py"} <= {path.name for path in sources}
+    assert {"c.py", "kernel.py", "compile.py"} <= {path.name for path in sources}
 
 
 def test_what_killed_processes_left_is_removed(folder: Path) -> None:

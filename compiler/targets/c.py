@@ -1,0 +1,161 @@
+"""C with GNU vectors, and threads of one team: compiled out of process, kept in a cache, loaded with cffi."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codegen.c import KERNEL, print_c
+from ..errors import BuildError
+from ..ir.intrinsics import INTRINSICS, Intrinsic
+from ..ir.nodes import Function
+from ..lowering.kernel_spec import KernelSpec
+from ..native import team
+from ..native.instructions import check_instructions
+from ..native.library import foreign_interface, load_compiled
+from ..native.machine import this_machine
+from ..native.toolchain import Compiler, default_flags, find_compiler, vector_bytes
+from ..passes.cpu import CPU
+from ..passes.manager import PassList, VectorUnit
+from .target import Unit
+
+DECLARATIONS = (
+    f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares; "
+    + team.DECLARATION
+)
+_MEMORY = "void *calloc(size_t count, size_t size);"
+_SPARE_SET_BYTES = 4096
+WRAPPING_FLAG = "-fwrapv"
+"""Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""
+
+LONG = 500
+"""Lines of C from which a kernel is compiled with -O2: such are merges of several levels, on which -O3 takes three times as long
+to no gain (vectors are in the source already)."""
+
+
+@dataclass(frozen=True)
+class NativeLaunch:
+    """A loaded C kernel on the memory of NumPy's arrays, without copies."""
+
+    run: Callable[[], int]
+    arrays: Any
+    sizes: Any
+    release: Callable[[Any], None]
+    kept: list[Any]
+
+    def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return memory that the kernel handed over as an array that releases it."""
+        return owned_array(self.arrays[pointer], self.sizes[length], dtype, self.release)
+
+
+@dataclass(frozen=True)
+class NativeKernel:
+    """A loaded C kernel.
+
+    Attributes:
+        call: ``call(arrays, sizes, threads)`` on cffi arrays; returns 0, or 1 when there was no memory. Other Python
+            threads run meanwhile.
+        release: ``release(pointer)`` gives back memory that the kernel handed over; kernels that run later may get it again.
+    """
+
+    call: Callable[[Any, Any, int], int]
+    compiler: str
+    flags: tuple[str, ...]
+    release: Callable[[Any], None]
+
+    def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> NativeLaunch:
+        ffi = interface()
+        kept = [ffi.NULL if array is None else ffi.from_buffer(array) for array in arrays]
+        pointers, lengths = ffi.new("void *[]", kept), ffi.new("int64_t[]", [*sizes, *([0] * made)])
+        return NativeLaunch(partial(self.call, pointers, lengths, threads), pointers, lengths, self.release, kept)
+
+
+@dataclass(frozen=True)
+class NativeTarget:
+    """This machine's processor, by its C compiler."""
+
+    name: str = "cpu"
+    language: str = "c"
+    units: tuple[Unit, ...] = (Unit("cpu_thread"), Unit("cpu_vector", "registers", shuffles=True))
+    memory: tuple[str, ...] = ("heap", "registers")
+    intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
+    passes: PassList = CPU
+    clock: Callable[[], float] = time.perf_counter
+
+    def vectors(self, spec: KernelSpec) -> VectorUnit:
+        """Return vectors as wide as the kernel's flags ask for."""
+        machine = this_machine()
+        return VectorUnit(vector_bytes(asked_flags(spec)), machine.masks, machine.gathers, machine.gather_bytes)
+
+    def print(self, function: Function, heading: str) -> str:
+        return print_c(function, heading)
+
+    def compile(self, spec: KernelSpec, source: str, timeout: float = 120.0) -> NativeKernel:
+        """Compile a kernel, or take it from the cache, and load it.
+
+        Raises:
+            BuildError: no compiler, a compiler that fails or takes longer than ``timeout`` seconds, flags for another processor, an
+                object that cannot be loaded.
+        """
+        compiler = find_compiler(spec.build[0])
+        flags = asked_flags(spec)
+        check_instructions(compiler, flags)
+        if spec.build[1] is None and source.count("\n") > LONG:
+            flags = tuple("-O2" if flag == "-O3" else flag for flag in flags)
+        if spec.result.dtype.startswith(("int", "uint")):
+            flags = (*flags, WRAPPING_FLAG)
+        library = load_kernel(source, compiler, flags, timeout)
+        return NativeKernel(getattr(library, KERNEL), compiler.name, flags, library.st_release)
+
+
+C = NativeTarget()
+
+
+def asked_flags(spec: KernelSpec) -> tuple[str, ...]:
+    """Return the compiler's flags: those of the schedule, or the usual ones."""
+    return default_flags() if spec.build[1] is None else tuple(spec.build[1].split())
+
+
+def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout: float = 120.0) -> Any:
+    """Compile the C of a kernel (or take it from the cache) and load it, with what kernels of this process share: memory and threads.
+
+    Raises:
+        BuildError: as for ``NativeTarget.compile``.
+    """
+    parallel = '#include "st_loop.h"' in source
+    symbols = (KERNEL, "st_release", "st_spares", *(("st_team",) if parallel else ()))
+    library = load_compiled(source, DECLARATIONS, compiler, flags, timeout, symbols=symbols)
+    library.st_spares = _spares()
+    if parallel:
+        team.join_team(library)
+    return library
+
+
+def owned_array(pointer: Any, length: int, dtype: np.dtype[Any], release: Callable[[Any], None]) -> NDArray[Any]:
+    """Return memory that a kernel handed over as an array that releases it."""
+    ffi = interface()
+    if length == 0:
+        release(pointer)
+        return np.empty(0, dtype)
+    size = length * dtype.itemsize
+    return np.frombuffer(ffi.buffer(ffi.gc(pointer, release, size), size), dtype)
+
+
+def interface() -> Any:
+    """Return the cffi interface that kernels' arguments are made with."""
+    return foreign_interface(DECLARATIONS)
+
+
+@cache
+def _spares() -> Any:
+    """Return the set of released memory that all kernels of this process share; it lives as long as the process."""
+    try:
+        return foreign_interface(_MEMORY).dlopen(None).calloc(1, _SPARE_SET_BYTES)
+    except OSError as error:
+        raise BuildError(f"the C library of this process cannot be opened: {error}") from None

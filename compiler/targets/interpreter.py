@@ -1,0 +1,78 @@
+"""The loop-IR interpreter as a target: kernels are texts of the loop IR, which are read back and run in Python."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ir.interpret import Outcome, interpret
+from ..ir.intrinsics import INTRINSICS, Intrinsic
+from ..ir.nodes import Function
+from ..ir.parser import parse_function
+from ..ir.printer import show_function
+from ..lowering.kernel_spec import KernelSpec
+from ..passes.manager import PassList, VectorUnit
+from .target import Unit
+
+
+@dataclass
+class InterpretedLaunch:
+    """A program on its arrays. ``outcome`` is what the last run left, with the counts of its operations."""
+
+    function: Function
+    arrays: Sequence[NDArray[Any] | None]
+    sizes: Sequence[int]
+    races: bool
+    outcome: Outcome | None = field(default=None, init=False)
+
+    def run(self) -> int:
+        """Run the program. Raises ``InterpreterError`` where it does what no kernel may."""
+        self.outcome = interpret(self.function, self.arrays, self.sizes, races=self.races)
+        return 0
+
+    def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        assert self.outcome is not None, "it has not run"
+        return self.outcome.published[self.function.arrays[pointer].name].astype(dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class InterpretedKernel:
+    """A program that was read from its text. ``races``: whether its schedule says to ignore them."""
+
+    function: Function
+    races: bool
+    compiler: str = "loop IR interpreter"
+    flags: tuple[str, ...] = ()
+
+    def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> InterpretedLaunch:
+        return InterpretedLaunch(self.function, arrays, sizes, self.races)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """Runs loop IR as lowering makes it, serially, every access checked; it counts operations, and is for looking, not for speed."""
+
+    name: str = "interpreter"
+    language: str = "loops"
+    units: tuple[Unit, ...] = (Unit("cpu_thread"), Unit("cpu_vector", "registers"))
+    memory: tuple[str, ...] = ("heap", "registers")
+    intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
+    passes: PassList = field(default_factory=lambda: PassList([]))
+    clock: Callable[[], float] = time.perf_counter
+
+    def vectors(self, spec: KernelSpec) -> VectorUnit:
+        return VectorUnit(8)
+
+    def print(self, function: Function, heading: str) -> str:
+        return show_function(function) + "\n"
+
+    def compile(self, spec: KernelSpec, source: str, timeout: float) -> InterpretedKernel:
+        return InterpretedKernel(parse_function(source), "ignore_races" in spec.schedule)
+
+
+INTERPRETER = Interpreter()

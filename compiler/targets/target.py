@@ -1,0 +1,132 @@
+"""The contract between the compiler and what kernels run on.
+
+A kernel is a host program: straight code, loops and conditions over sizes and arrays, with kernels in between. Every loop that is
+dealt out to units of the target becomes a kernel; what stands before, between and after them is host code, which runs in order:
+a result that is counted, scanned and filled is two such loops with a scan between. A target says which units and memory it has,
+which passes bring loop IR into the form that it prints, and how the text is compiled, loaded, launched on arrays, and timed.
+
+To add one: a class with these members, and ``registry.register(it)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ir.intrinsics import Intrinsic
+from ..ir.nodes import Function
+from ..lowering.kernel_spec import KernelSpec
+from ..passes.manager import PassList, VectorUnit
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A parallel unit to which iterations of a loop are dealt out, by its name in schedules.
+
+    Attributes:
+        memory: the storage that its members share, as ``Allocate`` names it.
+        barrier: whether its members can wait for one another inside a kernel.
+        shuffles: whether its members can read each other's registers.
+    """
+
+    name: str
+    memory: str = "heap"
+    barrier: bool = False
+    shuffles: bool = False
+
+
+class Launch(Protocol):
+    """A loaded kernel on certain arrays and sizes, which it keeps alive.
+
+    Attributes:
+        run: runs host code and kernels to the end; returns 0, or 1 when there was no memory.
+    """
+
+    @property
+    def run(self) -> Callable[[], int]: ...
+
+    def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return an array that the last run made: ``pointer`` is its slot among the arrays, ``length`` the slot of its length."""
+        ...
+
+
+class Executable(Protocol):
+    """A loaded kernel.
+
+    Attributes:
+        compiler: the compiler's name and version, for records.
+        flags: all flags it was compiled with.
+    """
+
+    @property
+    def compiler(self) -> str: ...
+
+    @property
+    def flags(self) -> tuple[str, ...]: ...
+
+    def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> Launch:
+        """Make ready to run.
+
+        Args:
+            arrays: flat arrays of the host in the order of the kernel's parameters, None for those that it makes. Where the target
+                has memory of its own, they are transferred there and back by every run.
+            sizes: in the order of the kernel's parameters.
+            made: how many arrays it makes; their lengths stand behind ``sizes``.
+            threads: into how many shares work is cut.
+        """
+        ...
+
+
+class Target(Protocol):
+    """What kernels are generated for and run on.
+
+    Attributes:
+        name: by which users ask for it.
+        language: of its source: the name of the last stage.
+        units: parallel units of loops.
+        memory: the kinds of storage that ``Allocate`` may ask for.
+        intrinsics: the functions that its kernels may call, by name.
+        passes: bring loop IR, as lowering makes it, into the form that is printed.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def language(self) -> str: ...
+
+    @property
+    def units(self) -> tuple[Unit, ...]: ...
+
+    @property
+    def memory(self) -> tuple[str, ...]: ...
+
+    @property
+    def intrinsics(self) -> Mapping[str, Intrinsic]: ...
+
+    @property
+    def passes(self) -> PassList: ...
+
+    def vectors(self, spec: KernelSpec) -> VectorUnit:
+        """Return the vectors for which a kernel is generated."""
+        ...
+
+    def print(self, function: Function, heading: str) -> str:
+        """Return the source of a kernel as the passes left it. Decides nothing."""
+        ...
+
+    def compile(self, spec: KernelSpec, source: str, timeout: float) -> Executable:
+        """Compile and load a source.
+
+        Raises:
+            BuildError: there is no compiler, it fails or takes longer than ``timeout`` seconds, or this machine lacks the target.
+        """
+        ...
+
+    def clock(self) -> float:
+        """Return seconds since some moment, once all that was launched has ended."""
+        ...
