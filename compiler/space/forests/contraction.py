@@ -1,0 +1,126 @@
+"""A product of tensors as sets of indices: what contraction trees and loop nest forests are made of.
+
+Sets of indices and of operands are bit masks: the dynamic program looks at many thousands of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...errors import ExpressionError
+from ...format import Format
+from ...notation.nodes import Access, Assignment, Mul, accesses
+from ...notation.printer import show
+from ...schedule.factors import flatten, product_factors
+
+
+def members(mask: int) -> Iterator[int]:
+    """Yield the numbers in a mask, smallest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """One product of at least two tensors, summed over every index that the result does not have.
+
+    Attributes:
+        target: the access of the result.
+        operands: the factors, as written.
+        indices: all indices; masks count them from the first on.
+        chains: for every sparse operand its number and its indices in the order of its levels, outermost first.
+        result_chain: the indices of the result's levels, outermost first, down to the last that is not dense; empty if it is dense.
+    """
+
+    target: Access
+    operands: tuple[Access, ...]
+    indices: tuple[str, ...]
+    chains: tuple[tuple[int, tuple[int, ...]], ...]
+    result_chain: tuple[int, ...] = ()
+
+    @cached_property
+    def sets(self) -> tuple[int, ...]:
+        """The indices of every operand."""
+        return tuple(self.mask(access.indices) for access in self.operands)
+
+    @cached_property
+    def output(self) -> int:
+        """The indices of the result."""
+        return self.mask(self.target.indices)
+
+    @cached_property
+    def everything(self) -> int:
+        """All operands."""
+        return (1 << len(self.operands)) - 1
+
+    @cached_property
+    def sparse(self) -> int:
+        """The sparse operands."""
+        return sum(1 << number for number, _ in self.chains)
+
+    def mask(self, names: tuple[str, ...]) -> int:
+        return sum(1 << self.indices.index(name) for name in dict.fromkeys(names))
+
+    def names(self, mask: int) -> tuple[str, ...]:
+        """Return the names of a set of indices, in the order of ``indices``."""
+        return tuple(self.indices[number] for number in members(mask))
+
+    @cached_property
+    def _needed(self) -> dict[int, tuple[int, int]]:
+        return {}
+
+    def _sides(self, operands: int) -> tuple[int, int]:
+        found = self._needed.get(operands)
+        if found is None:
+            inside = outside = 0
+            for number, indices in enumerate(self.sets):
+                if operands >> number & 1:
+                    inside |= indices
+                else:
+                    outside |= indices
+            found = self._needed[operands] = (inside, inside & (outside | self.output))
+        return found
+
+    def open(self, operands: int) -> int:
+        """Return the indices that the product of some operands keeps: those that the others or the result have too."""
+        return self._sides(operands)[1]
+
+
+def contraction_of(assignment: Assignment, formats: Mapping[str, Format]) -> Contraction:
+    """Return the contraction that an assignment is.
+
+    Args:
+        assignment: checked.
+        formats: a format for every tensor.
+
+    Raises:
+        ExpressionError: the right-hand side is no product of two tensors or more, an access has other subscripts than indices that
+            differ, or one stands there twice.
+    """
+    value = flatten(assignment.value)
+    factors = product_factors(value) if isinstance(value, Mul) else ()
+    operands = tuple(factor for factor in factors if isinstance(factor, Access))
+    if len(operands) < 2 or len(operands) != len(factors):
+        raise ExpressionError(f"loop nest forests compute products of two tensors or more; {show(assignment.value)} is none")
+    for access in (assignment.target, *operands):
+        if any(not subscript.is_index for subscript in access.subscripts) or len(set(access.indices)) < len(access.subscripts):
+            raise ExpressionError(f"loop nest forests have a different plain index in every mode; {show(access)} has not")
+    if len(set(operands)) < len(operands):
+        raise ExpressionError(f"loop nest forests read every factor once; {show(assignment.value)} has one twice")
+    indices = tuple(dict.fromkeys(name for access in (*accesses(assignment.value), assignment.target) for name in access.indices))
+    chains = tuple(
+        (number, tuple(indices.index(access.indices[mode]) for mode in formats[access.tensor].order))
+        for number, access in enumerate(operands)
+        if not formats[access.tensor].is_dense
+    )
+    return Contraction(assignment.target, operands, indices, chains, _result_chain(assignment.target, formats, indices))
+
+
+def _result_chain(target: Access, formats: Mapping[str, Format], indices: tuple[str, ...]) -> tuple[int, ...]:
+    form = formats[target.tensor]
+    last = max((level for level, kind in enumerate(form.levels) if not kind.full), default=-1)
+    return tuple(indices.index(target.indices[mode]) for mode in form.order[: last + 1])

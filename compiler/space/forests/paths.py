@@ -1,0 +1,144 @@
+"""Contraction paths: in which groups, and in which order, the factors of a product are multiplied.
+
+A path is a depth-first postorder of a contraction tree (Kanakagiri and Solomonik, Definition 4.1): what a term reads is
+computed directly before it, one intermediate after the other. The inner nodes of a tree have two children in that paper; with
+more, several factors are multiplied at once, as SparseAuto's splits leave them (Dias et al., section 5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations, product
+from math import comb
+
+from .contraction import Contraction, members
+
+
+@dataclass(frozen=True)
+class Term:
+    """An inner node of a contraction tree: the product of its parts.
+
+    Attributes:
+        parts: what is multiplied, each a set of operands: one is read as it is, several are an intermediate; by their first operands.
+    """
+
+    parts: tuple[int, ...]
+
+    @property
+    def operands(self) -> int:
+        """All operands below the node."""
+        return sum(self.parts)
+
+    @property
+    def intermediates(self) -> tuple[int, ...]:
+        """The parts that other terms compute."""
+        return tuple(part for part in self.parts if part & (part - 1))
+
+
+Path = tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class PathRules:
+    """Which paths there are.
+
+    Attributes:
+        pairwise: every term multiplies two parts; otherwise two or more, so that the product as a whole is a path too.
+        reducing: every term but the last sums over an index.
+    """
+
+    pairwise: bool = True
+    reducing: bool = False
+
+
+def paths(contraction: Contraction, rules: PathRules | None = None) -> tuple[Path, ...]:
+    """Return all contraction paths, in canonical order."""
+    rules = rules or PathRules()
+    return tuple(path for path in _postorders(contraction.everything, rules.pairwise) if _admitted(contraction, path, rules))
+
+
+def _admitted(contraction: Contraction, path: Path, rules: PathRules) -> bool:
+    return not rules.reducing or all(term_indices(contraction, term) != contraction.open(term.operands) for term in path[:-1])
+
+
+def term_indices(contraction: Contraction, term: Term) -> int:
+    """Return the indices of the loops around a term: those of its parts, and of the result where it is the last."""
+    found = contraction.output if term.operands == contraction.everything else 0
+    for part in term.parts:
+        found |= part_indices(contraction, part)
+    return found
+
+
+def part_indices(contraction: Contraction, part: int) -> int:
+    """Return the indices of what a term reads: of an operand all, of an intermediate those that are still open."""
+    return contraction.open(part) if part & (part - 1) else contraction.sets[part.bit_length() - 1]
+
+
+@cache
+def _postorders(operands: int, pairwise: bool) -> tuple[Path, ...]:
+    if not operands & (operands - 1):
+        return ((),)
+    found: list[Path] = []
+    for parts in _partitions(operands, pairwise):
+        term = Term(parts)
+        for inner in permutations(term.intermediates):
+            choices = product(*(_postorders(part, pairwise) for part in inner))
+            found.extend((*(other for path in before for other in path), term) for before in choices)
+    return tuple(found)
+
+
+def _partitions(operands: int, pairwise: bool) -> Iterator[tuple[int, ...]]:
+    """Yield the partitions of a set into two parts, or two and more, each part after those with smaller first members."""
+    first, rest = operands & -operands, operands & (operands - 1)
+    for chosen in _subsets(rest):
+        others = rest ^ chosen
+        if others:
+            yield first | chosen, others
+            if not pairwise and others & (others - 1):
+                yield from ((first | chosen, *more) for more in _partitions(others, pairwise))
+
+
+def _subsets(mask: int) -> Iterator[int]:
+    numbers = tuple(members(mask))
+    for flags in range(1 << len(numbers)):
+        yield sum(1 << number for place, number in enumerate(numbers) if flags >> place & 1)
+
+
+def sequences(operands: int) -> Iterator[Path]:
+    """Yield all ways to contract pairs until one tensor is left (section 4.1.1); paths, and orders that are no postorders."""
+
+    def further(present: tuple[int, ...], done: Path) -> Iterator[Path]:
+        if len(present) == 1:
+            yield done
+        for place, one in enumerate(present):
+            for other in present[place + 1 :]:
+                rest = tuple(part for part in present if part not in (one, other))
+                yield from further((*rest, one | other), (*done, Term(tuple(sorted((one, other), key=lambda part: part & -part)))))
+
+    yield from further(tuple(1 << number for number in members(operands)), ())
+
+
+def sequence_count(tensors: int) -> int:
+    """Return how many sequences there are: T(n) = C(n, 2) T(n - 1)."""
+    found = 1
+    for left in range(2, tensors + 1):
+        found *= comb(left, 2)
+    return found
+
+
+@cache
+def path_count(tensors: int) -> int:
+    """Return how many pairwise postorders of contraction trees there are.
+
+    A node with two inner children has two orders; the first operand tells its side from the other.
+    """
+    if tensors == 1:
+        return 1
+    found = 0
+    for beside in range(tensors - 1):  # operands on the side of the first, beside it
+        left, right = beside + 1, tensors - 1 - beside
+        orders = 2 if left > 1 and right > 1 else 1
+        found += comb(tensors - 1, beside) * orders * path_count(left) * path_count(right)
+    return found

@@ -1,0 +1,175 @@
+"""The forests of a contraction path as a grammar, by peeling: an outermost loop around the first terms, then the others.
+
+A fully fused forest belongs to exactly one choice of an index order for every term (Kanakagiri and Solomonik, Definitions 4.2 to
+4.5). Partially fused ones may run neighbouring terms in loops of their own where they could share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from ..grammar import Alternative, Derivation, Grammar
+from .contraction import Contraction, members
+from .forest import Forest, Loop, Tree
+from .paths import Path, PathRules, Term, paths, term_indices
+
+
+@dataclass(frozen=True)
+class ForestRules:
+    """Which forests there are.
+
+    Attributes:
+        paths: which contraction paths.
+        fused: every outermost loop that neighbouring terms agree on is shared.
+        memory_depth: how many modes buffers have at most; None: any number.
+        loop_depth: how many loops stand inside each other at most; None: any number.
+    """
+
+    paths: PathRules = field(default_factory=PathRules)
+    fused: bool = True
+    memory_depth: int | None = None
+    loop_depth: int | None = None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All forests."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Neighbouring terms inside loops that all of them share.
+
+    Attributes:
+        terms: in order of execution.
+        removed: the indices of these loops.
+        barred: the index of the loop directly before, which the first may not have again; or -1.
+    """
+
+    terms: Path
+    removed: int
+    barred: int = -1
+
+
+@dataclass(frozen=True)
+class Peeled:
+    """The next loop: its index, and around how many of the terms it stands. Without an index: the first term, all loops around it."""
+
+    index: int
+    terms: int
+
+
+FIRST = Peeled(-1, 1)
+Symbol = Whole | Rest
+
+
+class Peeling:
+    """The forests of a contraction under rules: a grammar."""
+
+    def __init__(self, contraction: Contraction, rules: ForestRules) -> None:
+        self.contraction = contraction
+        self.rules = rules
+        self.grammar: Grammar[Symbol] = Grammar(self._alternatives)
+        self._before: dict[tuple[int, int], int] = {}
+
+    def paths(self) -> Iterator[Path]:
+        """Yield the contraction paths, in canonical order."""
+        deepest = self.rules.loop_depth
+        for path in paths(self.contraction, self.rules.paths):
+            if deepest is None or path_depth(self.contraction, path) <= deepest:
+                yield path
+
+    def _alternatives(self, symbol: Symbol) -> Sequence[Alternative[Symbol]]:
+        if isinstance(symbol, Whole):
+            return tuple(Alternative(path, (Rest(path, 0),)) for path in self.paths())
+        return tuple(Alternative(label, self.parts(symbol, label)) for label in self.peelings(symbol))
+
+    def peelings(self, rest: Rest) -> Iterator[Peeled]:
+        """Yield what may come next, in canonical order."""
+        waiting = [term_indices(self.contraction, term) & ~rest.removed for term in rest.terms]
+        if not waiting[0]:
+            if self._fits(rest, 1):
+                yield FIRST
+            return
+        for index in members(waiting[0]):
+            if index == rest.barred:
+                continue
+            for count, (term, indices) in enumerate(zip(rest.terms, waiting, strict=True), 1):
+                if not indices >> index & 1 or self.before(term, index) & indices:
+                    break
+                if self._fits(rest, count):
+                    yield Peeled(index, count)
+
+    def parts(self, rest: Rest, label: Peeled) -> tuple[Rest, ...]:
+        """Return what stands in the loop that was peeled, and what comes after it."""
+        inner = () if label == FIRST else (Rest(rest.terms[: label.terms], rest.removed | 1 << label.index),)
+        after = rest.terms[label.terms :]
+        barred = label.index if self.rules.fused else -1
+        return (*inner, Rest(after, rest.removed, barred)) if after else inner
+
+    def before(self, term: Term, index: int) -> int:
+        """Return the indices that the storage of sparse operands below a term puts before one of its own."""
+        key = (term.operands & self.contraction.sparse, index)
+        found = self._before.get(key)
+        if found is None:
+            found = 0
+            for number, levels in self.contraction.chains:
+                if key[0] >> number & 1 and index in levels:
+                    found |= sum(1 << other for other in levels[: levels.index(index)])
+            self._before[key] = found
+        return found
+
+    def _fits(self, rest: Rest, count: int) -> bool:
+        """Return whether buffers between the first terms and the others have few enough modes."""
+        most = self.rules.memory_depth
+        return most is None or all(
+            (self.contraction.open(part) & ~rest.removed).bit_count() <= most for part in passed(rest.terms, count)
+        )
+
+    def forest(self, derivation: Derivation) -> Forest:
+        """Return the forest that a derivation of the whole stands for."""
+        assert isinstance(derivation.label, tuple)
+        return Forest(self.contraction, tuple(self._trees(derivation.label, derivation.parts[0])))
+
+    def _trees(self, terms: Path, derivation: Derivation) -> Iterator[Tree]:
+        label = derivation.label
+        assert isinstance(label, Peeled)
+        parts = derivation.parts
+        if label == FIRST:
+            yield terms[0]
+        else:
+            yield Loop(label.index, tuple(self._trees(terms[: label.terms], parts[0])))
+            parts = parts[1:]
+        if parts:
+            yield from self._trees(terms[label.terms :], parts[0])
+
+
+def derivation_of(forest: Forest) -> Derivation:
+    """Return the derivation that a forest has where it is in the space."""
+    return Derivation(forest.path, 0, (_derived(forest.trees),))
+
+
+def _derived(trees: tuple[Tree, ...]) -> Derivation:
+    first, *others = trees
+    after = (_derived(tuple(others)),) if others else ()
+    if isinstance(first, Loop):
+        return Derivation(Peeled(first.index, _leaves(first)), 0, (_derived(first.parts), *after))
+    return Derivation(FIRST, 0, after)
+
+
+def _leaves(tree: Tree) -> int:
+    return sum(map(_leaves, tree.parts)) if isinstance(tree, Loop) else 1
+
+
+def passed(terms: Path, count: int) -> Iterator[int]:
+    """Yield the intermediates that the first of some terms compute for the others among them."""
+    read = set(chain.from_iterable(term.parts for term in terms[count:]))
+    return (term.operands for term in terms[:count] if term.operands in read)
+
+
+def path_depth(contraction: Contraction, path: Path) -> int:
+    """Return how many loops stand inside each other, at most, in the forests of a path."""
+    return max(term_indices(contraction, term).bit_count() for term in path)
+

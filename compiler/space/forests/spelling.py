@@ -1,0 +1,159 @@
+"""Forests as schedules of the scheduling language: the directives that make a forest from the default program.
+
+Every intermediate is computed in loops of its own over all indices that it keeps (``precompute``), the loops of every term are
+ordered, and shared from the outside inwards (``join``). Paths are found by carrying out what was written so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...concrete.assembled import handing
+from ...concrete.concretize import Concretized
+from ...concrete.nodes import Assign, Forall, Stmt, Where
+from ...notation.nodes import Access, Expr, Mul
+from ...schedule import directives as d
+from ...schedule.addresses import Address, chain, frames, path_to
+from ...schedule.apply import carry_out
+from ...schedule.factors import flatten, product_factors
+from ...schedule.schedule import Schedule
+from .contraction import Contraction, members
+from .forest import Forest, Loop, Tree
+from .paths import Term
+
+
+def spelled(forest: Forest, default: Concretized) -> Schedule:
+    """Return the directives that make a forest from the default program of its expression."""
+    return Schedule(_Speller(forest, default).directives())
+
+
+class _Speller:
+    """Writes the directives of one forest; terms are known by their operands."""
+
+    def __init__(self, forest: Forest, default: Concretized) -> None:
+        self.forest = forest
+        self.contraction = forest.contraction
+        self.formats = dict(default.formats)
+        self.program = default.program
+        self.names = workspace_names(self.contraction, forest.path)
+        self.orders = {place.term.operands: names for place, names in zip(forest.placed, forest.orders, strict=True)}
+        self.written: list[d.Directive] = []
+
+    def directives(self) -> list[d.Directive]:
+        if not _is_one_product(self.program.statement):
+            self.write(d.Addends((self._product(self.contraction.everything),)))
+        self._precompute(self.forest.path[-1])
+        for place in self.forest.placed:
+            self._reorder(place.term.operands)
+        for tree in self.forest.trees:
+            self._share(tree)
+        self._kinds()
+        return self.written
+
+    def write(self, directive: d.Directive) -> None:
+        self.program = carry_out(self.program, directive, self.formats)
+        self.written.append(directive)
+
+    def _precompute(self, consumer: Term) -> None:
+        """Take the intermediates that a term reads out of it, and so on below them; what is taken out last runs first."""
+        order = [term.operands for term in self.forest.path]
+        inner = sorted(consumer.intermediates, key=order.index, reverse=True)
+        for part in inner:
+            kept = self.contraction.names(self.contraction.open(part))
+            over = tuple(name for name in self.orders[consumer.operands] if name in kept)
+            path = self._path(self._address(consumer.operands)) or None
+            self.write(d.Precompute(self._product(part), over, over, self.names[part], path=path))
+        for part in inner:
+            self._precompute(self.forest.path[order.index(part)])
+
+    def _product(self, operands: int) -> Expr:
+        factors = tuple(self.contraction.operands[number] for number in members(operands))
+        return factors[0] if len(factors) == 1 else Mul(factors)
+
+    def _reorder(self, operands: int) -> None:
+        nest = self._nest(self._address(operands))
+        if chain(self.program.statement, nest) != self.orders[operands]:
+            self.write(d.Reorder(self.orders[operands], path=self._path(nest) or None))
+
+    def _share(self, tree: Tree) -> None:
+        """Bring the terms of a loop into it one after the other, the last ones first; then those of the loops inside."""
+        if not isinstance(tree, Loop):
+            return
+        terms = [term.operands for term in _terms(tree)]
+        name = self.contraction.indices[tree.index]
+        last = terms[-1]
+        for operands in terms[-2::-1]:
+            self.write(d.Join(name, self._path(self._loop(operands, name)), self._path(self._loop(last, name))))
+        for part in tree.parts:
+            self._share(part)
+
+    def _kinds(self) -> None:
+        """Say that workspaces are dense; those that hand their entries on to a sparse result keep a list of them."""
+        target = self.contraction.target.tensor
+        listed = frozenset() if self.formats[target].is_dense else handing(self.program.statement, {target})
+        for space in self.program.workspaces:
+            if space.indices:
+                self.write(d.WorkspaceDirective(space.name, "list" if space.name in listed else "dense"))
+
+    # Places in the program as it is now
+
+    def _name(self, operands: int) -> str:
+        return self.contraction.target.tensor if operands == self.contraction.everything else self.names[operands]
+
+    def _address(self, operands: int) -> Address:
+        """Return the address of the assignment of a term."""
+        wanted = self._name(operands)
+        return next(address for address, assign in _assigned(self.program.statement, ()) if assign.target.tensor == wanted)
+
+    def _nest(self, address: Address) -> Address:
+        """Return the address of the loops directly around an assignment."""
+        outside = [depth for depth, frame in enumerate(frames(self.program.statement, address)) if not isinstance(frame, Forall)]
+        return address[: outside[-1] + 1] if outside else ()
+
+    def _loop(self, operands: int, index: str) -> Address:
+        """Return the address of the loop over an index around a term."""
+        address = self._address(operands)
+        found = frames(self.program.statement, address)
+        return address[: next(depth for depth, frame in enumerate(found) if isinstance(frame, Forall) and frame.index == index)]
+
+    def _path(self, address: Address) -> tuple[int, ...]:
+        return path_to(self.program.statement, address)
+
+
+def workspace_names(contraction: Contraction, path: tuple[Term, ...]) -> dict[int, str]:
+    """Return a name for every intermediate that no tensor and no index of the expression has."""
+    taken = {contraction.target.tensor, *contraction.indices, *(access.tensor for access in contraction.operands)}
+    names = {}
+    for term in path[:-1]:
+        name, count = "w", 1
+        while name in taken:
+            count += 1
+            name = f"w{count}"
+        taken.add(name)
+        names[term.operands] = name
+    return names
+
+
+def _is_one_product(statement: Stmt) -> bool:
+    """Whether a program is one nest of loops around one product."""
+    while isinstance(statement, Forall):
+        statement = statement.body
+    return isinstance(statement, Assign) and all(isinstance(factor, Access) for factor in product_factors(flatten(statement.value)))
+
+
+def _terms(tree: Tree) -> Iterator[Term]:
+    if isinstance(tree, Term):
+        yield tree
+        return
+    for part in tree.parts:
+        yield from _terms(part)
+
+
+def _assigned(statement: Stmt, address: Address) -> Iterator[tuple[Address, Assign]]:
+    """Yield the assignments with their addresses, in the order in which they run."""
+    if isinstance(statement, Assign):
+        yield address, statement
+        return
+    places = range(len(statement.children))
+    for place in reversed(places) if isinstance(statement, Where) else places:
+        yield from _assigned(statement.children[place], (*address, place))

@@ -1,0 +1,140 @@
+"""Loop nest forests: counts of the papers, the set against Definitions 4.2 to 4.5 carried out literally, texts that compile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations, product
+from pathlib import Path
+
+import pytest
+from forest_samples import SPTTN, forests, wrong
+from sparsetune.compiler.errors import ExpressionError
+from sparsetune.compiler.space.forests.forest import Forest, Loop, Tree
+from sparsetune.compiler.space.forests.paths import PathRules, Term, paths, term_indices
+from sparsetune.compiler.space.forests.peeling import ForestRules, path_depth
+from sparsetune.compiler.space.forests.space import Forests
+
+COUNTS = {
+    "MTTKRP3": (48, 4, 48),
+    "MTTKRP4": (3_510, 5, 3_510),
+    "TTMc3": (576, 4, 96),
+    "TTMc4": (11_138_400, 5, 36_000),
+    "TTTP3": (1_680, 4, 1_680),
+    "SDDMM-SpMM": (9_792, 3, 288),
+    "SpTTM-TTM-TTM": (6_296_832, 4, 6_912),
+}
+PARTIAL = ForestRules(PathRules(pairwise=False), fused=False)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_of_the_papers(name: str) -> None:
+    count, depth, shallow = COUNTS[name]
+    space = forests(name)
+    assert space.count() == count
+    assert min(path_depth(space.contraction, path) for path in space.peeling.paths()) == depth
+    assert forests(name, ForestRules(loop_depth=depth)).count() == shallow
+
+
+def peeled(orders: list[tuple[Term, tuple[int, ...]]]) -> tuple[Tree, ...]:
+    """Return the fully fused forest of an index order for every term."""
+    if not orders:
+        return ()
+    term, first = orders[0]
+    if not first:
+        return (term, *peeled(orders[1:]))
+    count = next((place for place, (_, order) in enumerate(orders) if order[:1] != first[:1]), len(orders))
+    inner = peeled([(other, order[1:]) for other, order in orders[:count]])
+    return (Loop(first[0], inner), *peeled(orders[count:]))
+
+
+def literal(space: Forests) -> list[Forest]:
+    """Return the fully fused forests of all combinations of index orders in which stored levels come after their parents."""
+    contraction = space.contraction
+    found = []
+    for path in paths(contraction):
+        choices = []
+        for term in path:
+            numbers = [number for number in range(len(contraction.indices)) if term_indices(contraction, term) >> number & 1]
+            levels = [number for operand, chain in contraction.chains if term.operands >> operand & 1 for number in chain]
+            kept = [number for number in levels if number in numbers]
+            choices.append([(term, order) for order in permutations(numbers) if [one for one in order if one in levels] == kept])
+        found += [Forest(contraction, peeled(list(orders))) for orders in product(*choices)]
+    return found
+
+
+SMALL = ("MTTKRP3", "TTMc3", "SDDMM-SpMM", "a(i) = T(i,j) * b(j) * c(j)", "A(i,n) = T(i,j,k) * C(j,l) * D(k,l,n)")
+NO_FORESTS = ("a(i) = T(i,j)", "a(i) = T(i,j) + B(i,j)", "a(i) = T(i,i) * b(i)", "a = b(i) * b(i)", "a(i) = 2 * b(i)")
+
+
+@pytest.mark.parametrize("expression", SMALL)
+def test_the_set_is_the_definition(expression: str) -> None:
+    space = forests(expression)
+    listed = list(space.forests())
+    assert len(set(listed)) == len(listed) == space.count()
+    assert set(listed) == set(literal(space))
+
+
+@pytest.mark.parametrize("rules", [ForestRules(), PARTIAL], ids=["fused", "partial"])
+@pytest.mark.parametrize("name", SPTTN)
+def test_places_and_texts(name: str, rules: ForestRules) -> None:
+    """The n-th forest is at place n, its text is in the space, and leads back to it."""
+    space = forests(name, rules)
+    for forest in space.sample_forests(12, seed=5):
+        place = space.rank(forest)
+        assert place is not None
+        assert space.forest(place) == forest
+        schedule = space.spelled(forest)
+        assert space.find(str(schedule)) == forest
+        assert str(space.spelled(forest)) == str(schedule)
+    assert space.sample(3, seed=1) == space.sample(3, seed=1)
+
+
+def test_what_is_no_member() -> None:
+    space = forests("MTTKRP3")
+    pairs = next(iter(space))
+    assert pairs in space
+    assert "" not in space  # one nest around all three factors
+    assert "" in forests("MTTKRP3", PARTIAL)
+    assert f"{pairs}; parallelize(i, cpu_thread, no_races)" not in space
+    assert "reorder(nothing)" not in space
+    assert 3 not in space
+
+
+def test_partial_fusion_holds_full_fusion() -> None:
+    partial = forests("TTMc3", ForestRules(fused=False))
+    assert all(partial.rank(forest) is not None for forest in forests("TTMc3").forests())
+    assert partial.count() == len(set(partial.forests())) > forests("TTMc3").count()
+
+
+def test_memory_depth_bounds_every_buffer() -> None:
+    every = Counter(forest.memory_depth for forest in forests("SDDMM-SpMM").forests())
+    for most in range(4):
+        assert forests("SDDMM-SpMM", ForestRules(memory_depth=most)).count() == sum(every[depth] for depth in range(most + 1))
+
+
+def test_uniform_draws() -> None:
+    space = forests("MTTKRP3")
+    drawn = Counter(space.rank(forest) for forest in space.sample_forests(4800, seed=2))
+    assert len(drawn) == 48
+    assert max(drawn.values()) < 150 < 2 * min(drawn.values()) + 60
+
+
+@pytest.mark.parametrize("rules", [ForestRules(), PARTIAL], ids=["fused", "partial"])
+@pytest.mark.parametrize("expression", [*SPTTN, "S(i,j,m) = T(i,j,k) * C(k,l) * D(l,m)", "A(j,r) = T(i,j,k) * B(i,r) * C(k,r)"])
+def test_samples_compile_and_are_right(expression: str, rules: ForestRules, tmp_path: Path) -> None:
+    space = forests(expression, rules)
+    assert not wrong(expression, space.sample(12, seed=9), tmp_path, "forests")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [name for name, (count, *_) in COUNTS.items() if count <= 5_000])
+def test_all_forests_are_right(name: str, tmp_path: Path) -> None:
+    every = list(forests(name))
+    for start in range(0, len(every), 500):
+        assert not wrong(name, every[start : start + 500], tmp_path, f"forests{start}")
+
+
+@pytest.mark.parametrize("expression", NO_FORESTS)
+def test_what_has_no_forests(expression: str) -> None:
+    with pytest.raises(ExpressionError, match="loop nest forests"):
+        forests(expression)
