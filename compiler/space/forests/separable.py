@@ -27,14 +27,14 @@ class Peel(NamedTuple):
 
     Attributes:
         contraction: what is computed.
-        index: of the loop; -1 for a term.
+        loop: its index; -1 for a term.
         terms: those in the loop, in order.
         removed: the indices of the loops around it, as a mask.
         passed: the indices, as masks, of the buffers that these terms fill for later ones in the same surrounding loop.
     """
 
     contraction: Contraction
-    index: int
+    loop: int
     terms: Path
     removed: int
     passed: tuple[int, ...]
@@ -42,7 +42,7 @@ class Peel(NamedTuple):
     @property
     def name(self) -> str | None:
         """The name of the loop's index; None for a term."""
-        return None if self.index < 0 else self.contraction.indices[self.index]
+        return None if self.loop < 0 else self.contraction.indices[self.loop]
 
     @property
     def buffers(self) -> tuple[tuple[str, ...], ...]:
@@ -103,15 +103,15 @@ def cache_misses(extents: Mapping[str, float] | None = None, cached: int = 1) ->
     known = extents or {}
 
     def phi(peel: Peel, inner: float) -> float:
-        if peel.index < 0:
+        if peel.loop < 0:
             return inner
-        bit = 1 << peel.index
+        bit = 1 << peel.loop
         tensors = {(part, part_indices(peel.contraction, part)) for term in peel.terms for part in term.parts}
         for term in peel.terms:
             whole = term.operands == peel.contraction.everything
             tensors.add((term.operands, peel.contraction.output if whole else peel.contraction.open(term.operands)))
         missed = sum(bool(mask & bit) and (mask & ~peel.removed).bit_count() > cached for _, mask in tensors)
-        return known.get(peel.contraction.indices[peel.index], USUAL_EXTENT) * (missed + inner)
+        return known.get(peel.contraction.indices[peel.loop], USUAL_EXTENT) * (missed + inner)
 
     return SeparableCost("cache", phi, lambda one, other: one + other)
 
@@ -126,7 +126,7 @@ def dense_loops(most: int = 2) -> SeparableCost:
     def phi(peel: Peel, inner: float) -> float:
         if any(mask.bit_count() > most for mask in peel.passed):
             return inf
-        return inner - (peel.index >= 0 and len(peel.terms) == 1 and not is_stored(peel))
+        return inner - (peel.loop >= 0 and len(peel.terms) == 1 and not is_stored(peel))
 
     return SeparableCost("dense_loops", phi, lambda one, other: one + other)
 
@@ -134,7 +134,7 @@ def dense_loops(most: int = 2) -> SeparableCost:
 def is_stored(peel: Peel) -> bool:
     """Return whether a term of a loop has something of a sparse operand that has the loop's index."""
     return any(
-        term.operands >> number & 1 and peel.index in chain for number, chain in peel.contraction.chains for term in peel.terms
+        term.operands >> number & 1 and peel.loop in chain for number, chain in peel.contraction.chains for term in peel.terms
     )
 
 

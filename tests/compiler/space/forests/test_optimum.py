@@ -38,7 +38,7 @@ COSTS = {
     "dense_loops": dense_loops(),
     "dense_loops, vectors": dense_loops(1),
     "uneven": SeparableCost("uneven", uneven, lambda one, other: one + other),
-    "deepest": SeparableCost("deepest", lambda peel, inner: inner + 1 + peel.index % 3, max),
+    "deepest": SeparableCost("deepest", lambda peel, inner: inner + 1 + peel.loop % 3, max),
 }
 SMALL = (
     "MTTKRP3",
