@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import einsum, evaluate, lookup, tensor, tune
+    from .compiler.build.kernel import BoundKernel
     from .compiler.errors import (
         BuildError,
         DatabaseError,
@@ -26,26 +27,35 @@ if TYPE_CHECKING:
         TuningError,
     )
     from .compiler.format import Format
+    from .compiler.pipeline import CompiledExpression as Kernel
     from .compiler.pipeline import compile_kernel as compile
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
+    from .tuner.exploration import Exploration
     from .tuner.explore import explore
+    from .tuner.lookup import Match
+    from .tuner.session import TuneResult
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BoundKernel": ".compiler.build.kernel",
     "BuildError": ".compiler.errors",
     "DataError": ".compiler.errors",
     "DatabaseError": ".compiler.errors",
+    "Exploration": ".tuner.exploration",
     "ExpressionError": ".compiler.errors",
     "Format": ".compiler.format",
     "FormatError": ".compiler.errors",
+    "Kernel": ".compiler.pipeline:CompiledExpression",
+    "Match": ".tuner.lookup",
     "ResourceError": ".compiler.errors",
     "Schedule": ".compiler.schedule.schedule",
     "ScheduleError": ".compiler.errors",
     "ShapeError": ".compiler.errors",
     "SparsetuneError": ".compiler.errors",
     "Tensor": ".compiler.storage.tensor",
+    "TuneResult": ".tuner.session",
     "TuningError": ".compiler.errors",
     "compile": ".compiler.pipeline:compile_kernel",
     "einsum": ".api",
@@ -57,18 +67,23 @@ _HOMES = {
 }
 
 __all__ = [
+    "BoundKernel",
     "BuildError",
     "DataError",
     "DatabaseError",
+    "Exploration",
     "ExpressionError",
     "Format",
     "FormatError",
+    "Kernel",
+    "Match",
     "ResourceError",
     "Schedule",
     "ScheduleError",
     "ShapeError",
     "SparsetuneError",
     "Tensor",
+    "TuneResult",
     "TuningError",
     "compile",
     "einsum",

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from numpy.typing import DTypeLike, NDArray
 
     from .compiler.format import Format
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
     from .tuner.lookup import Match
-    from .tuner.session import TuningResult
+    from .tuner.session import TuneResult
 
 __all__ = ["einsum", "evaluate", "lookup", "tensor", "tune"]
+
+DenseFormat: TypeAlias = Literal["dense"]
+SparseFormat: TypeAlias = Literal["csr", "csc", "dcsr", "dcsc", "coo", "csf", "compressed"]
 
 
 def tensor(
@@ -59,6 +62,24 @@ def _evaluator() -> Callable[..., Any]:
     return compute
 
 
+@overload
+def evaluate(
+    expression: str, operands: Mapping[str, Any], output_format: DenseFormat | None = None, schedule: str | Schedule = "auto",
+    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+) -> NDArray[Any]: ...
+@overload
+def evaluate(
+    expression: str, operands: Mapping[str, Any], output_format: SparseFormat, schedule: str | Schedule = "auto",
+    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+) -> Tensor: ...
+@overload
+def evaluate(
+    expression: str, operands: Mapping[str, Any], output_format: Format | str, schedule: str | Schedule = "auto",
+    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+) -> Any: ...
 def evaluate(
     expression: str,
     operands: Mapping[str, Any],
@@ -70,13 +91,29 @@ def evaluate(
     threads: int | None = None,
     convert: str = "auto",
     semiring: tuple[str, str] | None = None,
-    database: str | None = None,
+    database: str | PathLike[str] | None = None,
 ) -> Any:
-    """Compute an expression; see ``compiler.evaluate.evaluate``. Operands may be paths.
+    """Compute an expression on operands.
 
     Args:
+        expression: index notation, ``"y(i) = A(i,j) * x(j)"``.
+        operands: by name: ndarrays, sparse arrays of SciPy, PyData or torch, ``Tensor``s, paths, and numbers for order 0.
+        output_format: of the result; None: dense. "auto": for one product, or an elementwise expression, all of whose operands
+            are sparse, compressed (vectors), csr (matrices) or csf (beyond); else dense.
         schedule: "auto" (database, then static model), "default", a text, or a ``Schedule``.
+        shape: extents of indices that no operand determines, by index.
+        dtype: of the values; None: ``numpy.result_type`` of the operands.
+        target: "cpu".
+        threads: how many run at most, and into how many shares work is cut; None: $SPARSETUNE_THREADS, or the cores at hand.
+        convert: "never" refuses schedules that convert operands.
+        semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         database: path or URL; None: $SPARSETUNE_DATABASE or the default file.
+
+    Returns:
+        An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
+
+    Raises:
+        SparsetuneError: a subclass that says what does not fit.
     """
     ready = _from_paths(operands)
 
@@ -88,13 +125,49 @@ def evaluate(
     return _evaluator()(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
 
 
-def einsum(subscripts: Any, *operands: Any, optimize: Any = None, **keywords: Any) -> Any:
-    """Compute an expression in NumPy's notation; keywords are those of ``evaluate``.
-
-    ``optimize`` is taken as NumPy's is and has no effect: the schedule decides in which order operands are contracted.
+@overload
+def einsum(
+    subscripts: Any, *operands: Any, optimize: Any = None, output_format: DenseFormat | None = None, schedule: str | Schedule = "auto",
+    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+) -> NDArray[Any]: ...
+@overload
+def einsum(
+    subscripts: Any, *operands: Any, output_format: SparseFormat, optimize: Any = None, schedule: str | Schedule = "auto",
+    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+) -> Tensor: ...
+@overload
+def einsum(
+    subscripts: Any, *operands: Any, output_format: Format | str, optimize: Any = None, schedule: str | Schedule = "auto",
+    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+) -> Any: ...
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    optimize: Any = None,
+    output_format: Format | str | None = None,
+    schedule: str | Schedule = "auto",
+    shape: Mapping[str, int] | None = None,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    convert: str = "auto",
+    semiring: tuple[str, str] | None = None,
+    database: str | PathLike[str] | None = None,
+) -> Any:
+    """Compute an expression in NumPy's notation, ``einsum("ik,kj->ij", A, B)``.
 
     Ellipses, indices that stand twice in one operand, and lists of numbers (``einsum(A, [0, 1], x, [1], [0])``) mean what they do
-    there, and extents of 1 are stretched. The result is dense unless ``output_format`` says otherwise.
+    there, and extents of 1 are stretched. Operands are called A, B, C ... in a schedule, and the result ``out``.
+
+    Args:
+        subscripts: NumPy's text; or the first operand, where lists of numbers follow.
+        operands: in the order of the text.
+        optimize: taken as NumPy's is, without effect: the schedule decides in which order operands are contracted.
+        output_format, schedule, shape, dtype, target, threads, convert, semiring, database: as for ``evaluate``; the result is
+            dense unless ``output_format`` says otherwise.
     """
     from .compiler.einsum import einsum_expression, einsum_operands, from_lists
     from .compiler.storage.arithmetic import narrowed
@@ -103,18 +176,77 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None, **keywords: An
         subscripts, operands = from_lists((subscripts, *operands))
     ready = [data if isinstance(getattr(data, "ndim", None), int) else tensor(data) for data in operands]
     expression, kept = einsum_expression(subscripts, [tuple(data.shape) for data in ready])
-    return evaluate(expression, einsum_operands([narrowed(*operand) for operand in zip(ready, kept, strict=True)]), **keywords)
+    named = einsum_operands([narrowed(*operand) for operand in zip(ready, kept, strict=True)])
+    return evaluate(expression, named, output_format, schedule, shape, dtype, target, threads, convert, semiring, database)
 
 
-def lookup(expression: str, operands: Mapping[str, Any], **keywords: Any) -> Match:
-    """Return the schedule that ``evaluate`` would use; see ``tuner.lookup.lookup``."""
+def lookup(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    database: str | PathLike[str] | None = None,
+    *,
+    arch: str | None = None,
+) -> Match:
+    """Return the schedule that ``evaluate`` would use, and where it comes from.
+
+    Args:
+        expression: index notation.
+        operands: by name, as ``evaluate`` takes them.
+        output_format: of the result; None: dense.
+        target: "cpu" or "cuda".
+        threads: None: $SPARSETUNE_THREADS, or the cores that this process may use.
+        database: path or URL; None: the default one. A missing file is no error: nothing is known then.
+        arch: architecture of the GPU whose records are looked through, such as "sm_90", which need not be here; None: this machine's.
+
+    Raises:
+        SparsetuneError: the expression, an operand or the database is not meaningful.
+        BuildError: the target is cuda, this machine has no GPU, and arch names none.
+    """
     from .tuner.lookup import lookup as find
 
-    return find(expression, _from_paths(operands), **keywords)
+    return find(expression, _from_paths(operands), output_format, target, threads, database, arch=arch)
 
 
-def tune(expression: str, operands: Mapping[str, Any], **keywords: Any) -> TuningResult:
-    """Search the fastest schedule on this machine; see ``tuner.session.tune``."""
+def tune(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    trials: int = 100,
+    time_budget: float | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    database: str | PathLike[str] | None = None,
+    seed: int = 0,
+    schedules: Iterable[Schedule | str] = (),
+    *,
+    skip: Sequence[str] = (),
+) -> TuneResult:
+    """Search the fastest schedule of an expression for these operands on this machine, and remember it.
+
+    Args:
+        expression: index notation.
+        operands: by name, as ``evaluate`` takes them.
+        output_format: of the result; None: dense.
+        trials: how many schedules to measure at most, in all runs of the same campaign together.
+        time_budget: seconds after which the search ends, preparation included, though not before the default and three others
+            were tried if the time, or five seconds if that is more, suffices for them; None: no limit.
+        target: "cpu" or "cuda".
+        threads: exact number of threads; None: $SPARSETUNE_THREADS, or the cores that this process may use.
+        database: path or URL; None: the default one.
+        seed: of the search; from 0 to 2**32 - 1.
+        schedules: what to try first, after the default: schedules or their texts, such as those of ``explore``'s frontier.
+        skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
+
+    Raises:
+        ScheduleError: a given schedule is no schedule of this expression; the message names it.
+        SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found; the
+            default schedule does not run within the time budget.
+    """
     from .tuner.session import tune as search
 
-    return search(expression, _from_paths(operands), **keywords)
+    return search(
+        expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules
+    )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .concrete.check import check_assignment, formats_of, tensor_names
+from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
 from .native.memory import FLOOR, claim
@@ -74,7 +75,7 @@ def evaluate(
     Args:
         expression: index notation.
         operands: by name; see ``sparsetune.tensor`` for what can be handed over, and numbers for order 0.
-        output_format: of the result; None: dense.
+        output_format: of the result; None: dense; "auto": see ``concrete.result_format``.
         schedule: "auto" (what ``choose`` says), "default", a text, or a ``Schedule``.
         shape: extents of indices that no operand determines, by index.
         dtype: of the values; None: ``numpy.result_type`` of the operands.
@@ -143,6 +144,8 @@ def _request(
 ) -> _Request:
     assignment = _parsed(expression)
     formats: dict[str, Any] = {operand.name: operand.format or dense_format(len(operand.shape)) for operand in operands}
+    if output_format == AUTO:
+        output_format = auto_format(assignment, formats)
     formats[assignment.target.tensor] = output_format if output_format is not None else dense_format(len(assignment.target.subscripts))
     extents = {**_extents(assignment, {operand.name: operand.shape for operand in operands}), **dict(shape)}
     known = formats_of(assignment, formats)

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
+from . import html
 from .build.kernel import BoundKernel, Kernel
 from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from .concrete.concretize import Concretized, concretize
@@ -126,13 +127,23 @@ class CompiledExpression:
             self._kernels[signature] = Kernel(self._lowered(signature), find_target(self.target))
         return self._kernels[signature]
 
-    def __call__(self, /, **operands: Any) -> Any:
-        threads, out = self._options(operands)
+    def __call__(self, /, *, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> Any:
+        """Compute the expression on operands given by name.
+
+        Args:
+            threads: how many run at most, and into how many shares work is cut; None: $SPARSETUNE_THREADS, or the cores at hand.
+            out: takes a dense result, and is returned.
+            operands: by name; an expression that has operands called ``threads`` or ``out`` gives these words to them.
+
+        Returns:
+            An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
+        """
+        threads, out = self._options(operands, threads, out)
         return self.bind_operands(operands, threads, out, once=True).once()
 
-    def bind(self, /, **operands: Any) -> BoundKernel:
-        """Check and convert operands once; the returned kernel runs at C speed and sees changed values."""
-        threads, out = self._options(operands)
+    def bind(self, /, *, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> BoundKernel:
+        """Check and convert operands once; the returned kernel runs at C speed and sees changed values. Arguments as for a call."""
+        threads, out = self._options(operands, threads, out)
         return self.bind_operands(operands, threads, out)
 
     def bind_operands(
@@ -162,10 +173,12 @@ class CompiledExpression:
         ready = {name: self._ready(name, data, once) for name, data in operands.items()}
         return self.kernel_for(self._signature(ready, extents or {})), ready
 
-    def _options(self, operands: dict[str, Any]) -> tuple[Any, Any]:
-        """Take the keywords that are no operands out of the keywords given."""
-        threads = None if "threads" in self._operand_names else operands.pop("threads", None)
-        out = None if "out" in self._operand_names else operands.pop("out", None)
+    def _options(self, operands: dict[str, Any], threads: Any, out: Any) -> tuple[Any, Any]:
+        """Return the options; those that an operand is called like are put among the operands, and are None."""
+        if threads is not None and "threads" in self._operand_names:
+            operands["threads"], threads = threads, None
+        if out is not None and "out" in self._operand_names:
+            operands["out"], out = out, None
         return threads, out
 
     def _ready(self, name: str, data: Any, once: bool) -> Any:
@@ -220,7 +233,12 @@ class CompiledExpression:
         return kind.name
 
     def __repr__(self) -> str:
-        return f"sparsetune.compile({self.assignment.text!r}, schedule={str(self.schedule)!r})"
+        sparse = {name: str(form) for name, form in self.formats.items() if not form.is_dense}
+        return f"sparsetune.compile({self.assignment.text!r}, {sparse}, schedule={str(self.schedule)!r})"
+
+    def _repr_html_(self) -> str:
+        formats = {name: str(form) for name, form in self.formats.items()}
+        return html.facts(self.assignment.text, {**formats, "schedule": str(self.schedule) or "default"}) + html.listing(self.loop_nest)
 
 
 def _check_units(program: Program, target: Target) -> None:

@@ -17,7 +17,7 @@ from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.measure.timing import Policy
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.search.space import Space
-from sparsetune.tuner.session import TuningResult, tune_problem
+from sparsetune.tuner.session import TuneResult, tune_problem
 from sparsetune.tuner.settings import Budget, Settings
 
 FAKE = (sys.executable, str(Path(__file__).parent / "fake_worker.py"))
@@ -47,7 +47,7 @@ def campaign(
     seed: int = 0,
     seconds: float | None = None,
     given: Sequence[str] = (),
-) -> TuningResult:
+) -> TuneResult:
     """Tune a fake kernel; the space is the default schedule and ``unroll`` by the given codes."""
     problem = problem or spmv()
     space = space_of(problem, codes), [{"stage": "generated", "kept": 2, "seconds": 0.0}]

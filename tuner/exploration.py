@@ -128,7 +128,7 @@ AnyProgram = Program | Stmt | FrontierSchedule | Schedule | str
 """A program, its statement, a schedule of the frontier, a schedule of directives, or the text of a statement or of directives."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Exploration:
     """What ``explore`` found.
 
@@ -151,6 +151,15 @@ class Exploration:
     space: Schedules
     members: ScheduleSpace
     model: CostModel
+
+    def __repr__(self) -> str:
+        stages = ", ".join(f"{stage['stage']} {stage['kept']}" for stage in self.stages)
+        return f"Exploration({self.expression!r}: {stages}; costs {', '.join(one.time for one in self._cheapest)})"
+
+    @property
+    def _cheapest(self) -> list[FrontierSchedule]:
+        """The first schedule of each cost, of a few."""
+        return [FrontierSchedule(one.first, one, self.model, self.space) for one in self.classes[:3]]
 
     @property
     def assignment(self) -> Assignment:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..compiler.build.kernel import thread_count
 from ..compiler.concrete.check import check_assignment, formats_of, tensor_names
+from ..compiler.concrete.result_format import AUTO, auto_format
 from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
 from ..compiler.native.devices import architecture_here, require_device
@@ -137,7 +138,8 @@ def make_problem(
     for index in all_indices(assignment):
         if index not in extents:
             raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
-    formats[assignment.target.tensor] = output_format
+    known = {operand: found.format for operand, found in tensors.items()}
+    formats[assignment.target.tensor] = auto_format(assignment, known) if output_format == AUTO else output_format
     return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name, arch)
 
 

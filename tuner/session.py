@@ -67,7 +67,7 @@ Report = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, eq=False)
-class TuningResult:
+class TuneResult:
     """What a campaign found.
 
     Attributes:
@@ -115,9 +115,14 @@ class TuningResult:
 
     def __repr__(self) -> str:
         return (
-            f"TuningResult({self.problem.expression!r}: best {self.best_time:.3g} s, default {self.default_time:.3g} s, "
+            f"TuneResult({self.problem.expression!r}: best {self.best_time:.3g} s, default {self.default_time:.3g} s, "
             f"speedup {self.speedup:.2f}, {len(self.measured)} trials, best schedule {str(self.best)!r})"
         )
+
+    def _repr_html_(self) -> str:
+        from .notebook import result_html
+
+        return result_html(self)
 
 
 def tune(
@@ -132,7 +137,7 @@ def tune(
     seed: int = 0,
     skip: Sequence[str] = (),
     schedules: Iterable[Schedule | str] = (),
-) -> TuningResult:
+) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it.
 
     Args:
@@ -171,7 +176,7 @@ def tune_problem(
     seed: int = 0,
     report: Report = lambda progress: None,
     given: Sequence[str] = (),
-) -> TuningResult:
+) -> TuneResult:
     """Tune one problem with an open database and a worker; both stay open. See ``tune``.
 
     ``given`` are schedules to try first, in canonical names (``check_schedules``).
@@ -248,7 +253,7 @@ def check_seed(seed: Any) -> int:
 
 def _finished(
     campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget, given: Sequence[str]
-) -> TuningResult | None:
+) -> TuneResult | None:
     """Return what the campaign decided before, where there is nothing left to measure."""
     exhausted = space.size <= len(trials) and all(space.schedule(point) in trials for point in space.points())
     exhausted = exhausted and all(schedule in trials for schedule in given)
@@ -351,8 +356,8 @@ def _decide(campaign: Campaign, verdict: Verdict, settings: Settings) -> Decisio
 
 def _result(
     campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], space: Space, decision: Decision
-) -> TuningResult:
-    return TuningResult(
+) -> TuneResult:
+    return TuneResult(
         problem=campaign.problem,
         best=campaign.problem.from_canonical(decision.schedule),
         best_time=decision.seconds,

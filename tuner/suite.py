@@ -16,7 +16,7 @@ from .database import Database
 from .measure.runner import Worker
 from .operands import load_operands, load_tensor
 from .problem import Problem, make_problem
-from .session import Report, TuningResult, tune_problem
+from .session import Report, TuneResult, tune_problem
 from .settings import Budget
 
 
@@ -40,7 +40,7 @@ class Outcome:
     """What became of an item; ``result`` is None where it failed, and ``message`` says why."""
 
     item: Item
-    result: TuningResult | None
+    result: TuneResult | None
     message: str = ""
 
 

@@ -210,6 +210,10 @@ class BoundKernel:
                 return self._run()
         return self._run() if threading.get_ident() == self._caller else self._own()._run()
 
+    def __repr__(self) -> str:
+        spec, extents = self.kernel.spec, ", ".join(f"{index}={extent}" for index, extent in self._extents.items())
+        return f"BoundKernel({spec.expression!r}, {extents}, threads={self.threads}, schedule={spec.schedule!r})"
+
     def _own(self) -> BoundKernel:
         """Return this kernel with a result for the thread that calls, which is not the one that bound it."""
         kept = self._of_other_callers

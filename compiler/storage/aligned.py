@@ -19,7 +19,7 @@ INDEX_LIMIT = 2**31 - 1
 """Largest extent or number of positions that is stored with 32 bits; a test may lower it to see int64 chosen."""
 
 
-FEWER_LEVELS = "choose a format with fewer dense levels, such as 'dcsr' or 'coo'; of a result by output_format='csr'"
+FEWER_LEVELS = "name a sparse format: output_format='csr' or 'dcsr' for a result, 'dcsr' or 'coo' for an operand"
 """What to do about a tensor that is too large as it is to be stored."""
 
 

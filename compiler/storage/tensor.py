@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from .. import html
 from ..errors import DataError, ShapeError
 from ..format import Format, parse_format
 from ..native.memory import readable_bytes
@@ -153,6 +154,14 @@ class Tensor:
         fill = "" if self.fill_value == 0 else f", fill_value={self.fill_value}"
         size = readable_bytes(self.nbytes)
         return f"Tensor(shape={self.shape}, format='{self.format}', dtype={self.dtype}, nnz={self.nnz}, memory={size}{fill})"
+
+    def _repr_html_(self) -> str:
+        whole = {"shape": " x ".join(map(str, self.shape)) or "scalar", "format": self.format, "dtype": self.dtype, "nnz": self.nnz}
+        whole |= {"memory": readable_bytes(self.nbytes)} | ({} if self.fill_value == 0 else {"fill value": self.fill_value})
+        rows = []
+        for level, (kind, mode, arrays) in enumerate(zip(self.format.levels, self.format.order, self.levels, strict=True)):
+            rows.append((level, mode, kind, self.shape[mode], "" if arrays.crd is None else len(arrays.crd), readable_bytes(arrays.nbytes)))
+        return html.facts("Tensor", whole) + html.table(("level", "mode", "kind", "extent", "coordinates", "memory"), rows)
 
     def to_numpy(self) -> NDArray[Any]:
         """Return the whole tensor as an ndarray of its shape; coordinates that are not stored hold the fill value."""

@@ -82,7 +82,9 @@ formats = click.option(
     "--format", "formats", type=Pair("name", "format", "B=csf"), multiple=True, callback=unique,
     help="Format of a tensor: csr, csc, dcsr, dcsc, coo, csf, dense, or level kinds such as 'dense, compressed'.",
 )  # fmt: skip
-output_format = click.option("--output-format", metavar="FORMAT", help="Format of the result.  [default: dense]")
+output_format = click.option(
+    "--output-format", metavar="FORMAT", help="Format of the result; auto: sparse where all operands are.  [default: dense]"
+)
 target = click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What to generate code for.")
 arch = click.option("--arch", metavar="sm_NN", help="The GPU that is meant, such as sm_90, for --target cuda.  [default: this machine's]")
 threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")

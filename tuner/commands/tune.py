@@ -11,7 +11,7 @@ from ..measure.runner import Worker
 from ..operands import problem_of
 from ..problem import Problem
 from ..prune import SWITCHES, surviving_space
-from ..session import TuningResult, make_budget, tune_problem
+from ..session import TuneResult, make_budget, tune_problem
 from ..settings import Settings
 from . import options
 from .help import ExampleCommand
@@ -55,7 +55,7 @@ def command(**given: Any) -> None:
         _show(result)
 
 
-def as_json(result: TuningResult) -> dict[str, Any]:
+def as_json(result: TuneResult) -> dict[str, Any]:
     """Return the JSON object of DESIGN 4.2."""
     return {
         "expression": result.problem.expression,
@@ -81,7 +81,7 @@ def _show_space(problem: Problem, skip: tuple[str, ...]) -> None:
         print(f"{template.count:>6}  {template.text or '(default)'}")
 
 
-def _show(result: TuningResult) -> None:
+def _show(result: TuneResult) -> None:
     problem = result.problem
     print(f"expression  {problem.expression}")
     stages = (f"{stage['stage']} {stage['kept']}" for stage in result.stages)

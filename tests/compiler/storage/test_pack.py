@@ -145,7 +145,7 @@ def test_own_arrays_are_aligned() -> None:
 
 
 def test_too_large_is_refused() -> None:
-    with pytest.raises(ResourceError, match=r"does not fit into memory.*fewer dense levels"):
+    with pytest.raises(ResourceError, match=r"does not fit into memory.*name a sparse format"):
         tensor((np.array([[0], [0]]), np.ones(1)), "dense", shape=(2**30, 2**30))
     with pytest.raises(FormatError, match="dense levels of this format have"):
         tensor((np.array([[0], [0]]), np.ones(1)), "dense", shape=(2**40, 2**40))

@@ -1,0 +1,35 @@
+"""What a notebook shows of a tuning result: the outcome, how the search went, and its fastest trials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..compiler import html
+from .plots import STYLE, step_chart
+
+if TYPE_CHECKING:
+    from .session import TuneResult
+
+SHOWN = 10
+"""Trials in the table, the fastest ones."""
+
+
+def result_html(result: TuneResult) -> str:
+    """Return facts, the best time by trial as a plot, and a table of the fastest trials."""
+    timed = [(trial, trial.seconds) for trial in result.measured if trial.seconds is not None]
+    fastest = sorted(timed, key=lambda pair: pair[1])[:SHOWN]
+    outcome = {
+        "best schedule": str(result.best) or "the default one",
+        "best time": _milliseconds(result.best_time),
+        "default time": _milliseconds(result.default_time),
+        "speedup": f"{result.speedup:.2f} ({result.speedup_low:.2f} to {result.speedup_high:.2f})",
+        "trials": f"{len(result.measured)}, {result.failed_trials} failed",
+        "database": result.database,
+    }
+    rows = [(trial.number, _milliseconds(seconds), trial.schedule or "the default one") for trial, seconds in fastest]
+    curve = step_chart([("best so far, ms", [1000 * seconds for _, seconds in timed])], "best time by trial")
+    return f"<style>{STYLE}</style>{html.facts(result.problem.expression, outcome)}{curve}{html.table(('trial', 'time', 'schedule'), rows)}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:.4g} ms"
