@@ -236,6 +236,23 @@ class BoundKernel:
 
     once = __call__
 
+    def count(self) -> dict[str, int]:
+        """Return what one run in one thread does: exact numbers, the same on every machine, from a counting build.
+
+        Returns:
+            flops: scalar operations on values, a fused multiply-add being two, vectors by lanes.
+            loads, stores: elements of arrays that are read and written, an updated one being both.
+            iterations: bodies of loops that are entered, all loops together.
+            workspace: the most elements of the schedule's workspaces that are alive at once; scalars are none.
+
+        Raises:
+            BuildError: the compiler is missing or fails.
+            ResourceError: there is no memory for another result.
+        """
+        from .counting import CountingKernel  # which is a kernel
+
+        return CountingKernel(self.kernel.spec).count(self._operands, self._extents)
+
     def arguments(self) -> tuple[list[NDArray[Any] | None], list[int]]:
         """Return the arrays and sizes that the kernel runs on, in the order of its parameters; None for arrays that it makes."""
         function = self.kernel.spec.function

@@ -86,6 +86,7 @@ class Context:
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[str, PrivateCopies] = {}
         self.held: dict[str, HeldWorkspace] = {}
+        self.rooms: dict[str, str] = {}  # the workspace whose values are in an array; "" holds those of scalars
         self.outside: dict[str, int] = {}  # how many parallel loops stand around the where of a workspace
         self.assembly: Assembly | None = None
         self.shares: Access | None = None

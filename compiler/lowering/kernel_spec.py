@@ -72,6 +72,7 @@ class KernelSpec:
         indices: every original index of the expression.
         build: (compiler or None, flags or None) that the schedule asks for.
         relations: provenance of the program, whose bounds operands must keep.
+        workspaces: the arrays that hold the values of the program's workspaces.
         expression, schedule, loop_nest: texts for people and for ``Kernel.schedule`` and ``Kernel.loop_nest``.
     """
 
@@ -85,3 +86,4 @@ class KernelSpec:
     schedule: str
     loop_nest: str
     relations: tuple[object, ...] = ()
+    workspaces: tuple[str, ...] = ()

@@ -76,6 +76,7 @@ def lower(
     for path, routine in program.calls:
         place = ", ".join(map(str, path))
         raise ScheduleError(f"call([{place}], {routine}): kernels are not linked with BLAS yet; leave the loops to the generator")
+    scheduled = [workspace.name for workspace in program.workspaces]
     keys, operand_types = _operand_keys(program, types, result)
     requested = types[result.tensor]
     shares, shared_type = shared_type_of(program, result, requested, operand_types, keys)
@@ -116,6 +117,7 @@ def lower(
         schedule,
         loop_nest(program.statement),
         program.relations,
+        tuple(array for array, workspace in context.rooms.items() if array and workspace in scheduled),
     )
 
 

@@ -40,6 +40,7 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
             context.outside[workspace.name] = len(scope.parallel)
             held = _make(context, scope, workspace, statement)
             context.held[workspace.name] = held
+            context.rooms[held.stored.values] = workspace.name
         producer = _produce(context, scope, statement.producer, own)
         steps: list[Step] = []
         for workspace in own:

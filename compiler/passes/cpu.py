@@ -71,3 +71,6 @@ CPU = PassList(
     ],
     at_first=[ROW_BY_ROW, UNTAGGED],
 )
+
+PORTABLE = PassList(CPU.passes[:3], at_first=CPU.at_first)
+"""Those of them that every processor has alike: what they leave is counted (``counting``), and runs nowhere by itself."""

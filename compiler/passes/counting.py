@@ -1,0 +1,215 @@
+"""A pass that makes a kernel count what it does: operations on values, loads, stores, iterations, and elements of workspaces.
+
+It stands behind the passes that do not depend on the processor, so that a schedule has the same counts everywhere. The kernel gets one
+more array, ``COUNTS``; it is meant to run in one thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ..ir.arithmetic import ONE, ZERO, integer, maximum
+from ..ir.nodes import (
+    I64,
+    Allocate,
+    ArrayParameter,
+    Binary,
+    Declare,
+    Fill,
+    For,
+    Free,
+    Function,
+    Grow,
+    If,
+    Load,
+    Parallel,
+    Select,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Unary,
+    Value,
+    Var,
+    While,
+)
+from ..ir.rewrite import is_pure, walk
+from .manager import Setting
+
+COUNTED = ("flops", "loads", "stores", "iterations", "alive", "workspace")
+"""What the places of the array hold; ``alive`` are the elements of workspaces at a moment, ``workspace`` the most of them."""
+
+COUNTS = ("#counts", "values")
+"""The source of the parameter that takes the counts; no tensor has such a name."""
+
+_COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
+_LOGICAL = frozenset(("and", "or"))
+Charge = Counter[str]
+
+
+def count_operations(function: Function, setting: Setting, workspaces: Collection[str]) -> Function:
+    """Return a kernel that does the same and counts it.
+
+    Args:
+        workspaces: the arrays whose elements count as elements of workspaces.
+    """
+    fresh = setting.names(function)
+    counts = ArrayParameter(fresh("counts"), I64, COUNTS, writable=True)
+    rooms = {name: Var(fresh(f"{name}_room"), I64) for name in workspaces}
+    counting = _Counting(counts.name, rooms, _computed(function))
+    return replace(function, arrays=(*function.arrays, counts), body=Steps(tuple(counting.steps(function.body.statements, False))))
+
+
+def _computed(function: Function) -> frozenset[str]:
+    """Return the variables and arrays that hold values, or what is computed from them: all else are places and coordinates."""
+    known = {array.name for array in function.arrays if array.source[1] == "values"}
+    pairs = [pair for pair in map(_written, walk(function.body)) if pair is not None]
+    while True:
+        found = {name for name, value in pairs if name not in known and _mentions(value, known)}
+        if not found:
+            return frozenset(known)
+        known |= found
+
+
+def _written(node: object) -> tuple[str, Value] | None:
+    match node:
+        case Declare(variable, value) | SetVar(variable, value):
+            return variable.name, value
+        case Store(array, _, value):
+            return array, value
+    return None
+
+
+def _mentions(value: Value, known: Collection[str]) -> bool:
+    """Return whether an expression has one of some values in it, not counting the places of loads and what comparisons find out."""
+    match value:
+        case Var(name) | Load(array=name):
+            return name in known
+        case Binary(op) if op in _COMPARISONS:
+            return False
+        case Select(_, then, otherwise):
+            return _mentions(then, known) or _mentions(otherwise, known)
+    return any(_mentions(child, known) for child in value.children if isinstance(child, Value))
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """Puts counting between the steps of one kernel.
+
+    Attributes:
+        counts: the array that takes the counts.
+        rooms: the arrays of workspaces, each with the variable that says how many elements it has.
+        computed: names that hold values.
+    """
+
+    counts: str
+    rooms: Mapping[str, Var]
+    computed: frozenset[str]
+
+    def steps(self, steps: tuple[Step, ...], shared: bool) -> Iterator[Step]:
+        """Yield steps with what they count; ``shared``: threads run them."""
+        local = [step.array for step in steps if isinstance(step, Allocate) and step.storage == "registers" and step.array in self.rooms]
+        for step in steps:
+            yield from self.step(step, shared)
+        for array in local:
+            yield from self._room(ZERO, array, shared)
+
+    def step(self, step: Step, shared: bool) -> Iterator[Step]:
+        """Yield a step after the counting of what it evaluates once, and before that of what it evaluates last."""
+        match step:
+            case Steps(steps):
+                yield Steps(tuple(self.steps(steps, shared)))
+            case For():
+                yield from self._charged((step.low, step.high), Counter(), shared)
+                inner = shared or isinstance(step.tag, Parallel)
+                body = Steps((self._bump("iterations", ONE, inner), *self.step(step.body, inner)))
+                private, finish = (tuple(self.steps(part, inner)) for part in (step.private, step.finish))
+                yield replace(step, body=body, private=private, finish=finish)
+            case While(condition, body):
+                test = tuple(self._charged((condition,), Counter(), shared))
+                yield replace(step, body=Steps((self._bump("iterations", ONE, shared), *test, *self.step(body, shared))))
+                yield from test
+            case If(condition, then, otherwise):
+                yield from self._charged((condition,), Counter(), shared)
+                yes = Steps(tuple(self.step(then, shared)))
+                yield If(condition, yes, None if otherwise is None else Steps(tuple(self.step(otherwise, shared))))
+            case _:
+                values = [child for child in step.children if isinstance(child, Value)]
+                yield from self._charged(values[isinstance(step, Declare | SetVar | Grow) :], self._own(step), shared)
+                yield from self._memory(step, shared)
+
+    def _memory(self, step: Step, shared: bool) -> Iterator[Step]:
+        """Yield a step that holds no others, with what it does to workspaces and how much of an array it fills."""
+        array = getattr(step, "array", "")
+        if isinstance(step, Fill):
+            length = maximum(Binary("-", step.high, step.low, I64), ZERO)
+            yield self._bump("stores", length, shared)
+        if array not in self.rooms or not isinstance(step, Allocate | Free | Grow):
+            yield step
+        elif isinstance(step, Allocate):
+            yield from (step, Declare(self.rooms[array], ZERO))
+            yield from self._room(step.length, array, shared)
+        elif isinstance(step, Grow):
+            yield step
+            yield from self._room(step.capacity, array, shared)
+        else:
+            yield from self._room(ZERO, array, shared)
+            yield step
+
+    def _room(self, elements: Value, array: str, shared: bool) -> Iterator[Step]:
+        """Yield how many elements a workspace has from now on."""
+        room = self.rooms[array]
+        yield self._bump("alive", Binary("-", elements, room, I64), shared)
+        yield SetVar(room, elements)
+        alive, most = (Load(self.counts, integer(COUNTED.index(what)), I64) for what in ("alive", "workspace"))
+        yield Store(self.counts, most.index, maximum(most, alive))
+
+    def _bump(self, what: str, amount: Value, shared: bool) -> Step:
+        return Store(self.counts, integer(COUNTED.index(what)), amount, "+", atomic=shared)
+
+    def _charged(self, values: Collection[Value], charge: Charge, shared: bool) -> Iterator[Step]:
+        """Yield the counting of expressions that are evaluated once, beside a charge of which nothing depends on values."""
+        after: list[Step] = []
+        for value in values:
+            charge = charge + self._charge(value, after, shared)
+        for what, amount in (+charge).items():
+            yield self._bump(what, integer(amount), shared)
+        yield from after
+
+    def _charge(self, value: Value, after: list[Step], shared: bool) -> Charge:
+        """Return what evaluating an expression always does; ``after`` gets the counting of what it does at times."""
+        match value:
+            case Binary(op, left, right) if op in _LOGICAL:
+                asked = left if op == "and" else Unary("not", left, left.type)
+                self._at_times(asked, right, None, after, shared)
+                return self._charge(left, after, shared) + self._operation(value)
+            case Select(condition, then, otherwise):
+                self._at_times(condition, then, otherwise, after, shared)
+                return self._charge(condition, after, shared)
+        parts = (self._charge(child, after, shared) for child in value.children if isinstance(child, Value))
+        return sum(parts, self._operation(value))
+
+    def _own(self, step: Step) -> Charge:
+        """Return what a step does beside evaluating its expressions."""
+        match step:
+            case Store(array, op=op):
+                return Counter(stores=1, loads=int(op != ""), flops=int(op != "" and array in self.computed))
+            case SetVar(variable, op=op):
+                return Counter(flops=int(op != "" and variable.name in self.computed))
+        return Counter()
+
+    def _operation(self, value: Value) -> Charge:
+        if isinstance(value, Load):
+            return Counter(loads=1)
+        if isinstance(value, Binary) and value.op not in _COMPARISONS and _mentions(value, self.computed):
+            return Counter(flops=1)
+        return Counter()
+
+    def _at_times(self, condition: Value, then: Value, otherwise: Value | None, after: list[Step], shared: bool) -> None:
+        yes = Steps(tuple(self._charged((then,), Counter(), shared)))
+        no = Steps(tuple(self._charged((otherwise,), Counter(), shared)) if otherwise is not None else ())
+        if yes.statements or no.statements:
+            assert is_pure(condition), "what changes something is asked once"
+            after.append(If(condition, yes, no if no.statements else None))
