@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import distributed
     from .api import einsum, evaluate, lookup, tensor, tune
     from .compiler.build.kernel import BoundKernel
     from .compiler.errors import (
@@ -58,6 +59,7 @@ _HOMES = {
     "TuneResult": ".tuner.session",
     "TuningError": ".compiler.errors",
     "compile": ".compiler.pipeline:compile_kernel",
+    "distributed": ".distributed",
     "einsum": ".api",
     "evaluate": ".api",
     "explore": ".tuner.explore",
@@ -86,6 +88,7 @@ __all__ = [
     "TuneResult",
     "TuningError",
     "compile",
+    "distributed",
     "einsum",
     "evaluate",
     "explore",
@@ -99,7 +102,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, other = _HOMES[name].partition(":")
-    value = getattr(import_module(module, __name__), other or name)
+    home = import_module(module, __name__)
+    value = home if module == f".{name}" else getattr(home, other or name)
     globals()[name] = value
     return value
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ...compiler.native.memory import readable_bytes
 from ..settings import EXPLORE_SECONDS
 from . import options
 from .help import ExampleCommand
@@ -39,6 +40,7 @@ LISTED, LISTED_AS_JSON = 20, 1000
         ('tune-kernel explain "A(i,j) = B(i,k) * C(k,l) * D(l,j)" --format B=csr --format C=csr --format D=csr --json', "as JSON"),
         ('tune-kernel explain "a(i) = B(i,j) * C(j,k) * d(k)" --preset pigeon --schedule ""', "who beats the default schedule, and why"),
         ('tune-kernel explain "a(i) = B(i,j) * c(j)" --format B=csr --schedule "forall(j,i) a(i) += B(i,j) * c(j)"', "a loop nest"),
+        ('tune-kernel explain "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)" -i B=tensor.tns --dim r=16 --ranks 64', "what 64 ranks would send"),
     ),
 )
 @options.together(
@@ -59,10 +61,18 @@ LISTED, LISTED_AS_JSON = 20, 1000
     click.option("--limit", type=click.IntRange(min=1), help=f"Schedules to list.  [default: {LISTED}, {LISTED_AS_JSON} as JSON]"),
     click.option("--time-limit", type=options.Seconds(), default=EXPLORE_SECONDS, show_default=True,
                  help="Seconds after which to give up."),
+    options.inputs, options.dims,
+    click.option("--ranks", type=click.IntRange(1, 1 << 20),
+                 help="Show what EXPR would move and hold over so many ranks on the inputs of -i, instead of the space."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Show the schedule space of EXPR stage by stage, and the schedules that no other is asymptotically better than."""
+    if given["ranks"] is not None:
+        _explain_ranks(given)
+        return
+    if given["inputs"] or given["dims"]:
+        raise click.UsageError("-i and --dim are for --ranks; the space needs formats alone")
     from ..explore import described, explore
 
     found = explore(
@@ -75,6 +85,21 @@ def command(**given: Any) -> None:
         print_json(answer)
     else:
         _show(answer)
+
+
+def _explain_ranks(given: dict[str, Any]) -> None:
+    from ..distributed.explanation import volumes
+
+    found = volumes(given["expression"], given["inputs"], given["dims"], given["formats"], given["ranks"])
+    if given["as_json"]:
+        print_json({"expression": given["expression"], "stages": [], "frontier": [], **found})
+        return
+    rows = []
+    for name, shown in (("whole on every rank", found["volume"]), ("distributed", found["volume_distributed"])):
+        grid = " x ".join(map(str, shown["grid"]))
+        sizes = [readable_bytes(shown[key]) for key in ("bytes", "best_bytes", "memory")]
+        rows.append([name, grid, *sizes, f"{shown['imbalance']:.3f}"])
+    print_table(rows, ("dense operands and result", "grid", "sent", "sent on the best grid", "most memory", "imbalance"))
 
 
 def _named(texts: tuple[str, ...]) -> bool | tuple[str, ...]:
