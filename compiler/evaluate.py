@@ -18,6 +18,7 @@ from .format import Format, dense_format, parse_format
 from .native.memory import FLOOR, claim
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
+from .notation.suggest import indexed_name
 from .notation.value_types import number_dtype
 from .pipeline import CompiledExpression, checked_dtype, checked_extents, checked_semiring, compile_kernel, constant_extents
 from .schedule.schedule import Schedule
@@ -157,7 +158,9 @@ def _checked(expression: str, names: tuple[str, ...], operands: Mapping[str, Any
         raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
     for name in names:
         if name not in operands:
-            raise ExpressionError(f"operand '{name}' of '{expression}' is missing; give it by its name")
+            access = indexed_name(name)
+            hint = f"indices stand in brackets, {access}" if access and access.partition("(")[0] in operands else "give it by its name"
+            raise ExpressionError(f"operand '{name}' of '{expression}' is missing; {hint}")
     for name in operands:
         if name not in names:
             raise ExpressionError(f"operand '{name}' is not used in '{expression}'; its operands are {', '.join(names) or 'none'}")

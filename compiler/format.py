@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cache
 
 from .errors import FormatError
+from .source import nearest
 
 MOST_EXTENT = 2**63 - 1
 """Coordinates have 64 bits at most."""
@@ -69,6 +70,7 @@ class LevelKind(StrEnum):
 
 _KINDS = frozenset(kind.value for kind in LevelKind)
 _LETTERS = {"d": "dense", "s": "compressed", "c": "compressed", "n": "narrow", "q": "singleton", "h": "hashed"}
+_ANY_ORDER = ("coo", "csf")
 _MATRIX_NAMES = {
     "csr": ("dense, compressed", (0, 1)),
     "csc": ("dense, compressed", (1, 0)),
@@ -82,7 +84,8 @@ class Format:
     """Level kinds, outermost first, and the mode that each level stores.
 
     Args:
-        levels: level kinds separated by commas, or a tuple of them; letters d, s, c, n, q, h without commas work too.
+        levels: level kinds separated by commas, or a tuple of them; letters d, s, c, n, q, h without commas, and the names of
+            matrix formats, csr, csc, dcsr and dcsc, work too.
         order: ``order[l]`` is the mode that level ``l`` stores; None for 0, 1, 2, ...
 
     Raises:
@@ -93,6 +96,12 @@ class Format:
     order: tuple[int, ...]
 
     def __init__(self, levels: str | tuple[LevelKind | str, ...] | list[str] = (), order: tuple[int, ...] | None = None) -> None:
+        name = levels.strip().lower() if isinstance(levels, str) else ""
+        if name in _MATRIX_NAMES:
+            levels, own_order = _MATRIX_NAMES[name]
+            order = own_order if order is None else order
+        elif name in _ANY_ORDER:
+            raise FormatError(f"{name!r} has as many levels as its tensor has modes: hand over the text itself, or name level kinds")
         kinds = _parse_levels(levels)
         modes = tuple(range(len(kinds))) if order is None else tuple(int(mode) for mode in order)
         if sorted(modes) != list(range(len(kinds))):
@@ -148,7 +157,8 @@ def _parse_levels(levels: str | tuple[LevelKind | str, ...] | list[str]) -> tupl
         word = str(name).strip().lower()
         word = _LETTERS.get(word, word)
         if word not in _KINDS:
-            raise FormatError(f"level {place + 1} is {str(name)!r}: a level is dense, compressed, narrow, singleton or hashed")
+            meant = nearest(word, (*_MATRIX_NAMES, *_ANY_ORDER, *_KINDS) if len(levels) == 1 else _KINDS)
+            raise FormatError(f"level {place + 1} is {str(name)!r}: a level is dense, compressed, narrow, singleton or hashed{meant}")
         kinds.append(LevelKind(word))
     return tuple(kinds)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -127,7 +127,7 @@ class CompiledExpression:
             self._kernels[signature] = Kernel(self._lowered(signature), find_target(self.target))
         return self._kernels[signature]
 
-    def __call__(self, /, *, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> Any:
+    def __call__(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> Any:
         """Compute the expression on operands given by name.
 
         Args:
@@ -138,11 +138,15 @@ class CompiledExpression:
         Returns:
             An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
         """
+        if unnamed:
+            self._refuse_unnamed(len(unnamed))
         threads, out = self._options(operands, threads, out)
         return self.bind_operands(operands, threads, out, once=True).once()
 
-    def bind(self, /, *, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> BoundKernel:
+    def bind(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> BoundKernel:
         """Check and convert operands once; the returned kernel runs at C speed and sees changed values. Arguments as for a call."""
+        if unnamed:
+            self._refuse_unnamed(len(unnamed))
         threads, out = self._options(operands, threads, out)
         return self.bind_operands(operands, threads, out)
 
@@ -172,6 +176,10 @@ class CompiledExpression:
         """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads."""
         ready = {name: self._ready(name, data, once) for name, data in operands.items()}
         return self.kernel_for(self._signature(ready, extents or {})), ready
+
+    def _refuse_unnamed(self, count: int) -> None:
+        named = ", ".join(f"{name}=..." for name in self._operand_names)
+        raise ExpressionError(f"{count} operand{'s' if count > 1 else ''} without a name; operands are given by name: k({named})")
 
     def _options(self, operands: dict[str, Any], threads: Any, out: Any) -> tuple[Any, Any]:
         """Return the options; those that an operand is called like are put among the operands, and are None."""

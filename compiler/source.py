@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,9 @@ def pointing(message: str, text: str, span: Span | None) -> str:
 def quoted(text: str, most: int) -> str:
     """Return a text as it stands in messages: in quotes, cut, without characters that a terminal would obey."""
     return repr(text if len(text) <= most else f"{text[:most]}...")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for the closest known name, or nothing."""
+    close = get_close_matches(name, list(known), 1, 0.5)
+    return f" (did you mean '{close[0]}'?)" if close else ""

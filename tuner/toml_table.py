@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any
 
 from ..compiler.errors import DataError
+from ..compiler.source import nearest
 
 _MISSING = object()
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the closest known name, or nothing."""
-    close = get_close_matches(name, list(known), 1, 0.5)
-    return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 class Table:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
 from ..errors import ExpressionError
 from ..source import Span, pointing
 from .nodes import Access, Add, Affine, Assignment, Div, Expr, Literal, Mul, Neg
+from .suggest import advice, rewritten
 
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
@@ -38,7 +40,7 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             span = Span(place, place + 1)
-            raise ExpressionError(pointing(f"unexpected character {text[place]!r}", text, span))
+            raise ExpressionError(pointing(f"unexpected character {text[place]!r}{advice(text[place])}", text, span))
         if match.lastgroup != "space":
             tokens.append(_Token(str(match.lastgroup), match.group(), Span(match.start(), match.end())))
         place = match.end()
@@ -88,8 +90,17 @@ class _Parser:
         if self.at("=", "+="):
             self.fail("only one '=' is allowed")
         if self.token.kind != "end":
-            self.fail(f"expected an operator or the end, found {self.token.text!r}")
+            self.fail(f"expected an operator or the end, found {self.token.text!r}{self._meant()}")
         return Assignment(target, operator, value, self.text)
+
+    def _meant(self) -> str:
+        """Return the expression that was meant, as an advice, where it can be guessed."""
+        guess = rewritten(self.text)
+        with suppress(ExpressionError):
+            if guess != self.text:
+                parse(guess)
+                return f"; write {guess}"
+        return ""
 
     def target(self) -> Access:
         if self.token.kind != "name":
@@ -152,7 +163,8 @@ class _Parser:
             self.expect(_CLOSING[opening], "to close the parenthesis")
             self.depth -= 1
             return value
-        return self.fail(f"expected a tensor, a number or '(', found {token.text!r}")
+        power = token.text == "*" and self.place and self.tokens[self.place - 1].text == "*"
+        return self.fail(f"expected a tensor, a number or '(', found {token.text!r}{advice('**') if power else ''}")
 
     def number(self) -> Literal:
         token = self.token

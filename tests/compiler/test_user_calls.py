@@ -60,7 +60,15 @@ MISTAKES: list[tuple[Any, ...]] = [
     ("", {}, {}, ExpressionError, "is empty"),
     ("A(i,j)", {"A": A}, {}, ExpressionError, "expected '=' or"),
     ("y(i) = (A(i,j)", {"A": A}, {}, ExpressionError, "to close the parenthesis"),
-    ("y(i) = 2x(i)", {"x": X}, {}, ExpressionError, "expected an operator"),
+    ("y(i) = 2x(i)", {"x": X}, {}, ExpressionError, r"expected an operator .*; write y\(i\) = 2 \* x\(i\) \(column 9"),
+    ("y_i = A_ij x_j", BOTH, {}, ExpressionError, r"found 'x_j'; write y\(i\) = A\(i,j\) \* x\(j\) \(column 12"),
+    ("y(i) = A(i,j) x(j)", BOTH, {}, ExpressionError, r"; write y\(i\) = A\(i,j\) \* x\(j\)"),
+    ("y(i) = A(i,j) x(j))", BOTH, {}, ExpressionError, r"found 'x' \(column 15"),
+    ("y_i = A_ij * x_j", BOTH, {}, ExpressionError, r"operand 'A_ij' .* is missing; indices stand in brackets, A\(i,j\)"),
+    ("y = A_1 * x", {"x": X}, {}, ExpressionError, "operand 'A_1' .* is missing; give it by its name"),
+    ("y_{i} = A_{ij} x_j", BOTH, {}, ExpressionError, r"character '\{'; indices stand in brackets: y\(i\)"),
+    ("y = A @ x", BOTH, {}, ExpressionError, "character '@'; products name their indices"),
+    (SPMV, BOTH, {"output_format": "crs"}, FormatError, r"did you mean 'csr'\?"),
     ("y(i) = x(i) ** 2", {"x": X}, {}, ExpressionError, "column 14"),
     ("y(i) = exp(x(i))", {"x": X}, {}, ExpressionError, "close the subscripts of exp"),
     ("y(i,i) = A(i,j)", {"A": A}, {}, ExpressionError, "stands twice"),
@@ -75,6 +83,23 @@ def test_mistakes_end_in_one_line(expression: Any, operands: Any, keywords: dict
     with pytest.raises(error, match=says) as caught:
         st.evaluate(expression, operands, **{"schedule": "default", **keywords})
     assert len(str(caught.value).splitlines()[0]) < 300
+
+
+def test_operands_without_a_name_are_refused_with_the_names_to_give() -> None:
+    k: Any = st.compile(SPMV, {"A": "csr"})
+    for call in (k, k.bind):
+        with pytest.raises(ExpressionError, match=r"2 operands without a name; operands are given by name: k\(A=\.\.\., x=\.\.\.\)"):
+            call(A, X)
+
+
+def test_formats_of_matrices_have_names() -> None:
+    assert st.Format("csr") == st.Format("dense, compressed")
+    assert st.Format("CSC") == st.Format("ds", order=(1, 0))
+    assert st.Format("dcsr", order=(1, 0)) == st.Format("dcsc")
+    assert st.tensor(A, st.Format("csr")).format == st.tensor(A, "csr").format
+    for text, says in (("crs", r"did you mean 'csr'\?"), ("csf", "as many levels as its tensor has modes"), ("densee", "'dense'")):
+        with pytest.raises(FormatError, match=says):
+            st.Format(text)
 
 
 SOUND: list[tuple[Any, ...]] = [

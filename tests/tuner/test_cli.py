@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -95,6 +96,15 @@ def test_run_agrees_with_numpy(call, tmp_path: Path) -> None:
         found = call_json(call, "run", SPMV, *given, "--format", "A=csr", "--schedule", schedule)
         assert found["result"]["checksum"] == pytest.approx((matrix @ vector).sum())
         assert found["result"]["shape"] == [3]
+
+
+def test_code_as_json(call) -> None:
+    found = call_json(call, "code", SPMV, "--format", "A=csr", "--schedule", "unroll(j, 2)")
+    assert list(found) == ["expression", "formats", "schedule", "target", "loop_nest", "stage", "source"]
+    assert (found["schedule"], found["stage"]) == ("unroll(j, 2)", "c")
+    assert found["formats"]["A"] == "dense, compressed"
+    assert "st_kernel" in found["source"]
+    assert "while" not in call_json(call, "code", SPMV, "--after", "concrete")["source"]
 
 
 @needs_compiler
@@ -196,6 +206,12 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     assert call("db", "export", str(tmp_path / "caches"), "--as", "kernel-tuner")[0] == 0
     (cache,) = (tmp_path / "caches").iterdir()
     assert json.loads(cache.read_text())["kernel_name"] == "T0(i0) = T1(i0,i1) * T2(i1)"
+    status, _, said = call("db", "export", str(tmp_path / "r.csv"))
+    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+    kinds = {row["record"] for row in rows}
+    assert (status, kinds) == (0, {"measurement", "decision"})
+    assert f"r.csv: {len(rows)} records as CSV" in said
+    assert all(row["kernel"].startswith("T0(i0)") and row["threads"].isdigit() and "i0=" in row["extents"] for row in rows)
     status, out, _ = call("db", "export", "-")
     assert status == 0
     assert all(json.loads(line)["schema"] == 1 for line in out.splitlines())

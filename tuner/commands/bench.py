@@ -52,10 +52,15 @@ def command(**given: Any) -> int:
 
 
 def _show(items: list[BenchItem]) -> None:
-    names = list(dict.fromkeys(name for item in items for name in item.times))
+    names = list(dict.fromkeys(name for item in items for name in (*item.times, *item.wrong)))
     rows = [
-        [item.kernel, item.input, str(item.threads), *(show_seconds(item.times.get(name)) for name in names),
+        [item.kernel, item.input, str(item.threads), *(_cell(item, name) for name in names),
          "-" if item.ratio is None else f"{item.ratio:.2f}"]
         for item in items
     ]  # fmt: skip
     print_table(rows, ("kernel", "input", "threads", *names, "ratio"))
+
+
+def _cell(item: BenchItem, name: str) -> str:
+    """Return a library's time, or why there is none."""
+    return show_seconds(item.times[name]) if name in item.times else "differs" if name in item.wrong else "no such kernel"

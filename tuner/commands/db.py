@@ -14,11 +14,15 @@ import click
 
 from ...compiler.errors import DatabaseError
 from ..database import Database, open_database
-from ..database.interchange import import_json_lines, kernel_tuner_cache, t4_metadata, t4_results, write_json_lines
+from ..database.interchange import import_json_lines, kernel_tuner_cache, t4_metadata, t4_results, write_csv, write_json_lines
 from ..records import Measurement
 from . import options
 from .help import ExampleCommand, ExampleGroup
 from .output import note, print_json
+
+_NAMES = {"jsonl": "JSON Lines", "csv": "CSV", "t4": "T4 results", "kernel-tuner": "Kernel Tuner caches"}
+_KINDS = {".csv": "csv"}
+"""What the ending of a file asks for."""
 
 
 @click.group(
@@ -69,27 +73,32 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
 @command.command("export", cls=ExampleCommand, examples=(
     ("tune-kernel db export records.jsonl", "everything, to be imported elsewhere"),
     ("tune-kernel db export -", "to standard output"),
+    ("tune-kernel db export records.csv", "a table for spreadsheets and data frames"),
     ("tune-kernel db export caches/ --as kernel-tuner", "one file for each kernel and input"),
 ))  # fmt: skip
 @click.argument("output", metavar="FILE")
-@click.option("--as", "kind", type=click.Choice(["jsonl", "t4", "kernel-tuner"]), default="jsonl", show_default=True,
-              help="JSON Lines of our own; T4 results with a metadata file; Kernel Tuner caches in a folder.")  # fmt: skip
+@click.option("--as", "kind", type=click.Choice(list(_NAMES)),
+              help="JSON Lines of our own; CSV; T4 results with a metadata file; Kernel Tuner caches in a folder.  "
+                   "[default: csv for FILE.csv, else jsonl]")  # fmt: skip
 @click.option("--decisions", is_flag=True, help="Of JSON Lines: only what campaigns decided, without their trials.")
 @options.together(options.database, options.as_json)
 def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
     """Write the records to FILE, a folder for Kernel Tuner caches, or - for standard output."""
+    kind = kind or _KINDS.get(Path(output).suffix.lower(), "jsonl")
     with open_existing(given["database"]) as database:
         try:
             if kind == "kernel-tuner":
-                _export_caches(database, Path(output))
+                count = _export_caches(database, Path(output))
             elif kind == "t4":
-                _export_t4(database, output)
+                count = _export_t4(database, output)
             else:
+                records = database.decisions() if decisions else database.records()
                 with _opened(output) as stream:
-                    write_json_lines(database.decisions() if decisions else database.records(), stream)
+                    count = write_csv(records, stream) if kind == "csv" else write_json_lines(records, stream)
         except OSError as error:
             raise DatabaseError(f"cannot write {output}: {error.strerror or error}") from None
         if output != "-":
+            note(f"{output}: {count} {'records' if kind in ('jsonl', 'csv') else 'measurements'} as {_NAMES[kind]}")
             _show(database, given["as_json"], True)
 
 
@@ -114,15 +123,16 @@ def _show(database: Database, as_json: bool, ok: bool) -> None:
     print(f"state      {'ok' if ok else 'damaged'}")
 
 
-def _export_t4(database: Database, output: str) -> None:
+def _export_t4(database: Database, output: str) -> int:
     measurements = list(database.measurements())
     with _opened(output) as stream:
         json.dump(t4_results(measurements), stream, indent=1)
     if output != "-":
         Path(output).with_suffix(".metadata.json").write_text(json.dumps(t4_metadata(measurements), indent=1))
+    return len(measurements)
 
 
-def _export_caches(database: Database, folder: Path) -> None:
+def _export_caches(database: Database, folder: Path) -> int:
     grouped: dict[tuple[str, str], list[Measurement]] = {}
     for measurement in database.measurements():
         if measurement.role != "final":
@@ -131,6 +141,7 @@ def _export_caches(database: Database, folder: Path) -> None:
     for (workload, entry), measurements in grouped.items():
         name = re.sub(r"[^A-Za-z0-9]+", "_", measurements[0].workload.kernel).strip("_")
         (folder / f"{name}-{workload}-{entry}.json").write_text(json.dumps(kernel_tuner_cache(measurements), indent=1))
+    return sum(map(len, grouped.values()))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ simulation mode read.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -41,6 +42,26 @@ def write_json_lines(records: Iterable[Record], stream: IO[str]) -> int:
     count = 0
     for record in records:
         stream.write(json.dumps(to_json(record)) + "\n")
+        count += 1
+    return count
+
+
+CSV_COLUMNS = (
+    "record", "created", "kernel", "formats", "dtype", "target", "threads", "machine", "input", "extents", "campaign", "role", "schedule",
+    "status", "seconds", "default_seconds", "build_seconds", "message",
+)  # fmt: skip
+
+
+def write_csv(records: Iterable[Record], stream: IO[str]) -> int:
+    """Write one record a row, below a head of ``CSV_COLUMNS``; return how many. Cells of what a record does not have are empty."""
+    writer = csv.DictWriter(stream, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    count = 0
+    for record in records:
+        found = to_json(record)
+        row = {**found, **found["workload"], "input": found["input"]["name"] or found["input"]["pattern"]}
+        row["extents"] = " ".join(f"{index}={extent}" for index, extent in record.input.extents)
+        writer.writerow({name: row.get(name) for name in CSV_COLUMNS})
         count += 1
     return count
 

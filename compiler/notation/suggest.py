@@ -1,0 +1,34 @@
+"""What was meant by texts that are no index notation: indices as letters behind a name, products without a sign, other languages."""
+
+from __future__ import annotations
+
+import re
+
+_BEHIND = re.compile(r"\b([A-Za-z][A-Za-z0-9]*)_\{?([A-Za-z]+)\}?(?![A-Za-z0-9_(\[])")
+_FORM = "y(i) = A(i,j) * x(j)"
+_ELSEWHERE = {
+    "@": f"products name their indices: {_FORM}",
+    "{": f"indices stand in brackets: {_FORM}",
+    "^": "powers are products: x(i) * x(i)",
+    "**": "powers are products: x(i) * x(i)",
+    ";": "one expression at a time",
+    "'": "a transpose is another order of indices: A(j,i)",
+}
+
+
+def rewritten(text: str) -> str:
+    """Return a text with the letters behind an underscore as subscripts, and a sign between tensors that stand side by side."""
+    spelled = _BEHIND.sub(lambda found: f"{found[1]}({','.join(found[2])})", text)
+    return re.sub(r"(?<=[\])\w])[ \t]+(?=[A-Za-z_(])", " * ", re.sub(r"(?<=\d)(?=[A-Za-z_]\w*[(\[])", " * ", spelled))
+
+
+def advice(character: str) -> str:
+    """Return what to write where a character of another language stands; empty where nobody knows."""
+    hint = _ELSEWHERE.get(character)
+    return f"; {hint}" if hint else ""
+
+
+def indexed_name(name: str) -> str | None:
+    """Return the access that a name such as ``A_ij`` stands for, ``A(i,j)``; None where it is just a name."""
+    found = _BEHIND.fullmatch(name)
+    return f"{found[1]}({','.join(found[2])})" if found else None
