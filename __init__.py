@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import distributed
-    from .api import einsum, evaluate, lookup, tensor, tune
+    from .api import autotune, compile, einsum, evaluate, lookup, tensor, tune
     from .compiler.build.kernel import BoundKernel
     from .compiler.errors import (
         BuildError,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from .compiler.format import Format
     from .compiler.pipeline import CompiledExpression as Kernel
-    from .compiler.pipeline import compile_kernel as compile
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
     from .tuner.exploration import Exploration
@@ -58,7 +57,8 @@ _HOMES = {
     "Tensor": ".compiler.storage.tensor",
     "TuneResult": ".tuner.session",
     "TuningError": ".compiler.errors",
-    "compile": ".compiler.pipeline:compile_kernel",
+    "autotune": ".api",
+    "compile": ".api",
     "distributed": ".distributed",
     "einsum": ".api",
     "evaluate": ".api",
@@ -87,6 +87,7 @@ __all__ = [
     "Tensor",
     "TuneResult",
     "TuningError",
+    "autotune",
     "compile",
     "distributed",
     "einsum",

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from .compiler.format import Format
+    from .compiler.pipeline import CompiledExpression
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
+    from .tuner.automatic import AutoTuned
     from .tuner.lookup import Match
     from .tuner.session import TuneResult
 
-__all__ = ["einsum", "evaluate", "lookup", "tensor", "tune"]
+__all__ = ["autotune", "compile", "einsum", "evaluate", "lookup", "tensor", "tune"]
 
 DenseFormat: TypeAlias = Literal["dense"]
 SparseFormat: TypeAlias = Literal["csr", "csc", "dcsr", "dcsc", "coo", "csf", "compressed"]
@@ -250,3 +252,103 @@ def tune(
     return search(
         expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules
     )
+
+
+def compile(  # noqa: A001  # the contract's name
+    expression: str,
+    formats: Mapping[str, Format | str | None] | None = None,
+    extents: Mapping[str, int] | None = None,
+    schedule: Schedule | str | None = None,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    *,
+    semiring: tuple[str, str] | None = None,
+    convert: str = "auto",
+    arch: str | None = None,
+    threads: int | None = None,
+    database: str | PathLike[str] | None = None,
+) -> CompiledExpression:
+    """Compile an expression for formats, a schedule and a target.
+
+    Args:
+        expression: index notation, ``"y(i) = A(i,j) * x(j)"``.
+        formats: format of every tensor that is not dense, the result included.
+        extents: extents that become compile-time constants, by index.
+        schedule: None or "" for the default one, a text (DESIGN 4.3), a ``Schedule``, or "auto": what ``evaluate`` would use, decided
+            at the first call or binding, and kept; small dense extents are compiled in then.
+        dtype: of the values; None: ``numpy.result_type`` of the operands at the first call.
+        target: "cpu", or "interpreter": Python, which checks every access and counts operations.
+        semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
+        convert: "auto", or "never" to refuse schedules that convert operands.
+        arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.
+        threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
+        database: where "auto" looks: path or URL; None: $SPARSETUNE_DATABASE or the default file.
+
+    Raises:
+        ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
+        BuildError: it needs a GPU, this machine has none, and arch names none.
+    """
+    from .compiler.pipeline import compile_kernel
+
+    wish = None if schedule == "auto" else schedule
+    made = compile_kernel(
+        expression, formats, extents, wish, dtype, target, semiring=semiring, convert=convert, arch=arch, threads=threads
+    )
+    if schedule != "auto":
+        return made
+    from .tuner.automatic import AutomaticKernel
+
+    return AutomaticKernel(made, convert, database)
+
+
+@overload
+def autotune(
+    expression: str, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
+    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
+    semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+) -> AutoTuned: ...
+@overload
+def autotune(expression: Callable[..., Any]) -> AutoTuned: ...
+@overload
+def autotune(
+    expression: None = None, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
+    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
+    semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+) -> Callable[[Callable[..., Any]], AutoTuned]: ...
+def autotune(
+    expression: str | Callable[..., Any] | None = None,
+    trials: int = 100,
+    tune: bool = False,
+    output_format: Format | str | None = None,
+    shape: Mapping[str, int] | None = None,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    semiring: tuple[str, str] | None = None,
+    database: str | PathLike[str] | None = None,
+) -> Any:
+    """Return a function that computes an expression on operands given by name, ``f(A=A, x=x, threads=None, out=None)``.
+
+    As a decorator, with or without arguments, it takes the expression from the first line of the docstring.
+
+    Args:
+        expression: index notation, or the function that is decorated.
+        trials: how many schedules a campaign measures at most.
+        tune: tune for operands that no campaign of this machine has decided for; as SPARSETUNE_TUNE=1 does. Else the function does
+            what ``lookup`` says.
+        output_format, shape, dtype, target, semiring, database: as for ``evaluate``.
+
+    Raises:
+        ExpressionError: the text, or the first line of the docstring, is no index notation.
+    """
+    from .tuner.automatic import AutoTuned, documented
+
+    options = {
+        "output_format": output_format, "shape": shape, "dtype": dtype, "target": target, "semiring": semiring, "database": database,
+    }  # fmt: skip
+    if isinstance(expression, str):
+        return AutoTuned(expression, trials, tune, options)
+
+    def decorate(function: Callable[..., Any]) -> AutoTuned:
+        return AutoTuned(documented(function), trials, tune, options).of(function)
+
+    return decorate if expression is None else decorate(expression)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -28,6 +28,7 @@ from .storage.foreign import bytes_to_pack
 from .storage.tensor import Tensor
 from .warn import warn
 
+T = TypeVar("T")
 Chooser: TypeAlias = Callable[..., Schedule]
 KEPT = 256  # requests that a process keeps at hand, with the kernels compiled for them
 
@@ -70,6 +71,7 @@ def evaluate(
     convert: str = "auto",
     semiring: tuple[str, str] | None = None,
     choose: Chooser | None = None,
+    out: Any = None,
 ) -> Any:
     """Compute an expression on operands.
 
@@ -85,6 +87,7 @@ def evaluate(
         convert: "never" refuses schedules that convert operands.
         semiring: (add, multiply); None: ("+", "*").
         choose: called for "auto" as ``choose(assignment, operands, formats, extents, target, threads)``; returns a schedule.
+        out: takes a dense result, and is returned.
 
     Returns:
         An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
@@ -114,16 +117,21 @@ def evaluate(
         if compiled is None:
             compiled = compile_kernel(expression, request.formats, request.constants, decided, kind, target, semiring=pair, convert=convert)
             request.kernels[kept] = compiled
-        return compiled.bind_operands(ready, threads, None, given).once()
+        return compiled.bind_operands(ready, threads, out, given).once()
 
     decided = _schedule(wish, choose if chooses else None, request, ready, target, threads)
-    if not chooses or not decided.directives:
-        return run(decided)
+    return or_default(expression, decided, run) if chooses else run(decided)
+
+
+def or_default(expression: str, chosen: Schedule, run: Callable[[Schedule], T]) -> T:
+    """Return what a schedule that nobody asked for gives, or what the default one does where it cannot be used, with a warning."""
+    if not chosen.directives:
+        return run(chosen)
     try:
-        return run(decided)
+        return run(chosen)
     except (ScheduleError, BuildError) as error:
         reason = str(error).splitlines()[0]
-        warn(f"the schedule '{decided}' chosen for '{expression}' cannot be used ({reason}); using the default one")
+        warn(f"the schedule '{chosen}' chosen for '{expression}' cannot be used ({reason}); using the default one")
         return run(Schedule())
 
 

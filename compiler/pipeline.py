@@ -74,10 +74,13 @@ class CompiledExpression:
         formats: the format of every tensor, the result's included.
         concretized: the scheduled program that is lowered, with the formats and users' names of its operands.
         schedule: the directives that led there.
+        threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
     """
 
     def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], concretized: Concretized,
-                 schedule: Schedule, dtype: np.dtype[Any] | None, convert: str, target: str = "cpu") -> None:  # fmt: skip
+                 schedule: Schedule, dtype: np.dtype[Any] | None, convert: str, target: str = "cpu",
+                 threads: int | None = None) -> None:  # fmt: skip
+        self.threads = threads
         self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
         self.dtype, self.concretized, self.target = dtype, concretized, target
         self.semiring = (concretized.program.add, concretized.program.multiply)
@@ -168,7 +171,7 @@ class CompiledExpression:
             ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
         """
         kernel, ready = self.specialised(operands, extents, once)
-        return kernel.bind_operands(ready, threads, out, {**self.extents, **(extents or {})}, once)
+        return kernel.bind_operands(ready, self.threads if threads is None else threads, out, {**self.extents, **(extents or {})}, once)
 
     def specialised(
         self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
@@ -300,8 +303,9 @@ def compile_kernel(
     semiring: tuple[str, str] | None = None,
     convert: str = "auto",
     arch: str | None = None,
+    threads: int | None = None,
 ) -> CompiledExpression:
-    """Compile an expression for formats, a schedule and a target; public as ``sparsetune.compile``.
+    """Compile an expression for formats, a schedule and a target.
 
     Args:
         expression: index notation, ``"y(i) = A(i,j) * x(j)"``.
@@ -313,6 +317,7 @@ def compile_kernel(
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         convert: "auto", or "never" to refuse schedules that convert operands.
         arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.
+        threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
@@ -331,7 +336,7 @@ def compile_kernel(
     constants = checked_extents(assignment, extents or {})
     directives = Schedule(schedule or ())
     concretized = _scheduled(concretize(assignment, known, *pair), directives, constants)
-    return CompiledExpression(assignment, known, constants, concretized, directives, kind, convert, target)
+    return CompiledExpression(assignment, known, constants, concretized, directives, kind, convert, target, threads)
 
 
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:

@@ -1,0 +1,161 @@
+"""Kernels and functions whose schedule is decided when operands come: ``compile(schedule="auto")`` and ``autotune``."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property, update_wrapper
+from typing import Any
+
+from ..compiler.build.kernel import Kernel
+from ..compiler.errors import ExpressionError
+from ..compiler.evaluate import evaluate, or_default
+from ..compiler.notation.parser import parse
+from ..compiler.pipeline import CompiledExpression, compile_kernel, constant_extents
+from ..compiler.schedule.schedule import Schedule
+from .extents import known_extents
+from .lookup import choose, lookup
+from .session import tune
+
+TUNE = "SPARSETUNE_TUNE"
+"""The environment variable that makes ``autotune`` tune where it is 1."""
+
+
+class AutomaticKernel(CompiledExpression):
+    """A kernel with the schedule that ``evaluate`` would use, decided at the first call or binding, and kept from then on.
+
+    Until then it has the default schedule. Small extents of dense operands are compiled in, so that operands with others have code of
+    their own.
+    """
+
+    def __init__(self, default: CompiledExpression, convert: str, database: str | os.PathLike[str] | None) -> None:
+        super().__init__(
+            default.assignment, default.formats, default.extents, default.concretized, default.schedule, default.dtype, convert,
+            default.target, default.threads,
+        )  # fmt: skip
+        self._convert, self._database, self._decided = convert, database, False
+        self._compiled: dict[tuple[tuple[str, int], ...], CompiledExpression] = {}
+
+    def specialised(
+        self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
+    ) -> tuple[Kernel, dict[str, Any]]:
+        """Return the kernel for some operands, and these in the formats that it reads; the first ones decide the schedule."""
+        if operands.keys() != set(self._operand_names):
+            return super().specialised(operands, extents, once)  # which says what is missing
+        ready = {name: self._ready(name, data, once) for name, data in operands.items()}
+        constants = {**self._constants(ready, extents or {}), **self.extents}
+        if not self._decided:
+            self._decide(ready, constants, extents)
+        return self._compile(self.schedule, constants).specialised(ready, extents, once)
+
+    def _constants(self, ready: Mapping[str, Any], extents: Mapping[str, int]) -> dict[str, int]:
+        """Return the extents to compile in: as ``evaluate`` does."""
+        shapes = {name: tuple(getattr(data, "shape", ())) for name, data in ready.items()}
+        if any(len(shape) != len(self.formats[name]) for name, shape in shapes.items()):
+            return {}
+        return constant_extents(self.assignment, self.formats, known_extents(self.assignment, shapes, extents))
+
+    def _decide(self, ready: Mapping[str, Any], constants: Mapping[str, int], extents: Mapping[str, int] | None) -> None:
+        schedule = Schedule()
+        if self.semiring == ("+", "*"):
+            form = self.formats[self.assignment.target.tensor]
+            schedule = choose(self.assignment.text, ready, form, self.target, self.threads, self._database)
+
+        def prepared(schedule: Schedule) -> Schedule:
+            self._compile(schedule, constants).specialised(ready, extents)[0].load()
+            return schedule
+
+        self.schedule = or_default(self.assignment.text, schedule, prepared)
+        self.concretized = self._compile(self.schedule, constants).concretized
+        self._decided = True
+        self._kernels.clear()
+        self.__dict__.pop("default_kernel", None)
+
+    def _compile(self, schedule: Schedule, constants: Mapping[str, int]) -> CompiledExpression:
+        key = tuple(sorted(constants.items()))
+        found = self._compiled.get(key)
+        if found is None or found.schedule != schedule:
+            found = self._compiled[key] = compile_kernel(
+                self.assignment.text, self.formats, constants, schedule, self.dtype, self.target, semiring=self.semiring,
+                convert=self._convert, threads=self.threads,
+            )  # fmt: skip
+        return found
+
+
+class AutoTuned:
+    """A function of operands that computes an expression as ``evaluate`` does, and tunes first where it is asked to.
+
+    Operands come by name, or in the order of the parameters of the function that was decorated.
+
+    Attributes:
+        expression: index notation.
+        trials: how many schedules a campaign measures at most.
+    """
+
+    def __init__(self, expression: str, trials: int, is_tuning: bool, options: Mapping[str, Any]) -> None:
+        parse(expression)
+        self.expression, self.trials, self._options = expression, trials, dict(options)
+        self._is_tuning, self._parameters = is_tuning, None
+
+    def of(self, function: Callable[..., Any]) -> AutoTuned:
+        """Return this under the name, the documentation and the parameters of a function."""
+        self._parameters = inspect.signature(function)
+        update_wrapper(self, function)
+        return self
+
+    @cached_property
+    def _tunes(self) -> bool:
+        return self._is_tuning or os.environ.get(TUNE, "") == "1"
+
+    def __call__(self, *operands: Any, threads: int | None = None, out: Any = None, **named: Any) -> Any:
+        """Compute the expression.
+
+        Args:
+            operands: in the order of the decorated function's parameters, if there is one.
+            threads: how many run at most, and into how many shares work is cut; None: $SPARSETUNE_THREADS, or the cores at hand.
+            out: takes a dense result, and is returned.
+            named: operands by name.
+        """
+        given, options = self._named(operands, named), self._options
+        places = {name: options[name] for name in ("output_format", "target", "database")}
+        if self._tunes and options["semiring"] is None and lookup(self.expression, given, threads=threads, **places).origin != "exact":
+            tune(self.expression, given, trials=self.trials, threads=threads, **places)
+
+        def chosen(*_request: Any) -> Schedule:
+            return choose(self.expression, given, threads=threads, **places)
+
+        return evaluate(
+            self.expression, given, options["output_format"], "auto", options["shape"], options["dtype"], options["target"], threads,
+            semiring=options["semiring"], choose=chosen, out=out,
+        )  # fmt: skip
+
+    def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not operands:
+            return named
+        if self._parameters is None:
+            raise ExpressionError(f"the operands of '{self.expression}' are given by name: f(A=A, x=x)")
+        try:
+            return self._parameters.bind(*operands, **named).arguments
+        except TypeError as error:
+            raise ExpressionError(f"operands of '{self.expression}': {error}") from None
+
+    def __repr__(self) -> str:
+        return f"sparsetune.autotune({self.expression!r}, trials={self.trials})"
+
+
+def documented(function: Callable[..., Any]) -> str:
+    """Return the expression in the first line of a function's documentation.
+
+    Raises:
+        ExpressionError: there is none.
+    """
+    lines = (inspect.getdoc(function) or "").splitlines()
+    if not lines:
+        name = getattr(function, "__name__", "the function")
+        raise ExpressionError(f"autotune takes the expression from the first line of the docstring, but {name} has none")
+    try:
+        parse(lines[0])
+    except ExpressionError as error:
+        raise ExpressionError(f"the first line of the docstring of {function.__name__} is no expression: {error}") from None
+    return lines[0]
