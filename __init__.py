@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import distributed
-    from .api import autotune, compile, einsum, evaluate, lookup, tensor, tune
+    from .api import autotune, compile, einsum, evaluate, evaluate_all, lookup, tensor, tune
     from .compiler.build.kernel import BoundKernel
     from .compiler.errors import (
         BuildError,
@@ -62,6 +62,7 @@ _HOMES = {
     "distributed": ".distributed",
     "einsum": ".api",
     "evaluate": ".api",
+    "evaluate_all": ".api",
     "explore": ".tuner.explore",
     "lookup": ".api",
     "tensor": ".api",
@@ -92,6 +93,7 @@ __all__ = [
     "distributed",
     "einsum",
     "evaluate",
+    "evaluate_all",
     "explore",
     "lookup",
     "tensor",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .tuner.lookup import Match
     from .tuner.session import TuneResult
 
-__all__ = ["autotune", "compile", "einsum", "evaluate", "lookup", "tensor", "tune"]
+__all__ = ["autotune", "compile", "einsum", "evaluate", "evaluate_all", "lookup", "tensor", "tune"]
 
 DenseFormat: TypeAlias = Literal["dense"]
 SparseFormat: TypeAlias = Literal["csr", "csc", "dcsr", "dcsc", "coo", "csf", "compressed"]
@@ -125,6 +125,45 @@ def evaluate(
         return chosen(expression, ready, output_format=output_format, target=target, threads=threads, database=database)
 
     return _evaluator()(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
+
+
+def evaluate_all(
+    expressions: Sequence[str],
+    operands: Mapping[str, Any],
+    output_format: Format | str | Mapping[str, Format | str] | None = None,
+    schedule: str | Schedule | Mapping[str, str | Schedule] = "auto",
+    shape: Mapping[str, int] | None = None,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    convert: str = "auto",
+    semiring: tuple[str, str] | None = None,
+    database: str | PathLike[str] | None = None,
+) -> list[Any]:
+    """Compute expressions in order; a result is an operand of those that follow, in the format in which it was made.
+
+    ``+=`` starts from the operand given.
+
+    Args:
+        expressions: index notation, a result each, of different names.
+        operands: by name; each is used by some expression.
+        output_format, schedule: as for ``evaluate``, for all results or by the name of the result.
+        shape, dtype, target, threads, convert, semiring, database: as for ``evaluate``.
+
+    Returns:
+        The results, in order.
+
+    Raises:
+        ExpressionError: two results have one name; an operand is missing or not used; an option names what there is not.
+        SparsetuneError: as ``evaluate``.
+    """
+    from .compiler.evaluate_all import evaluate_all as compute
+
+    options = {
+        "output_format": output_format, "schedule": schedule, "shape": shape, "dtype": dtype, "target": target, "threads": threads,
+        "convert": convert, "semiring": semiring, "database": database,
+    }  # fmt: skip
+    return compute(expressions, _from_paths(operands), evaluate, options)
 
 
 @overload

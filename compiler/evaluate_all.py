@@ -1,0 +1,114 @@
+"""Several expressions in order, of which later ones read the results of earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .concrete.check import check_assignment, tensor_names
+from .errors import ExpressionError
+from .notation.nodes import Assignment, accesses
+from .notation.parser import parse
+
+BY_RESULT = ("output_format", "schedule")
+"""Options that may be given for each result by its name."""
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """One expression of several.
+
+    Attributes:
+        text: of the expression.
+        result: its name.
+        operands: the names that it reads.
+        indices: every index that it has.
+    """
+
+    text: str
+    result: str
+    operands: tuple[str, ...]
+    indices: frozenset[str]
+
+
+def in_order(expressions: Sequence[str], operands: Mapping[str, Any]) -> list[Sequential]:
+    """Check that expressions can be computed one after another.
+
+    Raises:
+        ExpressionError: two results have one name, an operand is missing, or no expression uses it.
+    """
+    if isinstance(expressions, str) or not isinstance(expressions, Sequence):
+        raise ExpressionError(f"expressions are given as a list of texts, not as {type(expressions).__name__}")
+    if not isinstance(operands, Mapping):
+        raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
+    found: list[Sequential] = []
+    made: dict[str, int] = {}
+    used: set[str] = set()
+    for number, text in enumerate(expressions, 1):
+        one = _sequential(parse(text))
+        for name in one.operands:
+            if name not in operands and name not in made:
+                raise ExpressionError(f"operand '{name}' of '{text}' is missing; give it by its name, or compute it before")
+            used |= {name} if name not in made else set()
+        if one.result in made:
+            raise ExpressionError(f"expressions {made[one.result]} and {number} both compute '{one.result}'; give one another name")
+        made[one.result] = number
+        found.append(one)
+    for name in operands:
+        if name not in used:
+            known = ", ".join(sorted(used)) or "none"
+            raise ExpressionError(f"operand '{name}' is not used in any of the expressions; their operands are {known}")
+    return found
+
+
+def _sequential(assignment: Assignment) -> Sequential:
+    check_assignment(assignment)
+    everything = (assignment.target, *accesses(assignment.value))
+    indices = frozenset(index for access in everything for index in access.indices)
+    return Sequential(assignment.text, assignment.target.tensor, tensor_names(assignment), indices)
+
+
+def evaluate_all(
+    expressions: Sequence[str], operands: Mapping[str, Any], compute: Callable[..., Any], options: Mapping[str, Any]
+) -> list[Any]:
+    """Compute expressions in order; see ``sparsetune.evaluate_all``.
+
+    Args:
+        compute: ``evaluate``, called with an expression, its operands and its options.
+        options: of all expressions; those of ``BY_RESULT`` may be mappings by the name of the result.
+    """
+    ordered = in_order(expressions, operands)
+    _check_options(ordered, options)
+    shape: Mapping[str, int] = options.get("shape") or {}
+    available, results = dict(operands), list[Any]()
+    for one in ordered:
+        own = {name: _of(options[name], one.result) for name in BY_RESULT}
+        own = {name: value for name, value in own.items() if value is not None}
+        extents = {index: extent for index, extent in shape.items() if index in one.indices}
+        rest = {name: value for name, value in options.items() if name not in (*BY_RESULT, "shape")}
+        result = compute(one.text, {name: available[name] for name in one.operands}, shape=extents or None, **rest, **own)
+        available[one.result] = result
+        results.append(result)
+    return results
+
+
+def _of(option: Any, result: str) -> Any:
+    """Return what an option says for a result; None where it says nothing."""
+    return option.get(result) if isinstance(option, Mapping) else option
+
+
+def _check_options(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> None:
+    """Refuse options for what no expression has."""
+    results = {one.result for one in ordered}
+    for option in BY_RESULT:
+        if isinstance(options[option], Mapping):
+            for name in options[option]:
+                if name not in results:
+                    shown = ", ".join(sorted(results))
+                    raise ExpressionError(f"{option} names '{name}', which no expression computes; results are {shown}")
+    indices = {index for one in ordered for index in one.indices}
+    for index in options.get("shape") or {}:
+        if index not in indices:
+            shown = ", ".join(sorted(indices))
+            raise ExpressionError(f"extent given for index '{index}', which no expression has; their indices are {shown}")

@@ -1,0 +1,86 @@
+"""Several expressions in order, of which later ones read what earlier ones computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sparsetune as st
+
+pytestmark = pytest.mark.cc
+RNG = np.random.default_rng(0)
+MATRIX = sp.random_array((30, 20), density=0.2, format="csr", rng=RNG)
+X = RNG.random(20)
+
+
+def test_results_are_operands_of_what_follows() -> None:
+    y, z, norm = st.evaluate_all(
+        ["y(i) = A(i,j) * x(j)", "z(j) = A(i,j) * y(i)", "norm = z(j) * z(j)"], {"A": MATRIX, "x": X}, schedule="default"
+    )
+    assert np.allclose(y, MATRIX @ X)
+    assert np.allclose(z, MATRIX.T @ y)
+    assert np.isclose(norm, z @ z)
+
+
+def test_results_stay_in_the_format_in_which_they_were_made() -> None:
+    first, second = st.evaluate_all(
+        ["S(i,j) = A(i,j) * A(i,j)", "y(i) = S(i,j) * x(j)"], {"A": MATRIX, "x": X},
+        output_format={"S": "csr"}, schedule={"y": "parallelize(i, cpu_thread, no_races)"},
+    )  # fmt: skip
+    assert isinstance(first, st.Tensor)
+    assert str(first.format) == str(st.Format("csr"))
+    assert isinstance(second, np.ndarray)
+    assert np.allclose(second, MATRIX.multiply(MATRIX) @ X)
+    both = st.evaluate_all(["S(i,j) = A(i,j) * A(i,j)", "T(i,j) = S(i,j) + A(i,j)"], {"A": MATRIX}, output_format="csr")
+    assert all(isinstance(one, st.Tensor) for one in both)
+
+
+def test_adding_starts_from_the_operand_given() -> None:
+    start = RNG.random(30)
+    kept = start.copy()
+    y, z = st.evaluate_all(["y(i) += A(i,j) * x(j)", "z = y(i) * y(i)"], {"A": MATRIX, "x": X, "y": start})
+    assert np.allclose(y, start + MATRIX @ X)
+    assert np.isclose(z, y @ y)
+    assert np.array_equal(start, kept)
+
+
+def test_an_operand_may_be_read_before_a_result_takes_its_name() -> None:
+    z, y = st.evaluate_all(["z(j) = y(j) * x(j)", "y(i) = A(i,j) * z(j)"], {"A": MATRIX, "x": X, "y": X})
+    assert np.allclose(z, X * X)
+    assert np.allclose(y, MATRIX @ (X * X))
+
+
+def test_options_hold_for_all_expressions_that_they_fit() -> None:
+    a, b = st.evaluate_all(["a(i,k) = x(i)", "b(k) = x(i) * a(i,k)"], {"x": X.astype("float32")}, shape={"k": 3}, threads=1)
+    assert a.shape == (20, 3)
+    assert a.dtype == np.float32
+    assert np.allclose(b, np.sum(X * X), rtol=1e-5)
+    low, far = st.evaluate_all(["m(i) = A(i,j) * x(j)", "f = m(i)"], {"A": MATRIX.toarray(), "x": X}, semiring=("min", "+"))
+    assert np.allclose(low, (MATRIX.toarray() + X).min(axis=1))
+    assert np.isclose(far, low.min())
+
+
+def test_nothing_is_computed_for_no_expression() -> None:
+    assert st.evaluate_all([], {}) == []
+
+
+@pytest.mark.parametrize(
+    ("expressions", "operands", "options", "message"),
+    [
+        (["y(i) = A(i,j) * x(j)", "y(j) = A(i,j) * x(j)"], {"A": MATRIX, "x": X}, {}, "expressions 1 and 2 both compute 'y'"),
+        (["y(i) = A(i,j) * x(j)", "y(i) += A(i,j) * x(j)"], {"A": MATRIX, "x": X, "y": X}, {}, "both compute 'y'"),
+        (["y(i) = A(i,j) * x(j)"], {"A": MATRIX}, {}, "operand 'x' of 'y\\(i\\) = .*' is missing"),
+        (["z(i) = y(i)", "y(i) = x(i)"], {"x": X}, {}, "operand 'y' of 'z\\(i\\) = y\\(i\\)' is missing"),
+        (["y(i) = x(i)", "z(i) = y(i)"], {"x": X, "y": X}, {}, "operand 'y' is not used in any"),
+        (["y(i) = x(i)"], {"x": X}, {"output_format": {"Y": "csr"}}, "output_format names 'Y', which no expression computes"),
+        (["y(i) = x(i)"], {"x": X}, {"shape": {"k": 2}}, "index 'k', which no expression has"),
+        ("y(i) = x(i)", {"x": X}, {}, "a list of texts, not as str"),
+        (["y(i) = x(i)"], [X], {}, "operands are given by name"),
+        (["y(i) ="], {"x": X}, {}, "expected a tensor"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_is_computed(
+    expressions: list[str], operands: dict[str, object], options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(st.ExpressionError, match=message):
+        st.evaluate_all(expressions, operands, **options)  # type: ignore[arg-type]
