@@ -23,6 +23,7 @@ from ..notation.printer import show
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from .decorations import SERIAL, Decoration, build_choices, inner_choices, parallel_styles
+from .forests.structures import forest_structures
 from .library import schedules_for
 from .situation import Situation, Structure, further
 from .structures import structures
@@ -76,6 +77,8 @@ def candidates(
     extents: Mapping[str, int] | None = None,
     threads: int = 1,
     deadline: Deadline | None = None,
+    lengths: Mapping[str, int] | None = None,
+    fibres: Mapping[str, tuple[float, ...]] | None = None,
 ) -> tuple[Candidate, ...]:
     """Return the candidates of an expression, without duplicates, the default first and the same every time.
 
@@ -85,13 +88,16 @@ def candidates(
         extents: known extents by index; those of dense indices choose between registers and blocks.
         threads: with one thread no loop is parallel.
         deadline: once it is over, what was found by then is returned, the default at least.
+        lengths, fibres: extents of all indices, and positions of every level of the sparse operands, where operands are at hand.
     """
     found = concretize(assignment, formats)
-    situation = Situation(found.program, found.formats, dict(extents or {}), deadline or Deadline())
+    situation = Situation(
+        found.program, found.formats, dict(extents or {}), deadline or Deadline(), dict(lengths or {}), dict(fibres or {})
+    )
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []
     with suppress(TimeOver):
-        for candidate in chain(_all(situation, threads), _known(assignment, situation, threads)):
+        for candidate in chain(_all(assignment, situation, threads), _known(assignment, situation, threads)):
             key = _key(candidate.program)
             if key not in seen:
                 seen.add(key)
@@ -112,18 +118,18 @@ def _known(assignment: Assignment, situation: Situation, threads: int) -> Iterat
             yield Candidate(Template(schedule.directives), _depth(program), _memory(program, situation), origin, program)
 
 
-def _all(situation: Situation, threads: int) -> Iterator[Candidate]:
+def _all(assignment: Assignment, situation: Situation, threads: int) -> Iterator[Candidate]:
     """Yield candidates; what cannot be applied is left out."""
     program = situation.program
     yield Candidate(Template(), _depth(program), _memory(program, situation), "default", program, program)
     seen = set()
-    for structure in structures(situation):
+    for structure in structures(situation, forest_structures(assignment, situation)):
         text = _shape(structure.program)
         if text in seen:
             continue
         seen.add(text)
         whole = isinstance(structure.program.statement, Forall)  # else two nests, one after another
-        serial = [SERIAL] if threads < 2 or not whole or structure.origin in ("default", "chain", "blocks") else []
+        serial = [SERIAL] if threads < 2 or not whole or structure.origin in ("default", "chain", "blocks", "forest") else []
         for style in chain(parallel_styles(structure, situation, threads), serial):
             made = _candidate(structure, style, situation)
             if made is not None:

@@ -43,14 +43,18 @@ class Situation:
     Attributes:
         program: the default program.
         formats: of operands and result.
-        extents: what is known of extents.
+        extents: what is known of extents at compile time.
         deadline: when to end what is enumerated of it.
+        lengths: extents of the operands at hand, by index; none where there are no operands.
+        fibres: how many positions each level of the operands at hand has, outermost first.
     """
 
     program: Program
     formats: Mapping[str, Format]
     extents: Mapping[str, int]
     deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    fibres: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def stored(self, program: Program) -> tuple[Access, ...]:
         """Return the accesses of stored operands in a program."""

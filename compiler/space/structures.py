@@ -9,12 +9,13 @@ the others *dense*. The rules:
   of SDDMM), with or without the last one, which holds a part of the result itself;
 - blocks: the same where a dense index of the result is cut so that a piece of a row fits into registers;
 - products: any factors of a product, summed or hoisted wherever the loops allow, one and two levels deep (``products``);
+- forests: nests that share outer loops, of least work for every contraction tree;
 - conversions: the stored operand in an order that has the indices of the result first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Forall, Program, Stmt, assignments
@@ -35,17 +36,25 @@ BLOCKS = (32, 16, 64, 8, 128)
 REGISTER_ELEMENTS = 64  # a row up to here needs no blocks
 
 
-def structures(situation: Situation) -> Iterator[Structure]:
-    """Yield structures, the default first, then roughly in the order in which they are worth trying. May repeat programs."""
+def structures(situation: Situation, forests: Iterable[Structure] = ()) -> Iterator[Structure]:
+    """Yield structures, the default first, then roughly in the order in which they are worth trying. May repeat programs.
+
+    Args:
+        situation: the expression.
+        forests: structures that are found otherwise (``forests.structures``), in their order.
+    """
     default = Structure(Template(), situation.program, "default")
     yield default
+    forests = iter(forests)
     if len(assignments(situation.program.statement)) > 1:
+        yield from forests
         orders = list(_orders(default, situation))
         yield from orders
         yield from stored_products([default, *orders], situation)
         return
     for start in (default, *_conversions(default, situation)):
         yield from _chains(start, situation)
+        yield from forests
         yield from _blocks(start, situation)
         orders = list(_orders(start, situation))
         for order in orders:

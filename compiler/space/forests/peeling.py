@@ -23,12 +23,15 @@ class ForestRules:
     Attributes:
         paths: which contraction paths.
         fused: every outermost loop that neighbouring terms agree on is shared.
+        derived: terms that read an intermediate made from a sparse operand keep its storage order too (section 4.1.2 of SpTTN-Cyclops);
+            otherwise only those that read the operand itself do, as buffers are dense (section 4.5 of SparseAuto).
         memory_depth: how many modes buffers have at most; None: any number.
         loop_depth: how many loops stand inside each other at most; None: any number.
     """
 
     paths: PathRules = field(default_factory=PathRules)
     fused: bool = True
+    derived: bool = True
     memory_depth: int | None = None
     loop_depth: int | None = None
 
@@ -110,8 +113,9 @@ class Peeling:
         return (*inner, Rest(after, rest.removed, barred)) if after else inner
 
     def before(self, term: Term, index: int) -> int:
-        """Return the indices that the storage of sparse operands below a term puts before one of its own."""
-        key = (term.operands & self.contraction.sparse, index)
+        """Return the indices that the storage of a term's sparse operands puts before one of its own."""
+        operands = term.operands if self.rules.derived else sum(part for part in term.parts if not part & (part - 1))
+        key = (operands & self.contraction.sparse, index)
         found = self._before.get(key)
         if found is None:
             found = 0

@@ -1,0 +1,112 @@
+"""What a forest costs, symbolically: scalar operations, and elements of all buffers (Dias et al., section 3; Kanakagiri and
+Solomonik, section 2.4).
+
+A term of m factors takes, per iteration of the loops around it, m - 1 multiplications, and an addition where it sums. A loop runs
+over what a sparse operand stores where everything in it is a multiple of that operand (``work.is_driven``), else over its whole
+extent. Symbols are extents, named as the indices, and ``nnz_B_k``: positions of the k-th level of operand B, counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...format import Format
+from .contraction import members
+from .forest import Forest, Loop, Placed, Tree
+from .optimum import terms_of
+from .posynomial import ONE, Posynomial
+from .separable import Peel
+from .work import is_driven
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs of a forest.
+
+    Attributes:
+        time: scalar operations; a multiplication and an addition are two.
+        memory: elements of all buffers together.
+        loop_depth: how many loops stand inside each other, at most.
+        memory_depth: how many modes a buffer has, at most.
+    """
+
+    time: Posynomial
+    memory: Posynomial
+    loop_depth: int
+    memory_depth: int
+
+
+def costs_of(forest: Forest, formats: Mapping[str, Format]) -> Costs:
+    """Return the costs of a forest; ``formats`` has those of its sparse operands."""
+    shared = {edge.producer: edge.shared for edge in forest.edges}
+    time = Posynomial()
+    for number, place in enumerate(forest.placed):
+        own = place.order[shared.get(number, 0) :]
+        kept = forest.contraction.open(place.term.operands) if number in shared else forest.contraction.output
+        sums = any(not kept >> index & 1 for index in own)
+        operations = len(place.term.parts) - 1 + sums
+        time += driven_iterations(forest, place, formats, len(place.order)).scaled(operations)
+    memory = sum((_elements(forest, edge.open) for edge in forest.edges), Posynomial())
+    return Costs(time, memory, forest.loop_depth, forest.memory_depth)
+
+
+@lru_cache(maxsize=256)
+def _driving(forest: Forest) -> Mapping[int, frozenset[int]]:
+    return dict(_driven(forest, forest.trees, 0, 0)[0])
+
+
+def _driven(forest: Forest, trees: tuple[Tree, ...], removed: int, count: int) -> tuple[list[tuple[int, frozenset[int]]], int]:
+    """Return, for every loop by its number in order of appearance, the sparse operands that it runs over; and the number of loops."""
+    found: list[tuple[int, frozenset[int]]] = []
+    for tree in trees:
+        if isinstance(tree, Loop):
+            count += 1
+            peel = Peel(forest.contraction, tree.index, terms_of(tree), removed, ())
+            operands = (number for number, chain in forest.contraction.chains if tree.index in chain and is_driven(peel, 1 << number))
+            found.append((count, frozenset(operands)))
+            inner, count = _driven(forest, tree.parts, removed | 1 << tree.index, count)
+            found += inner
+    return found, count
+
+
+def driven_iterations(forest: Forest, place: Placed, formats: Mapping[str, Format], outermost: int) -> Posynomial:
+    """Return how often some outermost loops around a term run, all together."""
+    driven = _driving(forest)
+    contraction, levels = forest.contraction, dict(forest.contraction.chains)
+    deepest: dict[int, int] = {}
+    for loop, index in zip(place.loops[:outermost], place.order[:outermost], strict=True):
+        for number in driven[loop]:
+            deepest[number] = max(deepest.get(number, -1), levels[number].index(index))
+    left = sum(1 << index for index in place.order[:outermost])
+    product = ONE
+    for number, level in deepest.items():
+        run = sum(1 << index for index in levels[number][: level + 1])
+        if run & ~left:  # another operand runs through some of these already
+            continue
+        left &= ~run
+        access = contraction.operands[number]
+        names = tuple(contraction.indices[index] for index in levels[number])
+        product *= positions(access.tensor, formats[access.tensor], names, level)
+    return product * _elements(forest, left)
+
+
+def positions(tensor: str, form: Format, names: tuple[str, ...], level: int) -> Posynomial:
+    """Return how many positions a level has: a symbol where coordinates are stored, else those above times an extent.
+
+    Args:
+        tensor: the operand.
+        form: its format.
+        names: the indices of its levels, outermost first.
+        level: counted from 0; -1: the root, which has one.
+    """
+    if level < 0:
+        return ONE
+    if form.levels[level].full:
+        return positions(tensor, form, names, level - 1) * Posynomial.of([((names[level],), 1)])
+    return Posynomial.of([((f"nnz_{tensor}_{level + 1}",), 1)])
+
+
+def _elements(forest: Forest, mask: int) -> Posynomial:
+    return Posynomial.of([((forest.contraction.indices[index] for index in members(mask)), 1)])

@@ -1,0 +1,60 @@
+"""Sizes as polynomials with whole, nonnegative coefficients over extents and numbers of stored fibres."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+Monomial = tuple[str, ...]
+"""A product of symbols, sorted; a power is a symbol several times."""
+
+
+@dataclass(frozen=True)
+class Posynomial:
+    """A sum of monomials with their coefficients; the larger degrees first."""
+
+    terms: tuple[tuple[Monomial, int], ...] = ()
+
+    @staticmethod
+    def of(terms: Iterable[tuple[Iterable[str], int]]) -> Posynomial:
+        """Return the sum of monomials, equal ones put together."""
+        found: Counter[Monomial] = Counter()
+        for symbols, coefficient in terms:
+            found[tuple(sorted(symbols))] += coefficient
+        kept = ((monomial, count) for monomial, count in found.items() if count)
+        return Posynomial(tuple(sorted(kept, key=lambda term: (-len(term[0]), term[0]))))
+
+    def __add__(self, other: Posynomial) -> Posynomial:
+        return Posynomial.of((*self.terms, *other.terms))
+
+    def __mul__(self, other: Posynomial) -> Posynomial:
+        return Posynomial.of(((*one, *two), first * second) for one, first in self.terms for two, second in other.terms)
+
+    def scaled(self, factor: int) -> Posynomial:
+        return Posynomial.of((monomial, factor * coefficient) for monomial, coefficient in self.terms)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset(name for monomial, _ in self.terms for name in monomial)
+
+    def at(self, values: Mapping[str, float]) -> float:
+        """Return the number that it is where every symbol has a value."""
+        return sum(coefficient * prod(values[name] for name in monomial) for monomial, coefficient in self.terms)
+
+    def __iter__(self) -> Iterator[tuple[Monomial, int]]:
+        return iter(self.terms)
+
+    def __str__(self) -> str:
+        """Return a Python expression."""
+        return " + ".join(map(_shown, self.terms)) or "0"
+
+
+def _shown(term: tuple[Monomial, int]) -> str:
+    monomial, coefficient = term
+    powers = [name if count == 1 else f"{name}**{count}" for name, count in Counter(monomial).items()]
+    return " * ".join([*([str(coefficient)] if coefficient != 1 or not powers else []), *powers])
+
+
+ONE = Posynomial((((), 1),))

@@ -1,0 +1,38 @@
+"""Forests among the structures that ``tune`` and ``lookup`` choose from: those of least work, one for every contraction path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from ...errors import ExpressionError, ScheduleError
+from ...notation.nodes import Assignment
+from ..situation import Situation, Structure, further
+from ..template import Template
+from .choice import promising, sizes_of
+from .space import Forests
+
+MOST_FORESTS = 10
+
+
+def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[Structure]:
+    """Yield forests of a product of three tensors or more, by their work; none of other expressions.
+
+    Raises ``TimeOver`` as ``Deadline.watch``.
+    """
+    if assignment.operator == "+=":
+        return
+    try:
+        forests = Forests(assignment, situation.formats)
+    except ExpressionError:
+        return
+    contraction = forests.contraction
+    sizes = sizes_of(contraction, situation.lengths or situation.extents, situation.fibres)
+    for forest in islice(promising(contraction, sizes, situation.deadline.watch), MOST_FORESTS):
+        try:
+            schedule = forests.spelled(forest)
+        except ScheduleError:
+            continue
+        program = further(situation.program, schedule, situation)
+        if program is not None:
+            yield Structure(Template(schedule.directives), program, "forest")

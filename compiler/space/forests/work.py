@@ -1,0 +1,118 @@
+"""How much work a forest is on operands of known size, as a tree-separable cost.
+
+Every term costs, per iteration of the loops around it, an operation and one more for each value that its innermost loop moves to or
+from memory; innermost loops over consecutive values of dense tensors count by vectors. A loop runs over what a sparse operand
+stores where everything in it is a multiple of that operand, as often as an average fibre is long. Buffers cost their elements each
+time they are emptied, those that are far away more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, prod
+
+from .contraction import Contraction, members
+from .paths import Term, part_indices, term_indices
+from .separable import Peel, SeparableCost
+
+LANES = 4.0  # what vectors gain in kernels that also wait for memory
+_START = 2.0  # operations that starting an innermost loop costs
+_NEAR, _FAR = 2.0**12, 2.0**17  # elements that the first and second level of cache hold: buffers beyond cost more to empty and to read
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the operands of a contraction are.
+
+    Attributes:
+        extents: by index.
+        fibres: for every sparse operand by its number, how many positions each of its levels has, outermost first.
+    """
+
+    extents: Mapping[str, float]
+    fibres: Mapping[int, tuple[float, ...]]
+
+    def extent(self, contraction: Contraction, index: int) -> float:
+        return self.extents[contraction.indices[index]]
+
+    def elements(self, contraction: Contraction, mask: int) -> float:
+        """Return how many elements a dense buffer over some indices has."""
+        return prod((self.extent(contraction, index) for index in members(mask)), start=1.0)
+
+    def run(self, contraction: Contraction, operand: int, chain: tuple[int, ...], index: int) -> float:
+        """Return how long a fibre of a sparse operand is on average in the level of an index."""
+        level = chain.index(index)
+        counts = self.fibres[operand]
+        above = counts[level - 1] if level else 1.0
+        return counts[level] / above if above else 0.0
+
+
+def work(sizes: Sizes, most: float = inf) -> SeparableCost:
+    """Return the operations of a forest as a cost; buffers have at most ``most`` elements."""
+
+    def phi(peel: Peel, inner: float) -> float:
+        contraction = peel.contraction
+        filled = [sizes.elements(contraction, mask) for mask in peel.passed]
+        if any(elements > most for elements in filled):
+            return inf
+        fill = sum(_emptied(elements) for elements, mask in zip(filled, peel.passed, strict=True) if mask)
+        if peel.loop < 0:
+            return _operations(contraction, peel.terms[0], -1) + fill
+        last = len(peel.terms) == 1 and term_indices(contraction, peel.terms[0]) & ~peel.removed == 1 << peel.loop
+        each = _operations(contraction, peel.terms[0], peel.loop) if last else inner
+        return iterations(peel, sizes) * each + (_START if last else 0.0) + fill
+
+    return SeparableCost("work", phi, lambda one, other: one + other)
+
+
+def _emptied(elements: float) -> float:
+    return elements * (1.0 if elements <= _NEAR else 2.0 if elements <= _FAR else 4.0)
+
+
+def iterations(peel: Peel, sizes: Sizes) -> float:
+    """Return how often a loop runs each time it is entered, on average."""
+    contraction = peel.contraction
+    runs = [
+        sizes.run(contraction, operand, chain, peel.loop)
+        for operand, chain in contraction.chains
+        if peel.loop in chain and is_driven(peel, 1 << operand)
+    ]
+    return min(runs, default=sizes.extent(contraction, peel.loop))
+
+
+def is_driven(peel: Peel, operand: int) -> bool:
+    """Return whether everything in a loop is a multiple of a sparse operand that a term in it reads.
+
+    A term is, if the operand is among what it multiplies, or if what it computes is read by such a term in the same loop.
+    """
+    if not any(operand in term.parts for term in peel.terms):
+        return False
+    reaching = 0
+    for term in reversed(peel.terms):
+        multiple = term.operands & operand or reaching & term.operands
+        if not multiple:
+            return False
+        for part in term.intermediates:
+            reaching |= part
+    return True
+
+
+def _operations(contraction: Contraction, term: Term, innermost: int) -> float:
+    """Return the operations of one iteration of a term's innermost loop; -1: it has none of its own."""
+    bit = 1 << innermost if innermost >= 0 else 0
+    target = contraction.output if term.operands == contraction.everything else contraction.open(term.operands)
+    moved = sum(bool(part_indices(contraction, part) & bit) for part in term.parts) + 2 * bool(target & bit)
+    operations = 1.0 + moved
+    return operations / LANES if bit and _is_contiguous(contraction, term, innermost) else operations
+
+
+def _is_contiguous(contraction: Contraction, term: Term, innermost: int) -> bool:
+    """Return whether an innermost loop runs over the last mode of every tensor of a term that has its index."""
+    name = contraction.indices[innermost]
+    accesses = [contraction.operands[part.bit_length() - 1] for part in term.parts if not part & (part - 1)]
+    if term.operands == contraction.everything:
+        accesses.append(contraction.target)
+    if any(term.operands >> number & 1 and innermost in chain for number, chain in contraction.chains if 1 << number in term.parts):
+        return False
+    return all(access.indices[-1] == name for access in accesses if name in access.indices)

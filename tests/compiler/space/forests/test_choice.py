@@ -1,0 +1,90 @@
+"""Forests on operands of known size: the search has those of least work, and they are as good as nests written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from differential.interpreted import interpreted
+from forest_samples import SPTTN, forests
+from sparsetune.compiler.deadline import Deadline, TimeOver
+from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.space.forests.choice import promising, sizes_of
+from sparsetune.compiler.space.forests.contraction import Contraction
+from sparsetune.compiler.space.forests.forest import Forest
+from sparsetune.compiler.space.forests.optimum import evaluated
+from sparsetune.compiler.space.forests.paths import PathRules, paths
+from sparsetune.compiler.space.forests.work import Sizes, work
+from sparsetune.compiler.storage.construct import tensor
+from sparsetune.tuner.model import problem_candidates, rank
+from sparsetune.tuner.problem import make_problem
+
+CHAIN = "A(i,m) = B(i,j) * C(i,k) * D(j,k) * E(j,l) * F(l,m)"
+HAND = "loopfuse(4, true, []); loopfuse(3, true, [0])"
+
+
+def chain_operands(rows: int, columns: int, entries: int, inner: tuple[int, int, int]) -> dict[str, Any]:
+    source = np.random.default_rng(rows)
+    coordinates = np.stack([source.integers(0, rows, entries), source.integers(0, columns, entries)])
+    k, m, n = inner
+    shapes = {"C": (rows, k), "D": (columns, k), "E": (columns, m), "F": (m, n)}
+    dense = {name: source.integers(1, 4, shape).astype(float) for name, shape in shapes.items()}
+    return {"B": tensor((coordinates, np.ones(entries)), "csr", (rows, columns)), **dense}
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "entries", "inner"), [(60, 60, 600, (16, 16, 16)), (200, 200, 400, (16, 16, 4)), (30, 90, 400, (8, 32, 32))]
+)
+def test_the_search_has_nests_as_good_as_those_written_by_hand(rows: int, columns: int, entries: int, inner: tuple[int, int, int]) -> None:
+    """Counted: the cheapest by the static model hardly does more operations than the nest of SparseAuto, and is right."""
+    given = chain_operands(rows, columns, entries, inner)
+    problem = make_problem(CHAIN, given, threads=1)
+    best = rank(problem, problem_candidates(problem))[0]
+    flops = {}
+    for name, schedule in (("best", best.schedule), ("hand", HAND)):
+        result, counts = interpreted(compile_kernel(CHAIN, {"B": "csr"}, schedule=schedule).bind_operands(given, 1))
+        assert np.array_equal(result, np.einsum("ij,ik,jk,jl,lm->im", given["B"].to_numpy(), *(given[name] for name in "CDEF")))
+        flops[name] = counts.flops
+    assert flops["best"] <= 1.2 * flops["hand"]
+
+
+def sizes(contraction: Contraction, extents: Mapping[str, int]) -> Sizes:
+    return sizes_of(contraction, extents, {})
+
+
+@pytest.mark.parametrize("name", SPTTN)
+def test_the_cheapest_of_every_path(name: str) -> None:
+    space = forests(name)
+    extents = {index: 3 + place for place, index in enumerate(space.contraction.indices)}
+    known = sizes(space.contraction, extents)
+    found = list(promising(space.contraction, known, lambda: None))
+    costs = [evaluated(forest, work(known)) for forest in found]
+    assert costs == sorted(costs)
+    assert len({forest.path for forest in found}) == len(found) == len(paths(space.contraction, PathRules(pairwise=False)))
+
+
+def test_buffers_that_no_memory_holds_are_left_out() -> None:
+    contraction = forests("TTMc3").contraction
+    huge = sizes(contraction, dict.fromkeys("ijkrs", 1_000_000))
+    assert all(_elements(forest, 1_000_000) <= 2**27 for forest in promising(contraction, huge, lambda: None))
+
+
+def _elements(forest: Forest, extent: int) -> int:
+    return max((extent ** edge.open.bit_count() for edge in forest.edges), default=1)
+
+
+def test_a_deadline_ends_the_search() -> None:
+    space = forests("MTTKRP4")
+    over = Deadline(0)
+    with pytest.raises(TimeOver):
+        list(promising(space.contraction, sizes(space.contraction, {}), over.watch))
+
+
+@pytest.mark.parametrize("factors", [1, 2, 7, 9])
+def test_products_of_other_lengths_are_left_to_others(factors: int) -> None:
+    letters = [f"T{number}(i)" for number in range(factors)]
+    if factors > 1:
+        contraction = forests(f"a(i) = {' * '.join(letters)}").contraction
+        assert not list(promising(contraction, sizes(contraction, {}), lambda: None))

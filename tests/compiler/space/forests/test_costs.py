@@ -1,0 +1,110 @@
+"""Symbolic costs: the papers' formulas, Figure 2 of SparseAuto, and operations counted in generated code."""
+
+from __future__ import annotations
+
+import pytest
+from differential.interpreted import interpreted
+from forest_samples import EXTENTS, SPTTN, forests, operands, sparse_formats
+from sparsetune.compiler.format import csf_format
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.space.forests.costs import Costs, costs_of, driven_iterations
+from sparsetune.compiler.space.forests.forest import Forest
+from sparsetune.compiler.space.forests.paths import PathRules
+from sparsetune.compiler.space.forests.peeling import ForestRules
+from sparsetune.compiler.space.forests.posynomial import Posynomial
+
+ANY = ForestRules(PathRules(pairwise=False), fused=False, derived=False)
+FIGURE_2 = "A(l,m,n) = T(i,j,k) * C(i,l) * D(j,m) * E(k,n)"
+
+
+def costs(expression: str, schedule: str) -> Costs:
+    space = forests(expression, ANY)
+    forest = space.find(schedule)
+    assert forest is not None, schedule
+    return costs_of(forest, space.default.formats)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "depths", "time", "memory"),
+    [
+        ("", (6, 0), "4 * l * m * n * nnz_T_3", "0"),
+        ("reorder(l,m,i,j,k,n); loopfuse(3,true,[]); reorder([1],n,k)", (5, 1), "2 * k * l * m * n + 3 * l * m * nnz_T_3", "k"),
+        ("reorder(l,i,j,k,m,n); loopfuse(2,true,[]); reorder([1],m,k,j,n)", (5, 2), "3 * j * k * l * m * n + 2 * l * nnz_T_3", "j * k"),
+        (
+            "reorder(l,i,j,k,m,n); loopfuse(2,true,[]); reorder([1],m,k,j,n); loopfuse(2,true,[1])",
+            (4, 2),
+            "2 * j * k * l * m + 2 * k * l * m * n + 2 * l * nnz_T_3",
+            "j * k + 1",
+        ),
+        (
+            "reorder(l,i,j,k,m,n); loopfuse(2,true,[]); reorder([1],m,j,k,n); loopfuse(2,true,[1])",
+            (4, 2),
+            "2 * j * k * l * m + 2 * k * l * m * n + 2 * l * nnz_T_3",
+            "j * k + k",
+        ),
+    ],
+    ids="abcde",
+)
+def test_figure_2_of_sparseauto(schedule: str, depths: tuple[int, int], time: str, memory: str) -> None:
+    found = costs(FIGURE_2, schedule)
+    assert (found.loop_depth, found.memory_depth) == depths
+    assert (str(found.time), str(found.memory)) == (time, memory)
+
+
+def best(expression: str) -> set[str]:
+    """Return the times of the forests of least depth whose buffers have one mode at most."""
+    space = forests(expression)
+    found = (costs_of(forest, space.default.formats) for forest in space.forests())
+    return {str(one.time) for one in found if one.loop_depth == 4 and one.memory_depth <= 1}
+
+
+def test_formulas_of_spttn() -> None:
+    """Section 2.4: unfactorized, and factorize and fuse."""
+    assert str(costs("TTMc3", "").time) == "3 * nnz_T_3 * r * s"
+    assert "2 * nnz_T_2 * r * s + 2 * nnz_T_3 * s" in best("TTMc3")
+    assert str(costs("MTTKRP3", "").time) == "3 * nnz_T_3 * r"
+    assert "2 * nnz_T_2 * r + 2 * nnz_T_3 * r" in best("MTTKRP3")
+
+
+def ends_in_sums(forest: Forest) -> Posynomial:
+    """Return how often innermost loops that sum into one component are entered: their sums are added to it one by one."""
+    entered = Posynomial()
+    for place in forest.placed:
+        final = place.term.operands == forest.contraction.everything
+        kept = forest.contraction.output if final else forest.contraction.open(place.term.operands)
+        trailing = next((count for count, index in enumerate(reversed(place.order)) if kept >> index & 1), len(place.order))
+        for removed in range(1, trailing + 1):
+            formats = {"T": csf_format(len(forest.contraction.chains[0][1]))}
+            entered += driven_iterations(forest, place, formats, len(place.order) - removed)
+    return entered
+
+
+@pytest.mark.parametrize("rules", [ForestRules(), ANY], ids=["fused", "partial"])
+@pytest.mark.parametrize("name", SPTTN)
+def test_time_is_what_generated_code_counts(name: str, rules: ForestRules) -> None:
+    """Exactly where no term ends in a loop that sums; elsewhere the sum of such a loop is added to its component once more.
+
+    Where the result is sparse, workspaces know their entries, and what reads them may visit fewer.
+    """
+    space, assignment = forests(name, rules), parse(SPTTN[name])
+    given = operands(assignment, 3)
+    sizes = dict(EXTENTS)
+    for number, level in enumerate(given["T"].levels, 1):
+        sizes[f"nnz_T_{number}"] = len(level.crd)
+    for forest in space.sample_forests(2, seed=4):
+        compiled = compile_kernel(SPTTN[name], sparse_formats(assignment), schedule=space.spelled(forest))
+        flops = interpreted(compiled.bind_operands(given, 1))[1].flops
+        time = costs_of(forest, space.default.formats).time.at(sizes)
+        assert flops <= time + ends_in_sums(forest).at(sizes), str(forest)
+        assert flops >= time or name == "TTTP3", str(forest)
+
+
+def test_posynomials() -> None:
+    one = Posynomial.of([(("i", "j"), 2), (("j", "i"), 1), ((), 4)])
+    assert str(one) == "3 * i * j + 4"
+    assert str(one * one) == "9 * i**2 * j**2 + 24 * i * j + 16"
+    assert one.at({"i": 2, "j": 5}) == eval(str(one), {"i": 2, "j": 5}) == 34
+    assert one.symbols == {"i", "j"}
+    assert str(Posynomial()) == "0"
+    assert str(one.scaled(2) + one) == "9 * i * j + 12"
