@@ -13,11 +13,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .tuner.distributed.evaluation import evaluate
     from .tuner.distributed.plan import volume
+    from .tuner.distributed.scatter import tensor
+    from .tuner.distributed.tensors import DistributedArray, DistributedTensor
+    from .tuner.distributed.traffic import traffic
 
-_HOMES = {"volume": "plan"}
+_HOMES = {
+    "DistributedArray": "tensors",
+    "DistributedTensor": "tensors",
+    "evaluate": "evaluation",
+    "tensor": "scatter",
+    "traffic": "traffic",
+    "volume": "plan",
+}
 
-__all__ = ["volume"]
+__all__ = ["DistributedArray", "DistributedTensor", "evaluate", "tensor", "traffic", "volume"]
 
 
 def __getattr__(name: str) -> Any:

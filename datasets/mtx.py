@@ -64,7 +64,7 @@ def read_mtx(path: str | os.PathLike[str], format: Format | str | None = None, i
     if header.layout == "array":
         return _read_array(file, header, format)
     entries = read_entries(file, header.begin, Layout(len(header.shape), header.field, header.shape, index_base), header.entries)
-    columns, values = _with_other_half(entries, header.symmetry)
+    columns, values = with_other_half(entries, header.symmetry)
     return from_entries(header.shape, columns, values, format)
 
 
@@ -75,8 +75,13 @@ def announced_shape(path: str) -> tuple[int, ...] | None:
         DataError: the file or its head is broken.
     """
     head = read_head(path)
+    return read_header(head).shape if head_is_whole(head) else None
+
+
+def head_is_whole(head: TextFile) -> bool:
+    """Whether how a file begins holds the size line and more."""
     begin, _ = _skip_comments(head, 0)
-    return read_header(head).shape if head.next_line(begin) < len(head.data) else None
+    return head.next_line(begin) < len(head.data)
 
 
 def read_header(file: TextFile) -> Header:
@@ -165,7 +170,8 @@ def _guessed_field(file: TextFile, place: int, order: int) -> str:
     return {order: "pattern", order + 2: "complex"}.get(len(file.line_at(begin).split()) if begin < len(file.data) else -1, "real")
 
 
-def _with_other_half(entries: Entries, symmetry: str) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
+def with_other_half(entries: Entries, symmetry: str) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
+    """Return coordinates and values with those that a symmetry leaves out."""
     if symmetry == "general":
         return entries.columns, entries.values
     rows, columns = entries.columns

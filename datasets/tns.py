@@ -27,18 +27,33 @@ def read_tns(path: str | os.PathLike[str], format: Format | str | None = None, i
         DataError: with file and line: a line that is no entry, a coordinate out of range, or no entries to tell the order.
     """
     file = read_text(path)
+    begin, extents = _entries_begin(file)
+    entries = read_entries(file, begin, Layout(len(extents), "real", extents, index_base))
+    shape = tuple(most + 1 if extent is None else extent for extent, most in zip(extents, entries.greatest, strict=True))
+    return from_entries(shape, entries.columns, entries.values, format)
+
+
+def entries_begin(head: TextFile) -> tuple[int, tuple[int | None, ...]] | None:
+    """Return where entries begin and the extents, None for those that no header says; None where all of the head is comments.
+
+    Raises:
+        DataError: the header is broken.
+    """
+    begin = _next_entry(head, 0)
+    if begin >= len(head.data) or head.next_line(head.next_line(begin)) >= len(head.data):
+        return None
+    return _entries_begin(head)
+
+
+def _entries_begin(file: TextFile) -> tuple[int, tuple[int | None, ...]]:
     begin = _next_entry(file, 0)
     if begin >= len(file.data):
         raise file.error("there is no entry to tell the order from")
     words = file.line_at(begin).split()
-    extents: tuple[int | None, ...]
-    if len(words) == 1:
-        extents, begin = _read_header(file, begin)
-    else:
-        extents = (None,) * (len(words) - 1)
-    entries = read_entries(file, begin, Layout(len(extents), "real", extents, index_base))
-    shape = tuple(most + 1 if extent is None else extent for extent, most in zip(extents, entries.greatest, strict=True))
-    return from_entries(shape, entries.columns, entries.values, format)
+    if len(words) > 1:
+        return begin, (None,) * (len(words) - 1)
+    extents, begin = _read_header(file, begin)
+    return begin, extents
 
 
 def announced_shape(path: str) -> tuple[int, ...] | None:

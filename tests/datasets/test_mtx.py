@@ -185,7 +185,7 @@ def test_broken_files(each_reader: str, tmp_path: Path, text: str) -> None:
 
 
 def test_files_of_more_rows_than_there_is_memory_for(each_reader: str, tmp_path: Path) -> None:
-    with pytest.raises(ResourceError, match=r"case.mtx: a tensor of shape .* does not fit into memory: .*; choose a format"):
+    with pytest.raises(ResourceError, match=r"case.mtx: a tensor of shape .* does not fit into memory: .*; name a sparse format"):
         read_file(written(tmp_path, HEAD + "999999999999 9 0\n"))
 
 

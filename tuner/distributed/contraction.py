@@ -78,6 +78,12 @@ class Contraction:
         left = set(self.assignment.target.indices)
         return all(grid[dim] == 1 or index in left for index, dim in self.dim_of.items())
 
+    @property
+    def keeps_modes(self) -> bool:
+        """Whether a sparse result has the modes of the sparse operand in their order, so that it is distributed as that is."""
+        dims = [self.dim_of[index] for index in self.assignment.target.indices if index in self.dim_of]
+        return dims == list(range(self.order))
+
 
 def contraction_of(expression: str, operands: Mapping[str, Any]) -> Contraction:
     """Return what an expression on some operands asks for.

@@ -67,7 +67,7 @@ def costs(request: Request, operands: Mapping[str, Any], ranks: int | None, grid
     checked = checked_ranks(ranks)
     if grid is not None:
         chosen = checked_grid(grid, checked, request.contraction.order)
-        _check_repeated(request.contraction, chosen)
+        check_repeated(request.contraction, chosen)
     elif own is not None and int(np.prod(own)) == checked and chosen_before(request.contraction, own):
         chosen = own
     else:
@@ -93,7 +93,7 @@ def chosen_before(contraction: Contraction, grid: tuple[int, ...]) -> bool:
     return all(grid[mode] == 1 for mode in contraction.repeated)
 
 
-def _check_repeated(contraction: Contraction, grid: tuple[int, ...]) -> None:
+def check_repeated(contraction: Contraction, grid: tuple[int, ...]) -> None:
     for mode in contraction.repeated:
         if grid[mode] != 1:
             index = contraction.sparse.subscripts[mode].index
@@ -118,7 +118,8 @@ def request_of(
     shapes = {operand: shape_of(data) for operand, data in operands.items()}
     extents = checked_extents(contraction, shapes, shape or {})
     held: dict[str, Layout | str] = {}
-    for access in contraction.dense:
+    start = (contraction.assignment.target,) if contraction.assignment.operator == "+=" else ()
+    for access in (*contraction.dense, *start):
         layout = getattr(operands[access.tensor], "layout", None)
         if isinstance(layout, Layout):
             held[access.tensor] = layout

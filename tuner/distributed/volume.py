@@ -97,8 +97,7 @@ class Request:
 
     def moved_by_blocks(self, grid: tuple[int, ...]) -> int:
         """Return the bytes that dense operands and a dense result take, from sizes alone."""
-        replicated = sum(self._replicated(access, grid) for access in self.contraction.dense)
-        return replicated + (0 if self.sparse_result else sum(self._dense_result(grid)))
+        return sum(self.replicate(grid).values()) + (0 if self.sparse_result else sum(self._dense_result(grid)))
 
     def costs(self, grid: tuple[int, ...]) -> Costs:
         """Return what the call moves and holds on a grid."""
@@ -107,12 +106,21 @@ class Request:
         mean = self.pattern.nnz / len(counts)
         return Costs(
             grid=grid,
-            replicate={access.tensor: self._replicated(access, grid) for access in self.contraction.dense},
+            replicate=self.replicate(grid),
             reduce=reduce,
             gather=gather,
             memory=int((self.pattern.bytes(grid) + self._block_bytes(grid)).max()) + self._gathered_bytes,
             imbalance=float(counts.max() / mean) if mean else 1.0,
         )
+
+    def replicate(self, grid: tuple[int, ...]) -> dict[str, int]:
+        """Return the bytes that bring each rank its blocks of the dense operands, and its share of what ``+=`` starts from."""
+        found = {access.tensor: self._replicated(access, grid) for access in self.contraction.dense}
+        target = self.contraction.assignment.target.tensor
+        start = self.held.get(target)
+        if isinstance(start, Layout):
+            found[target] = moved_elements(start, self.result_layout(grid)) * self.itemsizes[target]
+        return found
 
     def _replicated(self, access: Access, grid: tuple[int, ...]) -> int:
         source = self.held.get(access.tensor)
@@ -168,6 +176,7 @@ class Request:
 
         The result has the operand's pattern, its other modes projected out, and all of its dense modes.
         """
+        check_sparse_result(self.contraction)
         ranks, owner = math.prod(grid), self.pattern.owners(grid)
         record = record_bytes(self.result_shape, self._result_itemsize)
         left, dims = self.contraction.assignment.target.indices, self.contraction.dim_of
@@ -177,23 +186,25 @@ class Request:
             first = dims[self.contraction.sparse.subscripts[mode].index]
             diagonal &= self.pattern.columns[mode] == self.pattern.columns[first]
         columns = [self.pattern.columns[mode][diagonal] for mode in self._kept_modes]
-        if not columns:
-            raise no_pattern(self.contraction)
         made = _distinct([owner[diagonal], *columns])
         reduce = 0
-        if not self.contraction.stays_in_place(grid):
+        if ranks > 1 and not (self.contraction.stays_in_place(grid) and (self.gather or self.contraction.keeps_modes)):
             kept = [index in dims for index in left]
-            target = tuple(parts for parts, keep in zip(spread_grid(self.result_shape, ranks, kept), kept, strict=True) if keep)
-            leaving = ranks_of(made[1:], target) != made[0]
+            spread = spread_grid(self.result_shape, ranks, kept)
+            leaving = ranks_of(made[1:], [parts for parts, keep in zip(spread, kept, strict=True) if keep]) != made[0]
             reduce = ranks * (ranks - 1) * COUNT_BYTES + int(np.count_nonzero(leaving)) * wide * record
         entries = len(_distinct(columns)[0]) * wide
         gather = (ranks - 1) * (entries * record + ranks * COUNT_BYTES) if self.gather else 0
         return reduce, gather
 
 
-def no_pattern(contraction: Contraction) -> ExpressionError:
-    """Return the error of a sparse result that no mode of the sparse operand gives a pattern."""
-    return ExpressionError(f"a sparse result needs an index of {contraction.sparse.tensor}: '{contraction.assignment.text}'")
+def check_sparse_result(contraction: Contraction) -> None:
+    """Refuse sparse results that the sparse operand gives no pattern. Raises ``ExpressionError``."""
+    assignment = contraction.assignment
+    if not any(index in contraction.dim_of for index in assignment.target.indices):
+        raise ExpressionError(f"a sparse result needs an index of {contraction.sparse.tensor}: '{assignment.text}'")
+    if assignment.operator == "+=":
+        raise ExpressionError(f"'{assignment.text}' has a sparse result: over ranks it is made with '=', and added afterwards")
 
 
 def _distinct(columns: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:

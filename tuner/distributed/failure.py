@@ -1,0 +1,85 @@
+"""What becomes of all ranks when one fails: they end, and one line says why.
+
+An error in what every rank does alike is raised on every rank. One that a single rank meets, such as memory that it lacks, would leave
+the others waiting for it: unless all ranks fail within a moment, the one that failed ends them all. Of a rank that is killed the
+launcher ends the others.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ...compiler.errors import BuildError, ResourceError, SparsetuneError
+
+_ALL_FAIL_WITHIN = 2.0  # seconds
+
+Result = TypeVar("Result")
+
+
+def watch(comm: Any) -> None:
+    """See to it that an error which nobody catches ends all ranks."""
+    quietly = comm.Dup()
+
+    def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        shared = _happens_everywhere(quietly)
+        if not shared or quietly.Get_rank() == 0:
+            _tell(kind, error, trace, None if shared else f"rank {quietly.Get_rank()} of {quietly.Get_size()}")
+        if not shared:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI would say once more that this rank ends the others
+            comm.Abort(status_of(error))
+
+    sys.excepthook = ended
+
+
+def agreed(comm: Any, work: Callable[[], Result]) -> Result:
+    """Return what some work gives on this rank.
+
+    Raises:
+        SparsetuneError: on every rank what it raised on the first rank where it failed, which the message names.
+    """
+    result, error = None, None
+    try:
+        result = work()
+    except SparsetuneError as caught:
+        error = caught
+    except MemoryError as caught:
+        error = ResourceError(f"there is not enough memory{f': {caught}' if str(caught) else ''}")
+    if comm.Get_size() == 1:
+        if error is not None:
+            raise error
+        return result  # type: ignore[return-value]  # it was made
+    told = comm.allgather(None if error is None else (type(error), str(error)))
+    failed = [(rank, *found) for rank, found in enumerate(told) if found is not None]
+    if failed:
+        rank, kind, message = failed[0]
+        everywhere = len(failed) == len(told) and all(found == told[0] for found in told)
+        raise kind(message if everywhere else f"rank {rank} of {len(told)}: {message}")
+    return result  # type: ignore[return-value]  # it was made
+
+
+def status_of(error: BaseException) -> int:
+    """Return the status that a process ends with for an error: 3 where something is missing on its machine."""
+    return 3 if isinstance(error, (BuildError, ResourceError, MemoryError)) else 1
+
+
+def _happens_everywhere(comm: Any) -> bool:
+    """Whether every rank gets here within a moment."""
+    here, end = comm.Ibarrier(), time.monotonic() + _ALL_FAIL_WITHIN
+    while not (found := bool(here.Test())) and time.monotonic() < end:
+        time.sleep(0.01)
+    return found
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None, whose: str | None) -> None:
+    """Say what happened: in one line for what users meet, else as Python does."""
+    if isinstance(error, (SparsetuneError, MemoryError)):
+        first = next(iter(str(error).splitlines()), "there is not enough memory")
+        print(f"sparsetune: error: {f'{whose}: ' if whose else ''}{kind.__name__}: {first}", file=sys.stderr, flush=True)
+    else:
+        sys.__excepthook__(kind, error, trace)
+        sys.stderr.flush()
