@@ -79,6 +79,15 @@ class DistributedTensor:
         places = coordinates_of(world().rank, self.grid)
         return tuple(column * parts + place for column, parts, place in zip(columns, self.grid, places, strict=True)), values
 
+    def with_values(self, values: NDArray[Any]) -> DistributedTensor:
+        """Return a tensor of the same pattern.
+
+        Args:
+            values: one for each of ``local.values``, in its order.
+        """
+        local = Tensor(self.local.shape, self.format, self.local.levels, np.ascontiguousarray(values), self.local.fill_value)
+        return DistributedTensor(self.shape, self.grid, local)
+
     def redistribute(self, grid: Sequence[int]) -> DistributedTensor:
         """Return the same entries over another grid; the tensor itself if it has that grid."""
         wanted = checked_grid(grid, world().size, self.order)
