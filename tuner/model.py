@@ -13,11 +13,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..compiler.concrete.annihilation import Patterns
+from ..compiler.concrete.completeness import Completeness
 from ..compiler.concrete.concretize import concretize
+from ..compiler.concrete.lattice import NOWHERE, Complement, Domain, Intersection, Stored, Union
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where, targets
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.deadline import Deadline
-from ..compiler.notation.nodes import Access, Add, Div, Expr, accesses, walk
+from ..compiler.notation.nodes import Access, Add, accesses, walk
 from ..compiler.pipeline import constant_extents
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
 from ..compiler.schedule.dependence import graph_of
@@ -127,6 +130,10 @@ class _Costs:
         }
         self._formats = {**problem.formats, **{name: problem.formats[source] for name, source in sources.items()}}
         self._leaves = tuple(leaves(program.statement))
+        result = problem.assignment.target.tensor
+        dense = self._formats[result].is_dense
+        self._completeness = Completeness(program.statement, self._graph, lambda name: dense and name == result)
+        self._patterns = Patterns(Stored, program.add)
         self._written: dict[str, tuple[set[str], float]] = {}
         self._writes()
 
@@ -148,7 +155,9 @@ class _Costs:
         Loops that it shares with the other side of a where are driven by what is read there too, unless it reads a workspace
         from there that knows its entries.
         """
-        points = self._everywhere(covered) * self._density(leaf.value, covered)
+        complete = self._completeness.holds(leaf, enclosing_loops(self._program.statement, address))
+        domain = self._patterns.expression(leaf.value, lambda: complete)
+        points = self._everywhere(covered) * self._density(domain, covered)
         if any(isinstance(node, Add) for _, other in self._leaves for node in walk(other.value)):
             return points
         for other, read in self._leaves:
@@ -166,17 +175,19 @@ class _Costs:
     def _everywhere(self, covered: set[str]) -> float:
         return math.prod(float(self._problem.extents.get(index, 1)) for index in covered)
 
-    def _density(self, value: Expr, covered: set[str]) -> float:
-        """Return the share of the combinations of the covered indices at which a value has something to compute."""
-        match value:
-            case Add(operands):
-                return min(1.0, sum(self._density(operand, covered) for operand in operands))
-            case Div(numerator, _):
-                return self._density(numerator, covered)
-            case Access():
-                return self._stored_share(value, covered)
+    def _density(self, domain: Domain, covered: set[str]) -> float:
+        """Return the share of the combinations of the covered indices that a domain holds."""
+        match domain:
+            case Union(parts):
+                return min(1.0, sum(self._density(part, covered) for part in parts))
+            case Intersection(parts):
+                return math.prod(self._density(part, covered) for part in parts)
+            case Complement(part):
+                return 1.0 - self._density(part, covered)
+            case Stored(access):
+                return self._stored_share(access, covered)
             case _:
-                return math.prod(self._density(child, covered) for child in dict.fromkeys(value.children))
+                return 0.0 if domain == NOWHERE else 1.0
 
     def _stored_share(self, access: Access, covered: set[str]) -> float:
         name = self._sources.get(access.tensor, access.tensor)

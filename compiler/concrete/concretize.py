@@ -15,10 +15,12 @@ from ..format import Format, LevelKind
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices, transform
 from ..notation.terms import Term, addend_count, distributed, terms
 from .assembled import assembled_format
+from .identities import without_identities
+from .lattice import cover, only_point
 from .lattice_size import cases
 from .nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
 from .ordering import LoopOrder, default_order
-from .sharing import denominators, factors, shared_operand
+from .sharing import denominators, entries, shared_operand
 
 MOST_DENOMINATORS = 4  # stored operands that one assignment divides by
 MOST_CASES = 20  # that the loops of one nest distinguish; above it a sum is added up part by part
@@ -58,7 +60,7 @@ def concretize(assignment: Assignment, formats: Mapping[str, Format], add: str =
         known[initial] = formats[assignment.target.tensor]
         sources[initial] = assignment.target.tensor
         value = Add((Access(initial, assignment.target.subscripts), value))
-    builder = _Builder(assignment.target, value, known, names)
+    builder = _Builder(assignment.target, without_identities(value, add, multiply), known, names)
     statement = builder.statement()
     conversions = tuple(builder.conversions.items())
     program = Program(statement, tuple(builder.workspaces), conversions=conversions, add=add, multiply=multiply)
@@ -113,7 +115,8 @@ class _Builder:
 
     def bounded(self, term: Term) -> tuple[Term, ...]:
         """Return the addends of a term on their own where the loops over all of them would distinguish too many cases."""
-        if cases(term.value, self.order(term).loops, self.formats, MOST_CASES) <= MOST_CASES:
+        complete = self.result.is_dense and not term.reduced
+        if cases(term.value, self.order(term).loops, self.formats, MOST_CASES, complete) <= MOST_CASES:
             return (term,)
         if (count := addend_count(term.value)) > MOST_ADDENDS:
             raise ExpressionError(
@@ -208,7 +211,7 @@ def _unreadable(access: Access, form: Format, term: Term, assembled: frozenset[s
     hashed = {access.subscripts[mode].index for mode, kind in zip(form.order, form.levels, strict=True) if kind is LevelKind.HASHED}
     if not hashed:
         return False
-    found = factors(term.value)
+    found = only_point(cover(entries(term.value, formats)))
     if found is None:
         return True
     ordered = {

@@ -1,14 +1,16 @@
 """Iteration lattices: which operands must be stepped through together so that no coordinate of an index is missed.
 
 The domain of an index is an expression of set algebra over the operands that store its coordinates: a product meets in
-the intersection, a sum in the union, an operand that does not store the index is everywhere. The lattice of a domain is
-the set of its points, each a set of operands that are not exhausted yet (Kjolstad et al., "The tensor algebra compiler",
-section 5; called iteration lattice by Senanayake et al., section 5.4).
+the intersection, a sum in the union, an operand that does not store the index is everywhere (``concrete.annihilation`` says it
+of every operator). The lattice of a domain is the set of its points, each a set of operands that are not exhausted yet (Kjolstad
+et al., "The tensor algebra compiler", section 5; called iteration lattice by Senanayake et al., section 5.4).
+
+A loop is made for the ``cover`` of a domain: complements cannot be stepped through, so a loop over one visits everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -40,6 +42,18 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Undecided:
+    """The coordinates of something that is stored or not, as other indices than the present one decide."""
+
+
+@dataclass(frozen=True)
+class Complement:
+    """All coordinates but those of a part: 0 divided by what is not stored is NaN."""
+
+    part: Domain
+
+
+@dataclass(frozen=True)
 class Intersection:
     parts: tuple[Domain, ...]
 
@@ -49,27 +63,51 @@ class Union:
     parts: tuple[Domain, ...]
 
 
-Domain: TypeAlias = Everywhere | Nowhere | Stored | Intersection | Union
+Domain: TypeAlias = Everywhere | Nowhere | Undecided | Stored | Complement | Intersection | Union
 
-EVERYWHERE, NOWHERE = Everywhere(), Nowhere()
+EVERYWHERE, NOWHERE, UNDECIDED = Everywhere(), Nowhere(), Undecided()
 
 
-def intersect(parts: tuple[Domain, ...]) -> Domain:
+def intersect(parts: Iterable[Domain]) -> Domain:
     """Return the intersection, without parts that change nothing."""
-    if NOWHERE in parts:
+    flat = (inner for part in parts for inner in (part.parts if isinstance(part, Intersection) else (part,)))
+    kept = tuple(dict.fromkeys(part for part in flat if part != EVERYWHERE))
+    if NOWHERE in kept:
         return NOWHERE
-    kept = tuple(dict.fromkeys(part for part in parts if part != EVERYWHERE))
     if not kept:
         return EVERYWHERE
     return kept[0] if len(kept) == 1 else Intersection(kept)
 
 
-def unite(parts: tuple[Domain, ...]) -> Domain:
+def unite(parts: Iterable[Domain]) -> Domain:
     """Return the union, without empty and repeated parts; ``EVERYWHERE`` stays beside the stored parts it covers."""
-    kept = tuple(dict.fromkeys(part for part in parts if part != NOWHERE))
+    flat = (inner for part in parts for inner in (part.parts if isinstance(part, Union) else (part,)))
+    kept = tuple(dict.fromkeys(part for part in flat if part != NOWHERE))
     if not kept:
         return NOWHERE
     return kept[0] if len(kept) == 1 else Union(kept)
+
+
+def complement(part: Domain) -> Domain:
+    """Return the complement."""
+    if is_everywhere(part):
+        return NOWHERE
+    return EVERYWHERE if is_nowhere(part) else Complement(part)
+
+
+def cover(domain: Domain) -> Domain:
+    """Return the least domain without complements that holds a domain: what a loop runs through, operands of complements beside."""
+    match domain:
+        case Undecided():
+            return EVERYWHERE
+        case Complement(part):
+            return unite((EVERYWHERE, *(Stored(access) for access in stored(part))))
+        case Intersection(parts):
+            return intersect(map(cover, parts))
+        case Union(parts):
+            return unite(map(cover, parts))
+        case _:
+            return domain
 
 
 def without(domain: Domain, accesses: frozenset[Access]) -> Domain:
@@ -78,9 +116,9 @@ def without(domain: Domain, accesses: frozenset[Access]) -> Domain:
         case Stored(access) if access in accesses:
             return EVERYWHERE
         case Intersection(parts):
-            return intersect(tuple(without(part, accesses) for part in parts))
+            return intersect(without(part, accesses) for part in parts)
         case Union(parts):
-            return unite(tuple(without(part, accesses) for part in parts))
+            return unite(without(part, accesses) for part in parts)
         case _:
             return domain
 
@@ -92,12 +130,14 @@ def stored(domain: Domain) -> tuple[Access, ...]:
             return (access,)
         case Intersection(parts) | Union(parts):
             return tuple(dict.fromkeys(access for part in parts for access in stored(part)))
+        case Complement(part):
+            return stored(part)
         case _:
             return ()
 
 
 def points(domain: Domain) -> tuple[Point, ...]:
-    """Return the points of the iteration lattice, larger ones first; the empty point stands for a dense loop.
+    """Return the points of the iteration lattice of a cover, larger ones first; the empty point stands for a dense loop.
 
     Raises:
         ScheduleError: there are more than ``MOST_POINTS``; they double with every addend.
@@ -138,8 +178,34 @@ def is_everywhere(domain: Domain) -> bool:
             return all(map(is_everywhere, parts))
         case Union(parts):
             return any(map(is_everywhere, parts))
+        case Complement(part):
+            return is_nowhere(part)
         case _:
             return domain == EVERYWHERE
+
+
+def is_nowhere(domain: Domain) -> bool:
+    """Return whether a domain holds no coordinate whatever is stored."""
+    match domain:
+        case Intersection(parts):
+            return any(map(is_nowhere, parts))
+        case Union(parts):
+            return all(map(is_nowhere, parts))
+        case Complement(part):
+            return is_everywhere(part)
+        case _:
+            return domain == NOWHERE
+
+
+def is_undecided(domain: Domain) -> bool:
+    """Return whether a domain depends on what other indices decide."""
+    match domain:
+        case Intersection(parts) | Union(parts):
+            return any(map(is_undecided, parts))
+        case Complement(part):
+            return is_undecided(part)
+        case _:
+            return domain == UNDECIDED
 
 
 def _points(domain: Domain, least: bool) -> frozenset[Point]:
@@ -162,6 +228,8 @@ def _points(domain: Domain, least: bool) -> frozenset[Point]:
                 more = _points(part, least)
                 found = found | more if least else found | more | _joined(found, more)
             return smallest(found) if least else found
+        case Undecided() | Complement():
+            raise TypeError("only covers have points")
 
 
 def _joined(left: frozenset[Point], right: frozenset[Point]) -> frozenset[Point]:

@@ -2,69 +2,72 @@
 
 An iteration lattice has a loop for every set of operands that are not exhausted, and in it a case for every set that is
 present (Kjolstad et al., "The tensor algebra compiler", section 5): a sum of n operands with L stored levels takes
-(2L + 1)^n - (2L)^n cases.
+(2L + 1)^n - (2L)^n cases. Where everything is visited there is one loop alone, with all cases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from ..format import Format, LevelKind
-from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, accesses
+from ..format import Format
+from ..notation.nodes import Access, Expr, accesses
+from .annihilation import Patterns
+from .lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, points
 
-Points = frozenset[frozenset[Access]]
-_NOWHERE: Points = frozenset()
-_EVERYWHERE: Points = frozenset({frozenset()})
 _MOST_OPERANDS = 8  # of one expression, beyond which there are too many cases for certain
 
 
-def cases(value: Expr, loops: tuple[str, ...], formats: Mapping[str, Format], most: int) -> int:
-    """Return the number of cases; counting ends at the first number above ``most``."""
+def cases(value: Expr, loops: tuple[str, ...], formats: Mapping[str, Format], most: int, complete: bool = False) -> int:
+    """Return the number of cases; counting ends at the first number above ``most``.
+
+    Args:
+        value: the expression.
+        loops: the indices, outermost first.
+        formats: of its operands.
+        most: where counting ends.
+        complete: whether quotients have a value everywhere (``concrete.completeness``).
+    """
     sparse = {access for access in accesses(value) if not formats[access.tensor].is_dense}
     if len(sparse) > _MOST_OPERANDS:
         return most + 1
-    return _cases(value, loops, formats, most, frozenset())
+    return _Nest(value, formats, most, complete).cases(loops, frozenset())
 
 
-def _cases(value: Expr, loops: tuple[str, ...], formats: Mapping[str, Format], most: int, absent: frozenset[Access]) -> int:
-    index, *rest = loops or (None,)
-    points = _points(value, index, formats, absent)
-    if index is None or points in (_NOWHERE, _EVERYWHERE):
-        return 0 if not points else 1 if index is None else _cases(value, tuple(rest), formats, most, absent)
-    operands = frozenset().union(*points)
-    total = 0
-    for case in points:
-        around = sum(case <= loop for loop in points)
-        total += around * _cases(value, tuple(rest), formats, most, absent | (operands - case))
-        if total > most:
-            break
-    return total
+@dataclass(frozen=True)
+class _Nest:
+    value: Expr
+    formats: Mapping[str, Format]
+    most: int
+    complete: bool
+
+    def cases(self, loops: tuple[str, ...], absent: frozenset[Access]) -> int:
+        found = self._domain(loops, absent)
+        if found == NOWHERE or not loops:
+            return 0 if found == NOWHERE else 1
+        lattice = points(found)
+        operands = frozenset().union(*lattice)
+        total = 0
+        for case in lattice:
+            around = 1 if frozenset() in lattice else sum(case <= loop for loop in lattice)
+            total += around * self.cases(loops[1:], absent | (operands - case))
+            if total > self.most:
+                break
+        return total
+
+    def _domain(self, loops: tuple[str, ...], absent: frozenset[Access]) -> Domain:
+        """Return what the outermost of some loops runs through, inside which the others stand."""
+
+        def of(access: Access) -> Domain:
+            if access in absent:
+                return NOWHERE
+            if (stored := _stored(access, self.formats[access.tensor])) & set(loops[:1]):
+                return Stored(access)
+            return UNDECIDED if stored & set(loops) else EVERYWHERE
+
+        return cover(Patterns(of).expression(self.value, lambda: self.complete))
 
 
-def _points(value: Expr, index: str | None, formats: Mapping[str, Format], absent: frozenset[Access]) -> Points:
-    """Return the sets of operands that are present together at some coordinate of an index."""
-    match value:
-        case Access():
-            if value in absent:
-                return _NOWHERE
-            return frozenset({frozenset({value})}) if _stores(value, index, formats[value.tensor]) else _EVERYWHERE
-        case Neg(operand):
-            return _points(operand, index, formats, absent)
-        case Mul(operands):
-            found = _EVERYWHERE
-            for operand in operands:
-                found = frozenset(left | right for left in found for right in _points(operand, index, formats, absent))
-            return found
-        case Add() | Div():
-            found = _NOWHERE
-            for operand in value.children:
-                more = _points(operand, index, formats, absent)
-                found = found | more | frozenset(left | right for left in found for right in more)
-            return found
-        case _:
-            return _EVERYWHERE
-
-
-def _stores(access: Access, index: str | None, form: Format) -> bool:
-    kinds = zip(form.order, form.levels, strict=True)
-    return any(kind is not LevelKind.DENSE and access.subscripts[mode].index == index for mode, kind in kinds)
+def _stored(access: Access, form: Format) -> frozenset[str]:
+    """Return the indices whose coordinates an access stores."""
+    return frozenset(access.subscripts[mode].index for mode, kind in zip(form.order, form.levels, strict=True) if kind.stores_coordinates)

@@ -160,6 +160,15 @@ def assignments(statement: Stmt) -> tuple[Assign, ...]:
     return tuple(node for node in walk(statement) if isinstance(node, Assign))
 
 
+def assignments_in_loops(statement: Stmt, around: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Assign]]:
+    """Yield the assignments below a statement, in order, each with the loops around it, outermost first."""
+    if isinstance(statement, Assign):
+        yield around, statement
+    inside = (*around, statement.index) if isinstance(statement, Forall) else around
+    for child in statement.children:
+        yield from assignments_in_loops(child, inside)
+
+
 def targets(statement: Stmt) -> tuple[str, ...]:
     """Return the names of the tensors that a statement writes, each once."""
     return tuple(dict.fromkeys(assign.target.tensor for assign in assignments(statement)))

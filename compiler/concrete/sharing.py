@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..format import Format, LevelKind
-from ..notation.constants import makes_nan
-from ..notation.nodes import Access, Div, Expr, Literal, Mul, Neg, accesses, transform, walk
+from ..notation.nodes import Access, Div, Expr, accesses, transform, walk
+from .annihilation import Patterns
+from .lattice import EVERYWHERE, Domain, Stored
 from .nodes import Forall, Stmt, assignments, path_to, reads
 from .provenance import Provenance
 
@@ -20,15 +21,16 @@ def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping
     """Return the operand whose leading levels are those of a sparse result, or None.
 
     The result's levels are the operand's first levels over the same indices, then dense levels over indices that the
-    operand does not have. Every other factor is dense, so no coordinate is lost; what the operand stores below the
-    shared levels is summed.
+    operand does not have. The value has an entry where the operand has one, so no coordinate is lost; what the operand stores
+    below the shared levels is summed.
     """
     if result.is_dense:
         return None
-    sparse = [access for access in factors(value) or () if not formats[access.tensor].is_dense]
-    if len(sparse) != 1 or sparse[0] in denominators(value) or _is_everywhere(value):
-        return None
-    operand = sparse[0]
+    match entries(value, formats):
+        case Stored(operand):
+            pass
+        case _:
+            return None
     form = formats[operand.tensor]
     shared = shared_levels(target, result, operand, form)
     if shared == 0 or len(set(operand.indices)) != len(operand.subscripts):
@@ -87,33 +89,9 @@ def denominators(value: Expr) -> tuple[Access, ...]:
     return tuple(access for node in walk(value) if isinstance(node, Div) for access in accesses(node.denominator))
 
 
-def _is_everywhere(value: Expr) -> bool:
-    """Whether an expression divides by a constant that makes 0 a NaN, so that it has a value where nothing is stored."""
-    return any(isinstance(node, Div) and makes_nan(node.denominator) for node in walk(value))
-
-
-def factors(value: Expr) -> tuple[Access, ...] | None:
-    """Return the accesses of a product, those it is divided by included, or None for anything with a sum in a numerator."""
-    match value:
-        case Access():
-            return (value,)
-        case Literal():
-            return ()
-        case Neg(operand):
-            return factors(operand)
-        case Mul(operands):
-            found: list[Access] = []
-            for operand in operands:
-                inner = factors(operand)
-                if inner is None:
-                    return None
-                found.extend(inner)
-            return tuple(found)
-        case Div(numerator, denominator):
-            above = factors(numerator)
-            return None if above is None else above + accesses(denominator)
-        case _:
-            return None
+def entries(value: Expr, formats: Mapping[str, Format]) -> Domain:
+    """Return where an expression that is not complete has a value, from where its stored operands have an entry."""
+    return Patterns(lambda access: EVERYWHERE if formats[access.tensor].is_dense else Stored(access)).expression(value)
 
 
 def _complete_fibres(form: Format, shared: int) -> bool:

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments
+from ..concrete.completeness import Completeness
+from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops
 from ..concrete.provenance import Provenance
 from ..concrete.relations import Coord, Split
 from ..format import Format, LevelKind
 from ..ir.arithmetic import ceiling_quotient, integer, multiply
 from ..ir.nodes import I32, I64, U16, Allocate, ArrayParameter, Free, SizeParameter, Step, Type, Value, Var
-from ..notation.nodes import Access
+from ..notation.nodes import Access, Div, walk
 from .assembly import Assembly
 from .levels import Level, Stored
 from .names import Names
@@ -77,6 +78,9 @@ class Context:
         self.semiring = Semiring(program.add, program.multiply)
         self.graph = Provenance(program.relations)  # type: ignore[arg-type]  # relations are stored as objects in Program
         self.workspaces: dict[str, Workspace] = {workspace.name: workspace for workspace in program.workspaces}
+        self.divides = any(isinstance(node, Div) for assign in assignments(program.statement) for node in walk(assign.value))
+        self.completeness = Completeness(program.statement, self.graph, lambda name: name == result.tensor and types[name].format.is_dense)
+        self._writes = _by_target(program.statement)
         self.names = Names()
         self.arrays: dict[tuple[object, ...], ArrayParameter] = {}
         self.sizes: dict[tuple[object, ...], SizeParameter] = {}
@@ -216,9 +220,17 @@ class Context:
         self.workspaces[name] = Workspace(name, indices, "registers" if indices else "scalar")
         return name
 
-    def writes(self, tensor: str) -> tuple[Assign, ...]:
-        """Return the assignments of the program that write a tensor."""
-        return tuple(assign for assign in assignments(self.program.statement) if assign.target.tensor == tensor)
+    def writes(self, tensor: str) -> tuple[tuple[tuple[str, ...], Assign], ...]:
+        """Return the assignments of the program that write a tensor, each with the loops around it."""
+        return self._writes.get(tensor, ())
+
+
+def _by_target(statement: Stmt) -> dict[str, tuple[tuple[tuple[str, ...], Assign], ...]]:
+    """Return the assignments of a statement, each with the loops around it, by the tensor that they write."""
+    found: dict[str, tuple[tuple[tuple[str, ...], Assign], ...]] = {}
+    for loops, assign in assignments_in_loops(statement):
+        found[assign.target.tensor] = (*found.get(assign.target.tensor, ()), (loops, assign))
+    return found
 
 
 def _unset(statement: Stmt, scope: Scope) -> list[Step]:

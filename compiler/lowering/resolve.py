@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..concrete.lattice import EVERYWHERE, NOWHERE, Domain, intersect, unite
+from ..concrete.annihilation import Patterns
+from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, cover, is_everywhere, unite
 from ..concrete.lattice import Stored as StoredDomain
-from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, walk
+from ..concrete.nodes import Block, Stmt, Where, reads, walk
 from ..format import LevelKind
 from ..ir.arithmetic import ZERO, add, multiply
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
-from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
+from ..notation.nodes import Access
 from .context import Context
 from .levels import Level, Stored
-from .quotients import skips
 from .recovery import coordinate
 from .scope import Place, Scope
 
@@ -51,87 +51,41 @@ def _visible(context: Context, access: Access) -> bool:
 
 
 def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domain:
-    """Return the coordinates of ``index`` at which a statement does something."""
-    return _statement_domain(context, scope, statement, index, {})
+    """Return the coordinates of ``index`` that a loop around a statement must visit."""
+    return cover(patterns(context, scope, index).remaining(statement, scope.loops).domain)
 
 
-def _statement_domain(context: Context, scope: Scope, statement: Stmt, index: str, inner: dict[str, Domain]) -> Domain:
-    match statement:
-        case Assign(_, _, value):
-            return _Values(context, scope, statement, index, inner).domain(value)
-        case Forall(_, body, _):
-            return _statement_domain(context, scope, body, index, inner)
-        case Block(statements):
-            found = dict(inner)
-            parts = []
-            for part in statements:
-                own = _statement_domain(context, scope, part, index, found)
-                parts.append(own)
-                for name in targets(part):
-                    found[name] = unite((found.get(name, NOWHERE), own))
-            return unite(tuple(parts))
-        case Where(consumer, producer):
-            filled = {**inner, **_written(context, scope, producer, index, inner)}
-            return _statement_domain(context, scope, consumer, index, filled)
-        case _:
-            raise TypeError(f"no domain of {type(statement).__name__}")
+def restrict(context: Context, scope: Scope, statement: Stmt) -> Stmt | None:
+    """Return what is left of a statement at some place of the nest; None where it does nothing."""
+    return patterns(context, scope).remaining(statement, scope.loops).statement
 
 
-def _written(context: Context, scope: Scope, producer: Stmt, index: str, inner: dict[str, Domain]) -> dict[str, Domain]:
-    """Return where each workspace that a producer writes gets entries."""
-    match producer:
-        case Block(statements):
-            found: dict[str, Domain] = {}
-            for part in statements:
-                for name, own in _written(context, scope, part, index, {**inner, **found}).items():
-                    found[name] = unite((found.get(name, NOWHERE), own))
-            return found
-        case Where(consumer, deeper):
-            return _written(context, scope, consumer, index, {**inner, **_written(context, scope, deeper, index, inner)})
-        case Forall(_, body, _):
-            return _written(context, scope, body, index, inner)
-        case Assign(target, _, value):
-            return {target.tensor: _Values(context, scope, producer, index, inner).domain(value)}
-        case _:
-            raise TypeError(f"no domain of {type(producer).__name__}")
+def patterns(context: Context, scope: Scope, index: str | None = None) -> Patterns:
+    """Return the patterns of statements at one place of the nest, along an index where one is given."""
 
-
-@dataclass(frozen=True)
-class _Values:
-    """The coordinates of ``index`` at which expressions of one assignment have a value; ``inner``: those of workspaces in it."""
-
-    context: Context
-    scope: Scope
-    statement: Assign
-    index: str
-    inner: dict[str, Domain]
-
-    def domain(self, value: Expr) -> Domain:
-        match value:
-            case Literal(number):
-                return NOWHERE if number == 0 and self.context.semiring.add == "+" else EVERYWHERE
-            case Access():
-                return self._access(value)
-            case Neg(operand):
-                return self.domain(operand)
-            case Add(operands):
-                return unite(tuple(self.domain(operand) for operand in operands))
-            case Mul(operands):  # a constant factor leaves the pattern as it is, even 0: 0 * inf is NaN
-                return intersect(tuple(self.domain(operand) for operand in operands if not isinstance(operand, Literal)))
-            case Div(numerator, denominator):
-                above = self.domain(numerator)
-                if skips(self.context, self.scope, self.statement, denominator):
-                    return above
-                return unite((EVERYWHERE, above, self.domain(denominator)))
-            case _:
-                raise TypeError(f"no domain of {type(value).__name__}")
-
-    def _access(self, access: Access) -> Domain:
-        if access in self.scope.absent:
+    def of(access: Access) -> Domain:
+        if access in scope.absent:
             return NOWHERE
-        if access.tensor in self.inner:
-            return self.inner[access.tensor]
-        return StoredDomain(access) if stepping_level(self.context, self.scope, access, self.index) is not None else EVERYWHERE
+        if index is not None and stepping_level(context, scope, access, index) is not None:
+            return StoredDomain(access)
+        return EVERYWHERE if not context.divides or _is_stored(context, scope, access, found) else UNDECIDED
+
+    found = Patterns(of, context.semiring.add, context.completeness.holds)
+    return found
+
+
+def _is_stored(context: Context, scope: Scope, access: Access, here: Patterns) -> bool:
+    """Whether an access has a value at all coordinates that are not known yet; only quotients ask for it."""
+    if access in scope.doubtful:
+        return False
+    if access.tensor in context.workspaces and not is_everywhere(_written(context, access.tensor, here)):
+        return False
+    return not _visible(context, access) or not any(level.steps for level in context.storage(access).levels[scope.place(access).depth :])
+
+
+def _written(context: Context, workspace: str, here: Patterns) -> Domain:
+    """Return where a workspace gets entries."""
+    return unite(here.remaining(assign, loops).domain for loops, assign in context.writes(workspace))
 
 
 def has_parts(statement: Stmt) -> bool:

@@ -15,8 +15,7 @@ from .foralls import lower_forall
 from .levels import Stored
 from .privatize import PRIVATE, private_copies
 from .recovery import known
-from .resolve import settle, stepping_level
-from .restrict import restrict
+from .resolve import restrict, settle, stepping_level
 from .scope import ParallelLoop, Scope
 from .values import nonempty, value_of
 from .where import lower_where
@@ -96,13 +95,13 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
         _note(context, scope, target.tensor, op, held.depth)
         position = row_major(held.stored.levels, known(context, scope))
         if context.assembly is not None and context.assembly.counting:
-            return _if_nonempty(context, kept, held.mark(position, context.names))
+            return _if_nonempty(context, scope, kept, held.mark(position, context.names))
         race = _race(context, scope.parallel[context.outside[target.tensor] :], target, op)
         if race is not None and isinstance(held, DenseWorkspace):
             return [_kept_apart(context, held.stored, position, value, op, race)]
-        return _if_nonempty(context, kept, held.update(position, value, op, context.names))
+        return _if_nonempty(context, scope, kept, held.update(position, value, op, context.names))
     if context.assembly is not None:
-        return _if_nonempty(context, kept, context.assembly.store(dict(scope.coordinates), value, op))
+        return _if_nonempty(context, scope, kept, context.assembly.store(dict(scope.coordinates), value, op))
     _note(context, scope, target.tensor, op, scope.shared)
     stored = context.storage(target)
     if stored.type != context.value_type:
@@ -122,9 +121,9 @@ def _kept_apart(context: Context, stored: Stored, position: Value, value: Value,
     return Store(stored.values, position, value, op, race != "ignore_races")
 
 
-def _if_nonempty(context: Context, statement: Assign, steps: list[Step]) -> list[Step]:
+def _if_nonempty(context: Context, scope: Scope, statement: Assign, steps: list[Step]) -> list[Step]:
     """Return the steps under the condition that the value has an entry, where that is not certain."""
-    condition = nonempty(context, statement.value)
+    condition = nonempty(context, scope, statement)
     return [If(condition, Steps(tuple(steps)))] if condition is not None else steps
 
 

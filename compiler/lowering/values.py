@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+from ..concrete.lattice import Complement, Domain, Intersection, Nowhere, Stored, Union, is_undecided
+from ..concrete.nodes import Assign
 from ..ir.arithmetic import FALSE, every, some
 from ..ir.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary, Value
-from ..notation.constants import makes_nan
 from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
 from .context import Context
-from .levels import EntryLevel, KeyLevel, Stored
+from .levels import EntryLevel, KeyLevel
+from .levels import Stored as Storage
 from .recovery import known
+from .resolve import patterns
 from .scope import Scope
 from .semiring import Semiring
 from .workspaces import HeldWorkspace, ScalarWorkspace
@@ -78,7 +82,7 @@ def _component(context: Context, scope: Scope, access: Access) -> Value:
     return loaded if storage.type == context.value_type else Cast(loaded, context.value_type)
 
 
-def _held_position(context: Context, scope: Scope, access: Access, storage: Stored, held: HeldWorkspace) -> Value:
+def _held_position(context: Context, scope: Scope, access: Access, storage: Storage, held: HeldWorkspace) -> Value:
     place = scope.place(access)
     if storage.levels and isinstance(storage.levels[-1], KeyLevel):
         return held.slot_of_key_at(place.positions[-1])
@@ -87,31 +91,37 @@ def _held_position(context: Context, scope: Scope, access: Access, storage: Stor
     return storage.dense_position(place, known(context, scope))
 
 
-def nonempty(context: Context, expr: Expr) -> Value | None:
-    """Return the condition that a value has an entry, from the flags of scalar workspaces; None where it always has."""
-    match expr:
-        case Access():
-            held = context.held.get(expr.tensor)
-            return held.flag if isinstance(held, ScalarWorkspace) else None
-        case Literal(number):
-            return FALSE if number == 0 and context.semiring.add == "+" else None
-        case Neg(operand):
-            return nonempty(context, operand)
-        case Add(operands):
-            conditions = [nonempty(context, operand) for operand in operands]
-            return None if None in conditions else some([condition for condition in conditions if condition is not None])
-        case Mul(operands):
-            stored = (nonempty(context, operand) for operand in operands if not isinstance(operand, Literal))
-            conditions = [condition for condition in stored if condition is not None]
+def nonempty(context: Context, scope: Scope, assign: Assign) -> Value | None:
+    """Return the condition that the value of an assignment has an entry, from the flags of scalar workspaces; None: it always has."""
+
+    here = patterns(context, scope)
+
+    def of(access: Access) -> Domain:
+        return here.of(access) if _flag(context, access) is None else Stored(access)
+
+    return _condition(context, replace(here, of=of).remaining(assign, scope.loops).domain)
+
+
+def _flag(context: Context, access: Access) -> Value | None:
+    held = context.held.get(access.tensor)
+    return held.flag if isinstance(held, ScalarWorkspace) else None
+
+
+def _condition(context: Context, domain: Domain) -> Value | None:
+    """Return the condition that a domain holds where flagged scalars have been written as their flags say; None: it always does."""
+    match domain:
+        case Nowhere():
+            return FALSE
+        case Stored(access):
+            return _flag(context, access)
+        case Complement(part):
+            condition = None if is_undecided(part) else _condition(context, part)
+            return None if condition is None else Unary("not", condition, BOOL)
+        case Intersection(parts):
+            conditions = [condition for part in parts if (condition := _condition(context, part)) is not None]
             return every(conditions) if conditions else None
-        case Div():
-            whole, denominators = expr, list[Expr]()
-            while isinstance(whole, Div):  # a / b / c ... is one quotient, whatever its length
-                whole, denominators = whole.numerator, [whole.denominator, *denominators]
-            above = nonempty(context, whole)
-            if above is None or any(makes_nan(denominator) for denominator in denominators):
-                return None
-            below = (nonempty(context, denominator) for denominator in denominators)
-            return some([above, *(Unary("not", flag, BOOL) for flag in below if flag is not None)])
+        case Union(parts):
+            conditions = [_condition(context, part) for part in parts]
+            return None if None in conditions else some([condition for condition in conditions if condition is not None])
         case _:
-            raise TypeError(f"no pattern of {type(expr).__name__}")
+            return None

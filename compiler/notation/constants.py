@@ -34,6 +34,11 @@ def _divided(numerator: float, denominator: float) -> float:
     return math.nan if numerator == 0 or math.isnan(numerator) else math.copysign(math.inf, numerator) * math.copysign(1, denominator)
 
 
+def is_constant(expr: Expr) -> bool:
+    """Return whether an expression reads no tensor."""
+    return isinstance(expr, Literal) or (bool(expr.children) and all(map(is_constant, expr.children)))
+
+
 def makes_nan(denominator: Expr) -> bool:
     """Return whether a denominator is a constant, 0 or NaN, that makes a NaN of every zero above it."""
     constant = constant_value(denominator)

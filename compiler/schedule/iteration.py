@@ -1,57 +1,77 @@
-"""Which stored operands a loop steps through: the points of its iteration lattice, as far as legality needs them."""
+"""Which stored operands a loop steps through, and what a loop over the entries of one leaves out, as legality sees it."""
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Callable, Collection
 
-from ..concrete.nodes import Assign, Stmt, Where, assignments, targets
-from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, accesses
+from ..concrete.annihilation import Patterns
+from ..concrete.completeness import Completeness
+from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, is_everywhere, unite
+from ..concrete.nodes import Assign, Program, Stmt, Where, assignments, assignments_in_loops, targets
+from ..notation.nodes import Access, Expr
 from .context import Context
-
-Points = frozenset[frozenset[Access]]
-_EVERYWHERE: Points = frozenset({frozenset()})
-_POINTS_LIMIT = 64  # sums of more operands are cut by the compiler; for legality the first points say enough
+from .dependence import graph_of
 
 
-def stepped_operands(statement: Stmt, indices: tuple[str, ...], context: Context) -> tuple[Points, frozenset[Access]]:
-    """Return the lattice points of a loop over some indices around a statement, and the operands that it steps through."""
-    found: Points = frozenset()
-    for assign in assignments(statement):
-        found = _union(found, _points(assign.value, indices, context)) if found else _points(assign.value, indices, context)
-    return found, frozenset(access for point in found for access in point)
+class Iteration:
+    """What the loops of one program run through.
+
+    Whether an operand has an entry is a case of its own inside the loop that finds it; what is said here holds in all of them.
+    """
+
+    def __init__(self, program: Program, context: Context) -> None:
+        self._program, self._context = program, context
+        self._completeness = Completeness(program.statement, graph_of(program.relations), self._is_dense_result)
+
+    def stepped(self, statement: Stmt, loops: tuple[str, ...], indices: Collection[str]) -> Domain:
+        """Return what a loop that makes indices known must visit.
+
+        Args:
+            statement: what stands in the loop.
+            loops: the loops around the statement, that one included.
+            indices: the original indices that become known.
+        """
+        patterns = self._patterns(lambda access: Stored(access) if _steps(access, indices, self._context) else None)
+        return cover(patterns.remaining(statement, loops).domain)
+
+    def left_out(self, statement: Stmt, loops: tuple[str, ...], access: Access, slots: Collection[str]) -> tuple[str, ...]:
+        """Return the tensors that a statement writes where an access has no stored entry.
+
+        Args:
+            statement: what stands in the loop that visits the entries of the access.
+            loops: the loops around the statement, that one included.
+            access: the operand.
+            slots: workspaces that have a slot per visited entry.
+        """
+        patterns = self._patterns(lambda other: NOWHERE if other == access or other.tensor in slots else None)
+        left = patterns.remaining(statement, loops).statement
+        return () if left is None else targets(left)
+
+    def _patterns(self, chosen: Callable[[Access], Domain | None]) -> Patterns:
+        """Return patterns in which some accesses have chosen domains."""
+
+        def of(access: Access) -> Domain:
+            domain = chosen(access)
+            return self._known(access, found) if domain is None else domain
+
+        found = Patterns(of, self._program.add, self._completeness.holds)
+        return found
+
+    def _known(self, access: Access, patterns: Patterns) -> Domain:
+        """Return where an access has a value, as far as that does not depend on what is stored."""
+        form = self._context.format_of(access)
+        if form is not None:
+            return EVERYWHERE if form.is_dense else UNDECIDED
+        writes = (pair for pair in assignments_in_loops(self._program.statement) if pair[1].target.tensor == access.tensor)
+        written = unite(patterns.remaining(assign, loops).domain for loops, assign in writes)
+        return EVERYWHERE if is_everywhere(written) else UNDECIDED
+
+    def _is_dense_result(self, tensor: str) -> bool:
+        form = self._context.types.get(tensor)
+        return form is not None and form.is_dense
 
 
-def _points(value: Expr, indices: tuple[str, ...], context: Context) -> Points:
-    match value:
-        case Access():
-            return frozenset({frozenset({value})}) if _steps(value, indices, context) else _EVERYWHERE
-        case Mul(operands):
-            choices = product(*(_points(operand, indices, context) for operand in operands))
-            return _limited(frozenset(frozenset().union(*choice) for choice in choices))
-        case Add(operands):
-            whole = _points(operands[0], indices, context)
-            for operand in operands[1:]:
-                whole = _union(whole, _points(operand, indices, context))
-            return whole
-        case Neg(operand):
-            return _points(operand, indices, context)
-        case Div(numerator, denominator):  # where nothing is stored below the line, a numerator of 0 gives NaN, not 0
-            below = _points(denominator, indices, context)
-            above = _points(numerator, indices, context)
-            return above if below == _EVERYWHERE else _union(_EVERYWHERE, _union(above, below))
-        case _:
-            return _EVERYWHERE
-
-
-def _union(left: Points, right: Points) -> Points:
-    return _limited(left | right | frozenset(a | b for a, b in product(left, right)))
-
-
-def _limited(points: Points) -> Points:
-    return frozenset(sorted(points, key=len)[:_POINTS_LIMIT]) if len(points) > _POINTS_LIMIT else points
-
-
-def _steps(access: Access, indices: tuple[str, ...], context: Context) -> bool:
+def _steps(access: Access, indices: Collection[str], context: Context) -> bool:
     """Return whether a loop over the indices steps through stored coordinates of an access."""
     protocols = context.protocols_of(access)
     for level, (kind, names) in enumerate(context.levels(access)):
@@ -59,37 +79,6 @@ def _steps(access: Access, indices: tuple[str, ...], context: Context) -> bool:
         if kind.steps_in_order and not located and set(names) & set(indices):
             return True
     return False
-
-
-def vanishes(value: Expr, access: Access, producers: dict[str, Stmt], inside: frozenset[str], doubtful: frozenset[Access]) -> bool:
-    """Return whether an expression is zero wherever an access has no stored entry.
-
-    Args:
-        value: the expression.
-        access: the operand whose stored entries a loop visits.
-        producers: the statements that fill the workspaces made inside the loop.
-        inside: workspaces that have a slot per visited entry.
-        doubtful: accesses that may have no stored entry where the loop is: 0 divided by them is NaN.
-    """
-
-    def zero(part: Expr) -> bool:
-        return vanishes(part, access, producers, inside, doubtful)
-
-    match value:
-        case Access(tensor):
-            if tensor in producers:
-                return all(zero(assign.value) for assign in _writes(producers[tensor], tensor))
-            return value == access or value.tensor in inside
-        case Mul(operands):
-            return any(zero(operand) for operand in operands)
-        case Add(operands):
-            return all(zero(operand) for operand in operands)
-        case Neg(operand):
-            return zero(operand)
-        case Div(numerator, denominator):
-            return zero(numerator) and doubtful.isdisjoint(accesses(denominator))
-        case _:
-            return False
 
 
 def _writes(statement: Stmt, tensor: str) -> list[Assign]:

@@ -6,7 +6,6 @@ any order and races depend on the whole parallel nest (``schedule.parallel``).
 
 from __future__ import annotations
 
-from collections.abc import Container
 from functools import cached_property
 from itertools import pairwise
 
@@ -21,7 +20,7 @@ from . import directives as d
 from .addresses import Address, accesses_meant, at, enclosing_loops, everywhere, find_loop, leaves
 from .context import Context
 from .dependence import graph_of
-from .iteration import producers_inside, vanishes
+from .iteration import Iteration, producers_inside
 from .parallel import check_parallel_loop, keeping
 from .ranges import unknown_in_range
 from .rules import Refusal, Rule, refuse
@@ -95,21 +94,17 @@ class Judgement:
         for address, loop in everywhere(program.statement):
             if not isinstance(loop, Forall) or loop.index not in graph.leaves(directive.position):
                 continue
-            access, local = graph.position_access(directive.position), producers_inside(loop)
+            access = graph.position_access(directive.position)
             slots = frozenset(space.name for space in program.workspaces if set(space.indices) & set(graph.descendants(directive.position)))
-            doubtful = self._doubtful(loop, graph.known_after(enclosing_loops(program.statement, address)))
+            around = (*enclosing_loops(program.statement, address), loop.index)
+            left = Iteration(program, self.context).left_out(loop.body, around, access, slots)
             for assign in _kept(loop):
-                if not vanishes(assign.value, access, local, slots, doubtful):
+                if assign.target.tensor in left:
                     refuse(
                         Rule.POS_VISITS_ALL,
                         f"loop {loop.index} visits what {show(access)} stores, and {show(assign.value)} is not zero elsewhere;"
                         " multiply by it, or go back with coord",
                     )
-
-    def _doubtful(self, loop: Forall, known: Container[str]) -> frozenset[Access]:
-        """Return the accesses in a loop of which it is not known outside whether they have an entry."""
-        sparse = (access for access in reads(loop) if (form := self.context.format_of(access)) is not None and not form.is_dense)
-        return frozenset(access for access in sparse if any(index not in known for index in access.indices))
 
     def assembly(self, program: Program, directive: d.Assemble) -> None:
         """Refuse appending to a result whose components do not come in the order of its levels."""

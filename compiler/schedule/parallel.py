@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..concrete.apart import apart
 from ..concrete.assembled import handing, ordered_loops
+from ..concrete.lattice import is_everywhere, stored
 from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
@@ -20,7 +21,7 @@ from . import directives as d
 from .addresses import Address, at, enclosing_loops, everywhere, find_loop, frames, leaves
 from .context import Context
 from .dependence import graph_of
-from .iteration import producers_inside, stepped_operands
+from .iteration import Iteration, producers_inside
 from .rules import Rule, refuse
 
 _RANK = {"cpu_thread": 0, "cpu_vector": 1, "gpu_block": 0, "gpu_warp": 1, "gpu_thread": 2}
@@ -65,7 +66,8 @@ def _check_coiteration(program: Program, address: Address, loop: Forall, graph: 
     completed = tuple(index for index in graph.originals(loop.index) if known.get(index) == len(around))
     if not completed or loop.tag.merge == "locate":
         return
-    points, operands = stepped_operands(loop.body, completed, context)
+    found = Iteration(program, context).stepped(loop.body, (*around, loop.index), completed)
+    operands = set(stored(found))
     if graph.space(loop.index) == "position":
         operands |= {graph.position_access(loop.index)}
     repeated = sorted(show(access) for access in operands if _repeats(access, completed, context))
@@ -75,7 +77,7 @@ def _check_coiteration(program: Program, address: Address, loop: Forall, graph: 
             f"{repeated[0]} stores coordinates of loop {loop.index} more than once, where one iteration finds the next;"
             f" split it and parallelize the outer loop, or collapse it and split positions",
         )
-    mixed = loop.tag.unit == "cpu_vector" and operands and frozenset() in points
+    mixed = loop.tag.unit == "cpu_vector" and operands and is_everywhere(found)
     if len(operands) > 1 or mixed:
         names = " and ".join(sorted(show(access) for access in operands))
         refuse(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..concrete.apart import covers
+from ..concrete.identities import is_unit, without_identities
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, assignments, targets
 from ..concrete.provenance import Provenance, Rename
 from ..notation.nodes import Access, Expr, Mul, index_subscript
@@ -28,17 +29,22 @@ def factors(program: Program, directive: d.Factors, context: Context) -> Program
     """Write the factors of a product in another order."""
     start = follow(program.statement, directive.path or ())
     scope = at(program.statement, start)
-    found = [(address, leaf) for address, leaf in leaves(scope) if _permuted(leaf.value, directive.order) is not None]
+    shorter = tuple(factor for factor in directive.order if not is_unit(factor, program.multiply))
+    found = _products(scope, directive.order) or _products(scope, shorter)
     if not found:
         names = ", ".join(map(show, directive.order))
         refuse(Rule.FACTORS_COMPLETE, f"no product has exactly the factors {names}, each once")
     if len(found) > 1:
-        where = show_paths(program.statement, ((*start, *address) for address, _ in found))
+        where = show_paths(program.statement, ((*start, *address) for address, _, _ in found))
         refuse(Rule.NAMES_UNIQUE, f"{len(found)} products have these factors; say which by a path: {where}")
-    address, leaf = found[0]
-    value = _permuted(leaf.value, directive.order)
-    assert value is not None
+    address, leaf, value = found[0]
     return replace(program, statement=put(program.statement, (*start, *address), replace(leaf, value=value)))
+
+
+def _products(scope: Stmt, order: tuple[Expr, ...]) -> list[tuple[Address, Assign, Expr]]:
+    """Return the assignments of products with some factors, and their values with the factors in that order."""
+    permuted = ((address, leaf, _permuted(leaf.value, order)) for address, leaf in leaves(scope))
+    return [(address, leaf, value) for address, leaf, value in permuted if value is not None]
 
 
 def _permuted(value: Expr, order: tuple[Expr, ...]) -> Expr | None:
@@ -113,11 +119,13 @@ def precompute(program: Program, directive: d.Precompute, context: Context) -> P
 
 def _find_part(program: Program, directive: d.Precompute) -> _Leaf:
     start = follow(program.statement, directive.path or ())
-    found = [
-        ((*start, *address), occurrence)
-        for address, leaf in leaves(at(program.statement, start))
-        for occurrence in occurrences(flatten(leaf.value), directive.expression)
-    ]
+    found: list[tuple[Address, Occurrence]] = []
+    for wanted in (directive.expression, without_identities(directive.expression, program.add, program.multiply)):
+        found = found or [
+            ((*start, *address), occurrence)
+            for address, leaf in leaves(at(program.statement, start))
+            for occurrence in occurrences(flatten(leaf.value), wanted)
+        ]
     if not found:
         what = show(directive.expression)
         refuse(Rule.PRECOMPUTE_FOUND, f"{what} is no part of an assignment here (factors of one product, or addends of one sum)")

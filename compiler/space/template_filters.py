@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ..concrete.lattice import stored as operands_of
 from ..concrete.provenance import Collapse, Provenance, Split
 from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
 from ..schedule.context import Context
-from ..schedule.iteration import stepped_operands
+from ..schedule.iteration import Iteration
 from .situation import Situation, result_leaf
 from .template_space import Allowed, Partition, Transformation, count_orders
 
@@ -204,7 +205,8 @@ def _coiterates(template: Transformation, loop: str) -> bool:
     if not completed:
         return False
     context = Context(partition.situation.formats, partition.situation.extents)
-    _, operands = stepped_operands(partition.program.statement, completed, context)
+    around = template.order[: place + 1]
+    operands = set(operands_of(Iteration(partition.program, context).stepped(partition.program.statement, around, completed)))
     positions = {graph.position_access(loop)} if graph.space(loop) == "position" else set()
     return len(operands | positions) > 1
 

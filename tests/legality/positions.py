@@ -52,6 +52,14 @@ CASES = [
         3,
         "the range of loop a depends on i, which is known only inside it",
     ),
+    Case(
+        Rule.POS_VISITS_ALL,
+        ("y(i) = s(i) / b(i)", {"s": "compressed"}),
+        "precompute(s(i), i, i, w); pos([0], i, p, s)",
+        "pos(i, p, s)",
+        1,
+        "s(i) / b(i) is not zero elsewhere",
+    ),
     Case(Rule.POS_VISITS_ALL, ADD, "pos(j, p, A); coord(p, c)", "pos(j, p, A)", 1, "A(i,j) + B(i,j) is not zero elsewhere"),
     Case(
         Rule.POS_VISITS_ALL,
