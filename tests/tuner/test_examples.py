@@ -12,13 +12,14 @@ from typing import Any
 
 import click
 import pytest
-from examples import Names, command_lines, operands_of, programs, random_tensor
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.datasets import write
 from sparsetune.datasets.catalogue import find_item
 from sparsetune.datasets.files import has_known_ending
 from sparsetune.tuner import config
 from sparsetune.tuner.cli import run
+
+from examples import Names, command_lines, operands_of, programs, random_tensor
 
 pytestmark = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 SUITES = ("suite", "bench", "nightly")  # their commands take minutes, on small inputs too

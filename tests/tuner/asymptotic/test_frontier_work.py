@@ -10,9 +10,9 @@ from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner.asymptotic.contest import work
 from sparsetune.tuner.exploration import Exploration
 from sparsetune.tuner.explore import explore
+from sparsetune.tuner.reports.contest import work
 
 FEW = (
     ("A(i,j) = B(i,j) + C(i,k) * D(k,j)", {"A": "csr", "B": "csr", "C": "csr"}),

@@ -1,6 +1,6 @@
 """Spaces and frontiers of named kernels, and their times and memory in fresh processes.
 
-``python -m sparsetune.tuner.asymptotic.measurement REQUEST`` measures one, given as JSON, and prints JSON.
+``python -m sparsetune.tuner.reports.space_sizes REQUEST`` measures one, given as JSON, and prints JSON.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ...compiler.concrete.check import formats_of
 from ...compiler.notation.nodes import accesses
 from ...compiler.notation.parser import parse
 from ...compiler.space.space import PIGEON, Rules, ScheduleSpace
-from .algebra import Algebra
-from .model import CostModel
+from ..asymptotic.algebra import Algebra
+from ..asymptotic.model import CostModel
 
 KERNELS = {
     "SpMV": "a(i) += B(i,j) * c(j)",
@@ -77,7 +77,7 @@ def measure(expression: str, state: str, own: bool, sparse: str | None) -> dict[
 def measured(expression: str, state: str = "exact", own: bool = False, sparse: str | None = None, runs: int = 3) -> dict[str, float]:
     """Return the medians of fresh processes."""
     request = json.dumps({"expression": expression, "state": state, "own": own, "sparse": sparse})
-    command = [sys.executable, "-m", f"{__package__}.measurement", request]
+    command = [sys.executable, "-m", f"{__package__}.space_sizes", request]
     answers = [json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(runs)]
     return {key: median(answer[key] for answer in answers) for key in answers[0]}
 

@@ -1,6 +1,6 @@
 """Whether pruning is safe: whole small spaces are measured, to see whether the fastest schedule is on the frontier.
 
-    python -m sparsetune.tuner.asymptotic.pruning
+    python -m sparsetune.tuner.reports.pruning
 
 Schedules that become the same code, since formats say what protocols said, are measured once.
 """
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...compiler.schedule.schedule import Schedule
+from ..asymptotic.taco import taco_schedules
 from ..exploration import Exploration
-from ..reports.markdown import table
 from .contest import compiled, different, explored, inputs, least_times, runs_of, work
+from .markdown import table
 from .partial import Partial, write_rows
-from .taco import taco_schedules
 
-COMMAND = "python -m sparsetune.tuner.asymptotic.pruning"
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+COMMAND = "python -m sparsetune.tuner.reports.pruning"
+RESULTS = Path("results")
 NOISE = 1.1  # a schedule this much slower than the fastest is as fast, on a shared machine
 SPACES = (("SpMV2", "pigeon", 700), ("SpGEMM", "pigeon", 400), ("SpGEMM2", "pigeon-taco", 300))
 """Kernel, preset, and the dimension of its square inputs."""

@@ -1,6 +1,6 @@
 """What the asymptotic frontier is worth: its best schedule against the default, over dimensions and densities.
 
-    python -m sparsetune.tuner.asymptotic.payoff
+    python -m sparsetune.tuner.reports.payoff
 
 After Ahrens et al., Figure 7: uniformly sparse square inputs; the dimension grows until the default takes 0.1 seconds. Times
 are the least of runs in turn, of kernels alone: operands are converted before. A run that was stopped goes on with the kernels
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...compiler.pipeline import CompiledExpression
+from ..asymptotic.model import CostClass
 from ..exploration import Exploration
 from ..plots import STYLE
-from ..reports.markdown import table
 from .contest import KERNELS, Operands, alphabetical, compiled, different, explored, inputs, least_times, runs_of, spread
-from .model import CostClass
+from .markdown import table
 from .partial import Partial, write_rows
 
-COMMAND = "python -m sparsetune.tuner.asymptotic.payoff"
+COMMAND = "python -m sparsetune.tuner.reports.payoff"
 DENSITY, ENOUGH, GROWTH = 0.01, 0.1, 1.5
 PARTS, DENSITIES = (0.125, 0.25, 0.5, 1.0), (0.0025, 0.005, 0.02)
 """Dimensions, as shares of the largest; densities at half of it."""
@@ -32,7 +32,7 @@ MOST_BYTES, ENTRY = 240e6, 12
 """No operand of the growing inputs takes more, at 8 bytes a value and 4 a coordinate; making one takes several times as much."""
 MOST, SECONDS = 6, 0.5
 """Programs of one frontier that are built, one of every cost at least; seconds for every point."""
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+RESULTS = Path("results")
 
 
 @dataclass(frozen=True)

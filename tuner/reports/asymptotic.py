@@ -1,4 +1,4 @@
-"""Everything that ``results/asymptotic.md`` says, measured again: ``python -m sparsetune.tuner.asymptotic.report``.
+"""Everything that ``results/asymptotic.md`` says, measured again: ``python -m sparsetune.tuner.reports.asymptotic``.
 
 Times are those of fresh processes on one core, after importing, the median of three.
 """
@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ...compiler.space.protocolized import parse_protocolized, show_protocolized
-from .listing import annotated
-from .measurement import KERNELS, LARGER, measured, paper_space
-from .model import CostModel, Frontier
-from .reading import WORKSPACE_STATES
-from .taco import taco_schedules
+from ..asymptotic.listing import annotated
+from ..asymptotic.model import CostModel, Frontier
+from ..asymptotic.reading import WORKSPACE_STATES
+from ..asymptotic.taco import taco_schedules
+from .space_sizes import KERNELS, LARGER, measured, paper_space
 
-RESULTS = Path(__file__).resolve().parents[2] / "results" / "asymptotic.md"
+RESULTS = Path("results") / "asymptotic.md"
 
 PRINTED = {  # Figure 6: min-depth, undominated, min-depth (TACO), undominated (TACO), seconds to filter one schedule
     "SpMV": (8, "4", 4, 4, 0.0323),
@@ -53,7 +53,7 @@ def _introduction() -> str:
     return f"""
 # The schedule space and its asymptotic frontier
 
-Written by `python -m sparsetune.tuner.asymptotic.report` (Python {sys.version.split()[0]}, one core of {os.cpu_count()}). The model is
+Written by `python -m sparsetune.tuner.reports.asymptotic` (Python {sys.version.split()[0]}, one core of {os.cpu_count()}). The model is
 that of Ahrens, Kjolstad and Amarasinghe, "An asymptotic cost model for autoscheduling sparse tensor programs"; sections and
 figures without a name are theirs. The counts of Figure 6, the frontiers in both models and the figures are also asserted by
 tests in `tests/compiler/space` and `tests/tuner/asymptotic`.

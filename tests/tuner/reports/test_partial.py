@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sparsetune.tuner.asymptotic import payoff
-from sparsetune.tuner.asymptotic.partial import Partial, read_rows
-from sparsetune.tuner.asymptotic.payoff import Point
+from sparsetune.tuner.reports import payoff
+from sparsetune.tuner.reports.partial import Partial, read_rows
+from sparsetune.tuner.reports.payoff import Point
 
 
 def point(kernel: str) -> Point:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner.asymptotic.contest import work
-from sparsetune.tuner.asymptotic.pruning import NOISE, Finding, page
+from sparsetune.tuner.reports.contest import work
+from sparsetune.tuner.reports.pruning import NOISE, Finding, page
 
 
 def finding(inside: float, outside: float) -> Finding:
