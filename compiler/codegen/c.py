@@ -19,8 +19,6 @@ from .names import NameTable
 from .statements import Region, StatementPrinter
 
 KERNEL = "st_kernel"
-CODEGEN_VERSION = 1
-"""Part of the key under which compiled kernels are cached, should the same source ever come to mean something else."""
 
 
 def print_c(function: Function, heading: str = "") -> str:
