@@ -1,4 +1,4 @@
-"""The loop IR: what a kernel does, statement by statement, before it is printed as C or CUDA.
+"""The loop IR: what a kernel does, statement by statement, before a target prints it.
 
 Typed scalars and flat arrays, loops with a tag, searches and sorts as calls of named intrinsics. Names are the final names
 of the generated code. Everything is immutable; ``children`` and ``rebuild`` let passes treat nodes generically.

@@ -55,8 +55,8 @@ Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} core
 Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, in another
 order each round; speedups are medians of paired ratios with a 95% interval from order statistics. The machine is
 shared, and the load average when the races began, {min(loads):.1f} to {max(loads):.1f}, says how much beside them waited for its
-{machine.get("cores", "?")} cores. Half the distance between the quartiles is {spreads[len(spreads) // 2]:.1%} of the median in the
-middle row and {spreads[len(spreads) * 9 // 10]:.1%} in the row after nine tenths of them.
+{machine.get("cores", "?")} cores. Half the distance between the quartiles of a row's times is at most {spreads[len(spreads) // 2]:.1%} of
+their median in half of the rows, and at most {spreads[len(spreads) * 9 // 10]:.1%} in nine tenths of them.
 
 `{COMMAND}` makes everything here: all races, then this page. Raw times, one a round: `performance.csv`. Real inputs are found in
 the folder that `SPARSETUNE_DATA` names."""
