@@ -59,6 +59,7 @@ class FakeKernel:
         self.words = schedule.split()
         self.source = f"{task.expression}: {schedule.removeprefix('same as ')}"
         self.converts = False
+        self.built_by = ("gcc: 1.0", "-O3")
 
     def load(self, seconds: float) -> None:
         if self.words == ["slow-compile"]:

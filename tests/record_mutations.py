@@ -34,7 +34,7 @@ VALUES = (*NUMBERS, *TEXTS, *OTHERS)
 
 GOOD = (
     measurement(),
-    measurement(status=Status.CRASH, seconds=None, times=(), message="signal 11", load=None, build_seconds=None),
+    measurement(status=Status.CRASH, seconds=None, samples=(), message="signal 11", load=None, build_seconds=None),
     measurement(role="final", schedule="unroll(i1, 4); prefetch(i1, T1, 128)"),
     decision(),
     decision(schedule="", seconds=0.004, speedup_low=1.0, speedup_high=1.0),

@@ -13,15 +13,15 @@ from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.space.template import Hole, Template, opened
 from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
+from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.runner import Worker
-from sparsetune.tuner.measure.timing import Policy
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.search.space import Space
 from sparsetune.tuner.session import TuneResult, tune_problem
 from sparsetune.tuner.settings import Budget, Settings
 
 FAKE = (sys.executable, str(Path(__file__).parent / "fake_worker.py"))
-SETTINGS = Settings(policy=Policy(max_seconds=0.05), final_rounds=6, burst_seconds=0.004)
+SETTINGS = Settings(policy=Policy(max_seconds=0.05, final_rounds=6, burst_seconds=0.004))
 GOOD = (1, 2, 7, 8)
 ALL = (1, 2, 3, 4, 5, 6, 7, 8)
 
@@ -47,13 +47,15 @@ def campaign(
     seed: int = 0,
     seconds: float | None = None,
     given: Sequence[str] = (),
+    policy: Policy | None = None,
 ) -> TuneResult:
     """Tune a fake kernel; the space is the default schedule and ``unroll`` by the given codes."""
     problem = problem or spmv()
+    settings = SETTINGS if policy is None else Settings(policy=policy)
     space = space_of(problem, codes), [{"stage": "generated", "kept": 2, "seconds": 0.0}]
     patched = mock.patch.object(session, "surviving_space", return_value=space)
     with patched, open_database(database) as store, worker or Worker(problem.threads, FAKE) as used:
-        return tune_problem(problem, store, used, Budget(trials=trials, seconds=seconds), SETTINGS, seed, given=given)
+        return tune_problem(problem, store, used, Budget(trials=trials, seconds=seconds), settings, seed, given=given)
 
 
 if __name__ == "__main__":

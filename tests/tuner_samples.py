@@ -20,7 +20,7 @@ def measurement(**changes: Any) -> Measurement:
         schedule="parallelize(i0, cpu_thread, no_races)",
         status=Status.OK,
         seconds=0.002,
-        times=(0.002, 0.0021),
+        samples=((0.002, 0.002, 0.0, 0.0, 0.0, 0.0, 1.0), (0.0021, 0.0021, 0.0, 0.0, 0.0, 0.0, 1.0)),
         source="0123",
         build_seconds=0.2,
         policy={"warm_up": 1},

@@ -12,7 +12,8 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from .kernels import compile_problem
 from .measure.finals import compare
-from .measure.timing import burst_size, least_of, median, turns
+from .measure.order_statistics import median
+from .measure.timing import burst_size, least_of, turns
 from .peers import Peer
 from .problem import Problem
 from .settings import Settings
@@ -60,9 +61,9 @@ def _play(calls: Mapping[str, Callable[[], Any]], settings: Settings) -> dict[st
     """Return one time a round for every call."""
     expected = {name: max(least_of(call, 1, 2), 1e-9) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _, order in zip(range(settings.final_rounds), turns(calls), strict=False):
+    for _, order in zip(range(settings.policy.final_rounds), turns(calls), strict=False):
         for name in order:
-            batch, samples = burst_size(settings.burst_seconds, expected[name])
+            batch, samples = burst_size(settings.policy.burst_seconds, expected[name])
             times[name].append(least_of(calls[name], batch, samples))
     return times
 

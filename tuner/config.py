@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compiler.errors import DataError
-from .measure.timing import Policy
+from .measure.policy import Policy
 from .settings import Settings
 from .toml_table import Table, nearest
 
@@ -109,11 +109,9 @@ def load_settings(name: str) -> Settings:
     if name not in profiles:
         raise DataError(f"unknown search settings '{name}'{nearest(name, profiles)}; {path.name} has {', '.join(profiles)}")
     table = Table(profiles[name], f"{path}, [{name}]")
-    policy = table.table("policy", {})
-    settings = Settings(policy=Policy(**policy.numbers(Policy)), **table.numbers(Settings))
-    policy.done()
+    policy = Policy(**table.numbers(Policy), cache=table.text("cache", Policy.cache))
     table.done()
-    return settings
+    return Settings(policy=policy)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ from ..compiler.build.kernel import BoundKernel, Kernel
 from ..compiler.concrete.concretize import Concretized, concretize
 from ..compiler.concrete.nodes import Program
 from ..compiler.format import Format
+from ..compiler.native.toolchain import find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.pipeline import CompiledExpression, compile_kernel, constant_extents
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
+from ..compiler.targets.c import compile_flags
 from .extents import reads
 from .problem import Problem
 from .records import digest
@@ -47,6 +49,13 @@ class Candidate:
         spec = self.kernel.spec
         operands = [(operand.key, str(operand.given), str(operand.format)) for operand in spec.operands]
         return digest(_without_words(self.kernel.source), spec.build, operands, str(spec.result.format), str(spec.result.requested))
+
+    @property
+    def built_by(self) -> tuple[str, str]:
+        """The compiler's name and version, and the flags, that it is compiled with. Raises ``BuildError``: there is no such compiler."""
+        spec = self.kernel.spec
+        compiler = find_compiler(spec.build[0])
+        return f"{compiler.name}: {compiler.version}", " ".join(compile_flags(spec, self.kernel.source))
 
     @property
     def converts(self) -> bool:

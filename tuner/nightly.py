@@ -17,9 +17,8 @@ from ..compiler.native.machine import this_machine
 from .config import Suite
 from .database import fields
 from .database.gate import SECONDS, read_json
-from .measure.finals import median_interval_ranks
+from .measure.order_statistics import median, median_interval_ranks
 from .measure.runner import Runner, Worker
-from .measure.timing import median
 from .problem import Problem
 from .suite import Item, first_line, open_items
 
@@ -89,7 +88,7 @@ def _measure_item(item: Item, problem: Problem, worker: Worker, suite: Suite, ch
     schedule = choose(item, problem)
     try:
         with Runner(problem, worker, suite.settings.policy) as runner:
-            return _measure(item, schedule, runner, suite.settings.burst_seconds)
+            return _measure(item, schedule, runner, suite.settings.policy.burst_seconds)
     except TuningError as error:
         return Entry(item.label, item.input.name, schedule, None, (), first_line(error))
 
@@ -161,8 +160,8 @@ def _measure(item: Item, schedule: str, runner: Runner, seconds: float) -> Entry
         mine, yardstick = runner.burst(schedule, seconds, measured.seconds), runner.yardstick()
         if mine is None:
             raise TuningError(f"the schedule '{schedule}' failed after it had run")
-        times.append(mine)
-        ratios.append(mine / yardstick)
+        times.append(mine[0])
+        ratios.append(mine[0] / yardstick)
     return Entry(item.label, item.input.name, schedule, median(times), tuple(ratios))
 
 

@@ -16,8 +16,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of tables and of JSON lines; a newer one is refused, older ones are read."""
+
+SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load")
+"""The figures of a sample: seconds a run, seconds of the whole sample, and its company (``measure.company``). Samples of schema 1 have
+the first alone."""
 
 
 class Status(StrEnum):
@@ -95,10 +99,16 @@ class Measurement:
     Attributes:
         role: "default", "trial" or "final" (measured in turn with the other finalists).
         seconds: of the fastest run; None unless the status is ok. For role final: the median over rounds of such times.
-        times: every repeat in order, in seconds.
+        low, high: seconds between which the fastest tenth of runs ends, at 95% confidence; of a disturbed trial, the interval of
+            its ratio to what ran beside it, in seconds. None where it is not known.
+        samples: every sample in order, with the figures of ``SAMPLE``. For role final: the fastest of every round.
+        disturbed: whether nothing was timed without company, so that ``seconds`` come from ratios to what ran beside.
+        origin: who proposed the schedule: "default", "given" (by the user), "known" (of similar inputs), "search".
+        parameters: the numbers and words that the search chose for the open places of a template, by name.
+        compiler, flags: what the kernel was compiled with.
         message: why it failed, in one line.
         source: digest of the generated source; equal sources are measured once.
-        policy: how it was timed (``tuner.measure.timing.Policy``).
+        policy: how it was timed and judged (``measure.policy.Policy``).
         environment: machine, compiler and settings in words and numbers.
         load: load average a core when it ran.
         code: version of the compiler that generated it.
@@ -111,7 +121,14 @@ class Measurement:
     schedule: str
     status: Status
     seconds: float | None = None
-    times: tuple[float, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    samples: tuple[tuple[float, ...], ...] = ()
+    disturbed: bool = False
+    origin: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    compiler: str = ""
+    flags: str = ""
     message: str = ""
     source: str = ""
     build_seconds: float | None = None
@@ -122,8 +139,13 @@ class Measurement:
     created: str = field(default_factory=now)
 
     @property
+    def times(self) -> tuple[float, ...]:
+        """Seconds a run of every sample."""
+        return tuple(sample[0] for sample in self.samples)
+
+    @property
     def key(self) -> str:
-        return digest(to_json(self))
+        return _key(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +156,9 @@ class Decision:
         schedule: the winner; empty text is the default schedule.
         seconds, default_seconds: medians from the rounds in which finalists ran in turn.
         speedup_low, speedup_high: 95% interval of the paired ratio default / winner.
+        ties: schedules that are not surely slower than the winner, which is the simplest of them.
+        policy: how trials were timed and finals judged (``measure.policy.Policy``).
+        compiler, flags: what the winner was compiled with.
     """
 
     workload: Workload
@@ -144,6 +169,10 @@ class Decision:
     default_seconds: float
     speedup_low: float
     speedup_high: float
+    ties: tuple[str, ...] = ()
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    compiler: str = ""
+    flags: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
     code: str = ""
     created: str = field(default_factory=now)
@@ -154,13 +183,34 @@ class Decision:
 
     @property
     def key(self) -> str:
-        return digest(to_json(self))
+        return _key(self)
 
 
 Record = Measurement | Decision
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """Return a record as one JSON object, the line of an export."""
-    kind = "measurement" if isinstance(record, Measurement) else "decision"
-    return {"schema": SCHEMA_VERSION, "record": kind, **asdict(record)}
+    """Return a record as one JSON object, the line of an export: its workload's parts stand beside its own."""
+    fields = asdict(record)
+    workload = fields.pop("workload")
+    workload["expression"] = workload.pop("kernel")
+    return {"schema": SCHEMA_VERSION, "record": _kind(record), **workload, "generator": fields.pop("code"), **fields}
+
+
+def _kind(record: Record) -> str:
+    return "measurement" if isinstance(record, Measurement) else "decision"
+
+
+_SINCE_SCHEMA_2 = ("low", "high", "disturbed", "origin", "parameters", "compiler", "flags", "ties")
+
+
+def _key(record: Record) -> str:
+    """Return the digest of a record: of one that schema 1 could hold the one that it had there, so that it is never added twice."""
+    fields: dict[str, Any] = asdict(record)
+    if isinstance(record, Decision) and not record.policy:
+        del fields["policy"]
+    if isinstance(record, Measurement) and all(len(sample) == 1 for sample in record.samples):
+        del fields["samples"]
+        fields["times"] = record.times
+    fields = {name: value for name, value in fields.items() if value or name not in _SINCE_SCHEMA_2}
+    return digest({"schema": 1, "record": _kind(record), **fields})

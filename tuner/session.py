@@ -28,8 +28,9 @@ from .kernels import compile_problem
 from .lookup import known_inputs, usable
 from .measure.finals import Verdict, play
 from .measure.handover import sweep_folders
+from .measure.order_statistics import median, median_interval_ranks
+from .measure.policy import Policy
 from .measure.runner import Runner, Worker
-from .measure.timing import median
 from .problem import Problem, make_problem
 from .prune import check_skip, surviving_space
 from .records import Decision, Status
@@ -74,6 +75,8 @@ class TuneResult:
         problem: what was tuned.
         best: the schedule to use; the default one where no other is surely faster.
         best_time, default_time: seconds, from the finals.
+        speedup_low, speedup_high: 95% interval of the speed-up.
+        ties: schedules that are not surely slower than the best, which is the simplest of them, or the default.
         stages: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
         templates: what was searched, the most promising first.
         measured: every trial, those of earlier runs of the campaign included.
@@ -86,6 +89,7 @@ class TuneResult:
     default_time: float
     speedup_low: float
     speedup_high: float
+    ties: tuple[Schedule, ...]
     stages: list[dict[str, Any]]
     templates: tuple[Template, ...]
     measured: tuple[Trial, ...]
@@ -104,7 +108,7 @@ class TuneResult:
 
     @cached_property
     def trials(self) -> pandas.DataFrame:
-        """A table, a row a trial."""
+        """A table, a row a trial (``trials.COLUMNS``, then a column a parameter)."""
         import pandas
 
         return pandas.DataFrame(as_rows(self.measured))
@@ -137,6 +141,7 @@ def tune(
     seed: int = 0,
     skip: Sequence[str] = (),
     schedules: Iterable[Schedule | str] = (),
+    cache: str = "warm",
 ) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -153,6 +158,8 @@ def tune(
         seed: of the search; from 0 to 2**32 - 1.
         skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
         schedules: what to try first, after the default: schedules or their texts, such as those of ``explore``'s frontier.
+        cache: "warm": a run finds in the caches what the run before left there; "cold": nothing of its operands, as in a program
+            that does other work between calls.
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
@@ -160,11 +167,12 @@ def tune(
             default schedule does not run within the time budget.
     """
     budget = make_budget(trials, time_budget)
+    settings = Settings(policy=Policy(cache=cache), skip=tuple(skip))
     check_skip(skip)
     problem = make_problem(expression, operands, output_format, target, threads)
     given = check_schedules(problem, schedules)
     with open_database(database) as store, Worker(problem.threads) as worker:
-        return tune_problem(problem, store, worker, budget, Settings(skip=tuple(skip)), seed, given=given)
+        return tune_problem(problem, store, worker, budget, settings, seed, given=given)
 
 
 def tune_problem(
@@ -186,7 +194,7 @@ def tune_problem(
     settings = settings or Settings()
     start, allowed = time.monotonic(), math.inf if budget.seconds is None else budget.seconds
     deadline, limit = start + (1 - _FINAL_SHARE) * allowed, start + max(allowed, _LEAST_SECONDS)
-    campaign = Campaign(problem, store, seed, worker.settings)
+    campaign = Campaign(problem, store, seed, worker.settings, settings.policy)
     trials = Trials(campaign)
     pruning = None if budget.seconds is None else Deadline(_PRUNING_SHARE * budget.seconds, time.monotonic)
     space, stages = surviving_space(problem, settings.skip, pruning)
@@ -208,8 +216,8 @@ def tune_problem(
             _search(campaign, trials, space, runner, budget, deadline, seed, report, given)
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
-        verdict = _finals(trials, runner, settings, budget)
-    return _result(campaign, trials, stages, space, _decide(campaign, verdict, settings))
+        verdict, samples = _finals(trials, runner, settings, budget)
+    return _result(campaign, trials, stages, space, _decide(campaign, trials, verdict, samples, settings))
 
 
 def make_budget(trials: int, seconds: float | None) -> Budget:
@@ -274,9 +282,10 @@ def _search(
     def spent() -> bool:
         return len(trials) >= budget.trials or (time.monotonic() > deadline and len(trials) >= _ALWAYS_TRIED)
 
-    for schedule in (*given, *_known_schedules(campaign)):
-        if schedule not in trials and not spent():
-            trials.run(schedule, runner)
+    for origin, schedules in (("given", given), ("known", _known_schedules(campaign))):
+        for schedule in schedules:
+            if schedule not in trials and not spent():
+                trials.run(schedule, runner, origin)
     folder = studies_folder(campaign.store.url)
     strategy = choose_strategy(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)
     with closing(strategy):
@@ -287,7 +296,7 @@ def _search(
             proposal = strategy.ask()
             if proposal is None:
                 break
-            strategy.tell(proposal, trials.run(proposal.schedule, runner).seconds)
+            strategy.tell(proposal, trials.run(proposal.schedule, runner, "search", proposal.parameters).seconds)
 
 
 def _known_schedules(campaign: Campaign) -> list[str]:
@@ -306,38 +315,51 @@ def _known_schedules(campaign: Campaign) -> list[str]:
     return list(islice(legal, _KNOWN_FIRST))
 
 
-def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) -> Verdict:
+Samples = Mapping[str, Sequence[tuple[float, ...]]]
+"""By schedule: the fastest sample of every round of the finals."""
+
+
+def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) -> tuple[Verdict, Samples]:
     """Measure the fastest trials and the default in turn; without the time for that the default stays."""
     default = trials.default
     assert default is not None
-    chosen = {trial.canonical: trial for trial in (default, *trials.fastest(settings.finalists, settings.final_margin))}
+    policy = settings.policy
+    chosen = {trial.canonical: trial for trial in (default, *trials.fastest(policy.finalists, policy.final_margin))}
     expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
+    samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
+    uncontested = Verdict.uncontested(DEFAULT, expected[DEFAULT]), {DEFAULT: [(expected[DEFAULT],)]}
     if len(chosen) == 1:
-        return Verdict.uncontested(DEFAULT, expected[DEFAULT])
+        return uncontested
 
     def run(schedule: str) -> float | None:
-        return runner.burst(chosen[schedule].schedule, settings.burst_seconds, expected[schedule])
+        sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, expected[schedule])
+        if sample is None:
+            return None
+        samples[schedule].append(sample)
+        return sample[0]
 
-    seconds = settings.final_seconds if budget.seconds is None else min(settings.final_seconds, _FINAL_SHARE * budget.seconds)
+    seconds = policy.final_seconds if budget.seconds is None else min(policy.final_seconds, _FINAL_SHARE * budget.seconds)
     try:
-        verdict = play(list(chosen), run, DEFAULT, settings.final_rounds, complexity=_complexity, seconds=seconds)
+        verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds)
     except TimeOver:
-        return Verdict.uncontested(DEFAULT, expected[DEFAULT])
+        return uncontested
     if verdict is None:
         raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
-    return verdict
+    return verdict, samples
 
 
 def _complexity(schedule: str) -> int:
     return len(Schedule(schedule))
 
 
-def _decide(campaign: Campaign, verdict: Verdict, settings: Settings) -> Decision:
+def _decide(campaign: Campaign, trials: Trials, verdict: Verdict, samples: Samples, settings: Settings) -> Decision:
     """Record the finals and the decision."""
-    policy = {"rounds": settings.final_rounds, "burst_seconds": settings.burst_seconds, "final_seconds": settings.final_seconds}
+    policy = settings.policy.as_dict()
     for schedule, times in verdict.times.items():
-        campaign.record("final", schedule, Status.OK, seconds=median(times), times=times, policy=policy)
-    problem = campaign.problem
+        ordered, (low, high) = sorted(times), median_interval_ranks(len(times))
+        final = {"seconds": median(times), "low": ordered[low], "high": ordered[high], "samples": tuple(samples[schedule])}
+        campaign.record("final", schedule, Status.OK, policy=policy, **final)
+    problem, winner = campaign.problem, trials[verdict.winner]
     decision = Decision(
         workload=problem.workload,
         input=problem.input,
@@ -347,6 +369,10 @@ def _decide(campaign: Campaign, verdict: Verdict, settings: Settings) -> Decisio
         default_seconds=median(verdict.times[DEFAULT]),
         speedup_low=verdict.against_default.low,
         speedup_high=verdict.against_default.high,
+        ties=verdict.ties,
+        policy=policy,
+        compiler=winner.compiler,
+        flags=winner.flags,
         environment=campaign.environment,
         code=code_version(),
     )
@@ -364,6 +390,7 @@ def _result(
         default_time=decision.default_seconds,
         speedup_low=decision.speedup_low,
         speedup_high=decision.speedup_high,
+        ties=tuple(campaign.problem.from_canonical(schedule) for schedule in decision.ties),
         stages=stages,
         templates=space.templates,
         measured=tuple(trials),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler.errors import TuningError
 from .database import Database
 from .environment import code_version, describe_environment, load_per_core
-from .measure.runner import Built, Measured, Rival, Runner
+from .measure.policy import Policy
+from .measure.runner import Measured, Rival, Runner
 from .problem import Problem
 from .records import Measurement, Status, digest
 
@@ -30,9 +31,13 @@ class Trial:
         canonical: the same in canonical names, equal for equal schedules.
         status: ok, illegal, compile, crash, timeout, wrong.
         seconds: of the fastest run; None unless ok.
-        runs: how often it was timed; 0 where an equal program was measured before.
-        same_as: number of the trial with the same generated source, whose time this is; None for most.
+        low, high: around it, at 95% confidence (``records.Measurement``).
+        samples: how many were taken; 0 where an equal program was measured before.
         build_seconds: of code generation and C compilation.
+        disturbed: whether nothing was timed without company, so that ``seconds`` come from ratios to what ran beside.
+        origin: who proposed it: "default", "given" (by the user), "known" (of similar inputs), "search".
+        parameters: what the search chose for the open places of a template.
+        same_as: number of the trial with the same generated source, whose time this is; None for most.
         source: digest of the generated source.
         message: why it failed, or why timing stopped.
     """
@@ -42,25 +47,33 @@ class Trial:
     canonical: str
     status: Status
     seconds: float | None
-    runs: int
-    same_as: int | None
+    low: float | None
+    high: float | None
+    samples: int
     build_seconds: float | None
+    disturbed: bool
+    origin: str
+    parameters: Mapping[str, Any]
+    same_as: int | None
     source: str
+    compiler: str
+    flags: str
     message: str
 
 
 class Campaign:
     """What a campaign writes into the database, and what earlier runs of it have written.
 
-    It is the same campaign as long as workload, input, seed, compilers and code are the same; running it again goes on where it was.
+    It is the same campaign as long as workload, input, seed, compilers, code and policy are the same; running it again goes on where it
+    was.
     """
 
-    def __init__(self, problem: Problem, store: Database, seed: int, settings: dict[str, str]) -> None:
+    def __init__(self, problem: Problem, store: Database, seed: int, settings: dict[str, str], policy: Policy) -> None:
         self.problem = problem
         self.store = store
         self.environment = describe_environment(settings)
         compilers = self.environment["compilers"]
-        self.key = digest(problem.workload.key, problem.input.key, seed, code_version(), compilers, settings)
+        self.key = digest(problem.workload.key, problem.input.key, seed, code_version(), compilers, settings, policy.as_dict())
 
     def recorded(self) -> Iterable[Measurement]:
         """Yield the trials of earlier runs, oldest first."""
@@ -72,22 +85,22 @@ class Campaign:
         """Return a schedule in the names of the expression as it was given."""
         return str(self.problem.from_canonical(canonical))
 
-    def record(self, role: str, canonical: str, status: Status, **fields: Any) -> None:
+    def record(self, role: str, canonical: str, status: Status, **fields: Any) -> Measurement:
         """Write one measurement of a schedule in canonical names; it lasts whatever happens next."""
-        self.store.add(
-            Measurement(
-                workload=self.problem.workload,
-                input=self.problem.input,
-                campaign=self.key,
-                role=role,
-                schedule=canonical,
-                status=status,
-                environment=self.environment,
-                load=load_per_core(),
-                code=code_version(),
-                **fields,
-            )
+        measurement = Measurement(
+            workload=self.problem.workload,
+            input=self.problem.input,
+            campaign=self.key,
+            role=role,
+            schedule=canonical,
+            status=status,
+            environment=self.environment,
+            load=load_per_core(),
+            code=code_version(),
+            **fields,
         )
+        self.store.add(measurement)
+        return measurement
 
 
 class Trials:
@@ -109,6 +122,9 @@ class Trials:
 
     def __iter__(self):
         return iter(self._by_schedule.values())
+
+    def __getitem__(self, schedule: str) -> Trial:
+        return self._by_schedule[schedule]
 
     def __contains__(self, schedule: str) -> bool:
         return schedule in self._by_schedule
@@ -134,59 +150,77 @@ class Trials:
         close = [trial for trial in sorted(distinct, key=_seconds) if _seconds(trial) <= margin * _seconds(best)]
         return close[:count]
 
-    def run(self, schedule: str, runner: Runner) -> Trial:
-        """Measure a candidate, or return what is known of it."""
+    def run(self, schedule: str, runner: Runner, origin: str = "default", parameters: Mapping[str, Any] | None = None) -> Trial:
+        """Measure a candidate, or return what is known of it.
+
+        Args:
+            schedule: in canonical names.
+            runner: measures.
+            origin: who proposes it (``Trial``).
+            parameters: what it was made with.
+        """
         known = self._by_schedule.get(schedule)
         if known is not None:
             return known
         text = self._campaign.user_text(schedule)
         built = runner.build(text, self._by_source)
+        fields: dict[str, Any] = {"origin": origin, "parameters": dict(parameters or {}), "source": built.source}
+        fields |= {"build_seconds": built.seconds, "compiler": built.compiler, "flags": built.flags}
         if built.status is not Status.OK:
-            return self._note(schedule, built, Measured(built.status, message=built.message))
+            return self._note(schedule, Measured(built.status, message=built.message), fields)
         twin = self._by_source.get(built.source)
         if twin is not None:
-            return self._note(schedule, built, Measured(twin.status, twin.seconds, message=f"same code as trial {twin.number}"))
+            same = Measured(twin.status, twin.seconds, twin.low, twin.high, disturbed=twin.disturbed)
+            return self._note(schedule, replace(same, message=f"same code as trial {twin.number}"), fields)
         best = self.best
         rival = None if best is None else Rival(best.schedule, _seconds(best))
-        return self._note(schedule, built, runner.measure(text, rival))
+        return self._note(schedule, runner.measure(text, rival), fields)
 
-    def _note(self, schedule: str, built: Built, measured: Measured) -> Trial:
-        message = (measured.message or measured.stopped)[:_MOST_MESSAGE]
-        self._campaign.record(
+    def _note(self, schedule: str, measured: Measured, fields: dict[str, Any]) -> Trial:
+        """Record a trial and keep it."""
+        recorded = self._campaign.record(
             "default" if schedule == DEFAULT else "trial",
             schedule,
             measured.status,
             seconds=measured.seconds,
-            times=measured.times,
+            low=measured.low,
+            high=measured.high,
+            samples=measured.samples,
+            disturbed=measured.disturbed,
             policy=measured.policy,
-            message=message,
-            source=built.source,
-            build_seconds=built.seconds,
+            message=(measured.message or measured.stopped)[:_MOST_MESSAGE],
+            **fields,
         )
-        return self._keep(schedule, measured.status, measured.seconds, len(measured.times), built.seconds, built.source, message)
+        return self._keep(recorded)
 
     def _take_up(self, measurement: Measurement) -> None:
         if measurement.schedule not in self._by_schedule:
-            self._keep(
-                measurement.schedule,
-                measurement.status,
-                measurement.seconds,
-                len(measurement.times),
-                measurement.build_seconds,
-                measurement.source,
-                measurement.message,
-            )
+            self._keep(measurement)
 
-    def _keep(
-        self, canonical: str, status: Status, seconds: float | None, runs: int, build_seconds: float | None, source: str, message: str
-    ) -> Trial:
-        twin = self._by_source.get(source) if source else None
-        same_as = None if twin is None else twin.number
-        text = self._campaign.user_text(canonical)
-        trial = Trial(len(self), text, canonical, status, seconds, runs, same_as, build_seconds, source, message)
-        self._by_schedule[canonical] = trial
-        if source:
-            self._by_source.setdefault(source, trial)
+    def _keep(self, found: Measurement) -> Trial:
+        twin = self._by_source.get(found.source) if found.source else None
+        trial = Trial(
+            number=len(self),
+            schedule=self._campaign.user_text(found.schedule),
+            canonical=found.schedule,
+            status=found.status,
+            seconds=found.seconds,
+            low=found.low,
+            high=found.high,
+            samples=len(found.samples),
+            build_seconds=found.build_seconds,
+            disturbed=found.disturbed,
+            origin=found.origin,
+            parameters=found.parameters,
+            same_as=None if twin is None else twin.number,
+            source=found.source,
+            compiler=found.compiler,
+            flags=found.flags,
+            message=found.message,
+        )
+        self._by_schedule[found.schedule] = trial
+        if found.source:
+            self._by_source.setdefault(found.source, trial)
         return trial
 
 
@@ -202,9 +236,19 @@ def require_default(trials: Trials, runner: Runner) -> Trial:
     return trial
 
 
+COLUMNS = ("number", "schedule", "status", "seconds", "low", "high", "samples", "build_seconds", "disturbed", "origin")
+"""Of the table of trials, before a column a parameter."""
+
+
 def as_rows(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """Return one row a trial, for a table."""
-    return [{**asdict(trial), "status": str(trial.status)} for trial in trials]
+    """Return one row a trial, for a table: ``COLUMNS``, then the parameters of all trials by name, None where a trial has no such one."""
+    chosen = list(trials)
+    names = dict.fromkeys(name for trial in chosen for name in trial.parameters)
+    return [
+        {name: str(trial.status) if name == "status" else getattr(trial, name) for name in COLUMNS}
+        | {name: trial.parameters.get(name) for name in names}
+        for trial in chosen
+    ]
 
 
 def _seconds(trial: Trial) -> float:

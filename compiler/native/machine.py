@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -92,15 +93,27 @@ def this_machine() -> Machine:
     )
 
 
+_BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
+
+
 def _affinity() -> frozenset[int]:
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
-_AT_FIRST = _affinity()
-"""As it was when this module was imported: with OMP_PROC_BIND an OpenMP runtime in this process, such as PyTorch's, binds the first
-thread to a core of its own later on."""
+def _affinity_of_all_threads() -> frozenset[int]:
+    """Return the logical cores that some thread of this process may run on; with OMP_PROC_BIND an OpenMP runtime that was used before
+    this module was imported has bound each of its threads, the first one too, to a core of its own."""
+    found = _affinity()
+    if not any(os.environ.get(name) for name in _BINDING):
+        return found
+    with contextlib.suppress(OSError, AttributeError):
+        for thread in os.listdir("/proc/self/task"):
+            found |= os.sched_getaffinity(int(thread))
+    return found
 
-_BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
+
+_AT_FIRST = _affinity_of_all_threads()
+"""As it was when this module was imported: an OpenMP runtime in this process, such as PyTorch's, may bind the first thread later on."""
 
 
 def allowed_cores() -> frozenset[int]:

@@ -104,12 +104,8 @@ class NativeTarget:
                 object that cannot be loaded.
         """
         compiler = find_compiler(spec.build[0])
-        flags = asked_flags(spec)
+        flags = compile_flags(spec, source)
         check_instructions(compiler, flags)
-        if spec.build[1] is None and source.count("\n") > LONG:
-            flags = tuple("-O2" if flag == "-O3" else flag for flag in flags)
-        if spec.result.dtype.startswith(("int", "uint")):
-            flags = (*flags, WRAPPING_FLAG)
         library = load_kernel(source, compiler, flags, timeout)
         return NativeKernel(getattr(library, KERNEL), compiler.name, flags, library.st_release)
 
@@ -120,6 +116,14 @@ C = NativeTarget()
 def asked_flags(spec: KernelSpec) -> tuple[str, ...]:
     """Return the compiler's flags: those of the schedule, or the usual ones."""
     return default_flags() if spec.build[1] is None else tuple(spec.build[1].split())
+
+
+def compile_flags(spec: KernelSpec, source: str) -> tuple[str, ...]:
+    """Return all flags that a kernel is compiled with: those asked for, and what its size and type ask for."""
+    flags = asked_flags(spec)
+    if spec.build[1] is None and source.count("\n") > LONG:
+        flags = tuple("-O2" if flag == "-O3" else flag for flag in flags)
+    return (*flags, WRAPPING_FLAG) if spec.result.dtype.startswith(("int", "uint")) else flags
 
 
 def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout: float = 120.0) -> Any:

@@ -214,7 +214,11 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     assert all(row["kernel"].startswith("T0(i0)") and row["threads"].isdigit() and "i0=" in row["extents"] for row in rows)
     status, out, _ = call("db", "export", "-")
     assert status == 0
-    assert all(json.loads(line)["schema"] == 1 for line in out.splitlines())
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert all(line["schema"] == 2 for line in lines)
+    contract = {"expression", "schedule", "seconds", "machine", "threads", "generator", "compiler", "flags", "policy"}
+    assert all(contract <= line.keys() and line["policy"] and line["flags"].startswith("-O") or line["role"] == "final" for line in lines)
+    assert all("samples" in line for line in lines if line["record"] == "measurement")
 
 
 def test_doctor(call) -> None:

@@ -39,7 +39,7 @@ def test_inputs_of_the_quick_suite_are_generated() -> None:
 
 def test_settings() -> None:
     assert load_settings("default") == Settings()
-    assert load_settings("quick").final_seconds < Settings().final_seconds
+    assert load_settings("quick").policy.final_seconds < Settings().policy.final_seconds
     assert load_settings("thorough").policy.max_seconds > Settings().policy.max_seconds
     with pytest.raises(DataError, match="unknown search settings 'slow'"):
         load_settings("slow")

@@ -21,8 +21,16 @@ from sparsetune.tuner.records import Status, Workload
 from tuner_samples import INPUT, WORKLOAD, decision, measurement
 
 
+def make_first_version(execute: Callable[[str], object]) -> None:
+    """Make tables as version 1 had them, with ``measurement()`` and ``decision()``, which it knew less of."""
+    for statement in (Path(__file__).parents[1] / "schema_1.sql").read_text().split(";"):
+        if statement.strip():
+            execute(statement)
+
+
 class DatabaseContract:
-    """What every kind of database does; a subclass has a fixture ``reopen`` that opens one, and opens it again."""
+    """What every kind of database does; a subclass has fixtures ``reopen``, which opens one, and opens it again, and ``execute``, which
+    runs SQL in it."""
 
     @pytest.fixture
     def database(self, reopen: Callable[[], Database]) -> Iterator[Database]:
@@ -35,7 +43,7 @@ class DatabaseContract:
         assert set(database.stats().values()) == {0}
 
     def test_records_come_back_equal(self, reopen: Callable[[], Database]) -> None:
-        failed = measurement(status=Status.CRASH, seconds=None, times=(), message="signal 11", load=None, build_seconds=None)
+        failed = measurement(status=Status.CRASH, seconds=None, samples=(), message="signal 11", load=None, build_seconds=None)
         with reopen() as database:
             database.add(measurement(), failed, decision())
         with reopen() as database:
@@ -76,7 +84,42 @@ class DatabaseContract:
         assert next(database.measurements()).message == "a?b?c"
 
 
+    def test_tables_of_version_1_are_brought_to_this_one(self, reopen: Callable[[], Database], execute: Callable[[str], object]) -> None:
+        make_first_version(execute)
+        old = measurement(samples=((0.002,), (0.0021,)), policy={})
+        with reopen() as database:
+            assert list(database.measurements()) == [old]
+            assert list(database.decisions()) == [decision()]
+            database.add(old, decision(), measurement())
+            assert (database.stats()["records"], database.stats()["decisions"]) == (2, 1), "old records have the keys that they had"
+        with reopen() as database:
+            assert list(database.measurements(schedule=old.schedule, input=INPUT.key)) in ([old, measurement()], [measurement(), old])
+            assert database.check() == []
+
+
 class TestSqlite(DatabaseContract):
+    @pytest.fixture
+    def execute(self, tmp_path: Path) -> Iterator[Callable[[str], object]]:
+        (tmp_path / "folder").mkdir()
+        with sqlite3.connect(tmp_path / "folder" / "schedules.sqlite", isolation_level=None) as raw:
+            yield raw.execute
+
+    def test_tables_of_version_1_are_read_as_they_are(self, tmp_path: Path, execute: Callable[[str], object]) -> None:
+        make_first_version(execute)
+        with open_database(tmp_path / "folder" / "schedules.sqlite", read_only=True) as reader:
+            assert list(reader.measurements()) == [measurement(samples=((0.002,), (0.0021,)), policy={})]
+            assert list(reader.decisions()) == [decision()]
+            assert reader.check() == []
+
+    def test_many_bring_tables_to_this_version_at_once(self, tmp_path: Path, execute: Callable[[str], object]) -> None:
+        make_first_version(execute)
+        path = str(tmp_path / "folder" / "schedules.sqlite")
+        program = "import sys; from sparsetune.tuner.database import open_database; open_database(sys.argv[1]).close()"
+        openers = [subprocess.Popen([sys.executable, "-c", program, path]) for _ in range(4)]
+        assert [opener.wait(600) for opener in openers] == [0] * 4
+        with open_database(path) as database:
+            assert len(list(database.records())) == 2
+
     @pytest.fixture
     def reopen(self, tmp_path: Path) -> Callable[[], Database]:
         return lambda: open_database(tmp_path / "folder" / "schedules.sqlite")
@@ -101,6 +144,11 @@ class TestThroughSqlAlchemy(DatabaseContract):
     def reopen(self, tmp_path: Path) -> Callable[[], Database]:
         return lambda: Database(ServerConnection(f"sqlite:///{tmp_path}/server.sqlite"))
 
+    @pytest.fixture
+    def execute(self, tmp_path: Path) -> Iterator[Callable[[str], object]]:
+        with sqlite3.connect(tmp_path / "server.sqlite", isolation_level=None) as raw:
+            yield raw.execute
+
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
@@ -121,6 +169,13 @@ class TestPostgres(DatabaseContract):
         with psycopg.connect(postgres) as connection:
             for table in reversed(sql.TABLE_NAMES):
                 connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+    @pytest.fixture
+    def execute(self, postgres: str, reopen: object) -> Iterator[Callable[[str], object]]:
+        import psycopg
+
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            yield connection.execute
 
     def test_stands_beside_other_tables(self, postgres: str) -> None:
         import psycopg
@@ -149,7 +204,7 @@ def test_newer_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as raw:
         raw.execute("UPDATE st_meta SET value = '99' WHERE name = 'schema'")
     for read_only in (False, True):
-        with pytest.raises(DatabaseError, match=r"version 99, this program knows versions up to 1; upgrade"):
+        with pytest.raises(DatabaseError, match=r"version 99, this program knows versions up to 2; upgrade"):
             open_database(path, read_only)
 
 

@@ -161,8 +161,9 @@ def test_rows_edited_in_postgresql() -> None:
     if folder is None or owner is None:
         pytest.skip("needs the programs of a PostgreSQL server: apt install postgresql")
     texts = [value for value in record_mutations.TEXTS if "\0" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)]
-    numbers = {"seconds", "build_seconds", "load", "default_seconds", "speedup_low", "speedup_high"}
-    edits = [edit for edit in random_edits(4, 300, texts) if edit[1] not in {*numbers, "threads", "workload", "input", "environment"}]
+    numbers = {"seconds", "low", "high", "build_seconds", "load", "default_seconds", "speedup_low", "speedup_high"}
+    others = {*numbers, "disturbed", "threads", "workload", "input", "environment"}
+    edits = [edit for edit in random_edits(4, 300, texts) if edit[1] not in others]
     floats = [value for value in record_mutations.NUMBERS if isinstance(value, float) and (value == 0 or abs(value) > 1e-300)]
     edits += [edit for edit in random_edits(5, 400, floats) if edit[1] in numbers]
     edits += [("st_workload", "threads", value) for value in (0, -1, 2**31 - 1)]

@@ -19,10 +19,10 @@ from sparsetune.tuner.database.interchange import (
     t4_results,
     write_json_lines,
 )
-from sparsetune.tuner.records import SCHEMA_VERSION, Status, to_json
+from sparsetune.tuner.records import SCHEMA_VERSION, Status, digest, to_json
 from tuner_samples import WORKLOAD, decision, measurement
 
-FAILED = measurement(status=Status.TIMEOUT, seconds=None, times=(), schedule="split(i0, a, b, 2)")
+FAILED = measurement(status=Status.TIMEOUT, seconds=None, samples=(), schedule="split(i0, a, b, 2)")
 
 
 @pytest.mark.parametrize("record", [measurement(), FAILED, decision()])
@@ -53,6 +53,33 @@ def test_torn_last_line_is_told_of(tmp_path: Path) -> None:
     assert list(read_json_lines(path, told.append)) == [measurement()]
     assert len(told) == 1
     assert "torn.jsonl, line 2: not JSON" in told[0]
+
+
+FIRST = {
+    "schema": 1, "record": "measurement",
+    "workload": {"machine": "abcd", "kernel": WORKLOAD.kernel, "formats": WORKLOAD.formats, "dtype": "float64", "target": "cpu",
+                 "threads": 2},
+    "input": {"extents": [["i0", 100], ["i1", 80]], "features": [["nnz:T1", 10.5], ["extent:i0", 6.64]], "pattern": "feed",
+              "name": "HB/494_bus"},
+    "campaign": "c1", "role": "trial", "schedule": "parallelize(i0, cpu_thread, no_races)", "status": "ok", "seconds": 0.002,
+    "times": [0.002, 0.0021], "message": "", "source": "0123", "build_seconds": 0.2, "policy": {"warm_up": 1},
+    "environment": {"processor": "test", "cores": 2}, "load": 0.25, "code": "0.1.0", "created": "2026-11-21T06:00:00.000+00:00",
+}  # fmt: skip
+"""A line as schema 1 had it; ``tuner_samples.measurement`` without the company of its samples."""
+
+
+def test_lines_of_schema_1_are_read() -> None:
+    found = from_json(FIRST)
+    assert found == measurement(samples=((0.002,), (0.0021,)))
+    assert found.key == digest(FIRST), "as it was there: an import of old lines adds nothing that has been migrated"
+    assert from_json(json.loads(json.dumps(to_json(found)))) == found
+
+
+def test_lines_hold_what_others_read() -> None:
+    line = to_json(measurement(compiler="gcc: 12", flags="-O3"))
+    expected = {"expression", "schedule", "seconds", "machine", "threads", "generator", "compiler", "flags", "policy", "samples"}
+    assert expected <= line.keys()
+    assert (line["expression"], line["machine"], line["generator"], line["compiler"]) == (WORKLOAD.kernel, "abcd", "0.1.0", "gcc: 12")
 
 
 WITHOUT_SECONDS = {key: value for key, value in to_json(decision()).items() if key != "seconds"}

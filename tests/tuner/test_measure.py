@@ -18,11 +18,11 @@ from sparsetune.compiler.native.machine import available_cores
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.measure import handover, runner
+from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.runner import Rival, Runner, Worker
-from sparsetune.tuner.measure.timing import Policy
 from sparsetune.tuner.measure.verify import Reference, difference, sampled_problem, tolerance_factor
 from sparsetune.tuner.problem import Problem, make_problem
-from sparsetune.tuner.records import Status
+from sparsetune.tuner.records import SAMPLE, Status
 
 FAKE = (sys.executable, str(Path(__file__).parents[1] / "fake_worker.py"))
 RNG = np.random.default_rng(0)
@@ -112,7 +112,10 @@ def test_losing_candidate_stops_early(prepared: Runner) -> None:
 
 
 def test_burst(prepared: Runner) -> None:
-    assert prepared.burst("sleep 0.002", 0.01, 0.002) == pytest.approx(0.002, rel=0.01)
+    sample = prepared.burst("sleep 0.002", 0.01, 0.002)
+    assert sample is not None
+    assert len(sample) == len(SAMPLE)
+    assert sample[0] == pytest.approx(0.002, rel=0.01)
     assert prepared.burst("crash", 0.01, 0.002) is None
 
 

@@ -10,6 +10,7 @@ from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.comparison import OURS, OURS_BY_DEFAULT, compare_with_peers
+from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.peers import Peer, all_peers, choose_peers
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.settings import Settings
@@ -75,7 +76,7 @@ def test_unknown_peer() -> None:
 
 @pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 class TestComparison:
-    QUICK = Settings(final_rounds=6, burst_seconds=0.001)
+    QUICK = Settings(policy=Policy(final_rounds=6, burst_seconds=0.001))
 
     def test_all_run_in_turn(self) -> None:
         problem = make_problem("y(i) = A(i,j) * x(j)", {"A": MATRIX, "x": X[:, 0].copy()}, threads=1)

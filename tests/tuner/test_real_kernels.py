@@ -16,7 +16,7 @@ import sparsetune as st
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.kernels import Task, compile_task
-from sparsetune.tuner.measure.timing import Policy
+from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.settings import Settings
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")]
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cc, pytest.mark.skipif(not available_compilers(), reas
 RNG = np.random.default_rng(0)
 MATRIX = scipy.sparse.random_array((2000, 1500), density=0.01, rng=RNG, format="csr")
 SPMV = ("y(i) = A(i,j) * x(j)", {"A": MATRIX, "x": RNG.standard_normal(1500)})
-QUICK = Settings(policy=Policy(max_seconds=0.02, max_repeats=5), final_rounds=6, burst_seconds=0.001)
+QUICK = Settings(policy=Policy(max_seconds=0.02, max_repeats=5, final_rounds=6, burst_seconds=0.001))
 
 
 @pytest.fixture(autouse=True)

@@ -18,9 +18,9 @@ from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.measure.runner import Worker
-from sparsetune.tuner.records import Status
+from sparsetune.tuner.records import SAMPLE, Status
 from sparsetune.tuner.session import check_schedules, check_seed, make_budget
-from tuner_campaigns import ALL, FAKE, GOOD, campaign, spmv
+from tuner_campaigns import ALL, FAKE, GOOD, SETTINGS, campaign, spmv
 
 CAMPAIGNS = Path(__file__).parents[1] / "tuner_campaigns.py"
 
@@ -81,8 +81,45 @@ def test_equal_code_is_measured_once(database: Path) -> None:
     result = campaign(database)
     first, second = (next(trial for trial in result.measured if trial.schedule == f"unroll(j, {code})") for code in (1, 7))
     assert second.same_as == first.number
-    assert second.runs == 0
+    assert second.samples == 0
     assert second.seconds == first.seconds
+
+
+def test_the_table_of_trials(database: Path) -> None:
+    problem = spmv()
+    result = campaign(database, problem, codes=ALL, given=check_schedules(problem, ["unroll(j, 1)"]))
+    table = result.trials
+    contract = ["number", "schedule", "status", "seconds", "low", "high", "samples", "build_seconds", "disturbed", "origin"]
+    assert list(table.columns) == [*contract, "factor"]
+    assert list(table["origin"][:2]) == ["default", "given"]
+    assert set(table["origin"][2:]) == {"search"}
+    assert dict(zip(table["schedule"][2:], table["factor"][2:], strict=True)) == {
+        f"unroll(j, {code})": code for code in ALL if code != 1
+    }
+    ran = table[table["status"] == "ok"]
+    assert ((ran["low"] <= ran["seconds"]) & (ran["seconds"] <= ran["high"])).all()
+    assert not ran["disturbed"].any()
+    assert (ran["samples"][ran["schedule"] != "unroll(j, 7)"] >= 3).all()
+    assert campaign(database, problem, codes=ALL).trials.equals(table), "what is read from the database is what was measured"
+
+
+def test_samples_their_company_and_the_policy_are_stored(database: Path) -> None:
+    campaign(database)
+    with open_database(database) as store:
+        for record in store.measurements():
+            assert record.policy == SETTINGS.policy.as_dict() or record.message.startswith("same code")
+            assert all(len(sample) == len(SAMPLE) for sample in record.samples)
+            assert (record.compiler, record.flags) == ("gcc: 1.0", "-O3") or record.role == "final"
+        (decision,) = store.decisions()
+        assert (decision.policy, decision.compiler) == (SETTINGS.policy.as_dict(), "gcc: 1.0")
+
+
+def test_cold_trials_are_another_campaign(database: Path) -> None:
+    warm = campaign(database, trials=1)
+    cold = campaign(database, trials=1, policy=replace(SETTINGS.policy, cache="cold"))
+    with open_database(database) as store:
+        assert [record.policy["cache"] for record in store.measurements(role="default")] == ["warm", "cold"]
+    assert len(warm.measured) == len(cold.measured) == 1
 
 
 def test_everything_is_recorded(database: Path) -> None:

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from itertools import islice, pairwise, permutations
 
 import pytest
+from sparsetune.compiler.errors import TuningError
 from sparsetune.tuner.measure.company import Company, Look
-from sparsetune.tuner.measure.finals import compare, median_interval_ranks, play
-from sparsetune.tuner.measure.timing import PATIENCE, Contestant, Policy, Sample, Timing, burst, burst_size, measure, median, turns
+from sparsetune.tuner.measure.finals import compare, play
+from sparsetune.tuner.measure.order_statistics import fast_end_rank, median, median_interval_ranks
+from sparsetune.tuner.measure.policy import Policy
+from sparsetune.tuner.measure.timing import PATIENCE, Contestant, Sample, Timing, burst, burst_size, measure, turns
 
 
 class FakeKernel:
@@ -63,6 +66,23 @@ def test_short_kernels_run_several_times_a_sample() -> None:
     timing = measure(Contestant(kernel), Policy(), clock=kernel.clock)
     assert timing.seconds == pytest.approx(1e-6)
     assert kernel.runs >= 500 * Policy().min_repeats
+
+
+def test_cold_runs_are_timed_one_by_one_without_what_empties_the_caches() -> None:
+    kernel = FakeKernel(lambda _: 1e-5)
+
+    def empty() -> None:
+        kernel.now += 1.0
+
+    timing = measure(Contestant(kernel, before=empty), Policy(cache="cold", max_seconds=1000), clock=kernel.clock)
+    assert timing.seconds == pytest.approx(1e-5)
+    assert kernel.runs == Policy().min_repeats + 1
+    assert burst_size(0.015, 1e-5, cold=True) == (1, 5)
+
+
+def test_caches_are_warm_or_cold() -> None:
+    with pytest.raises(TuningError, match="cache is 'hot': one of warm, cold is expected"):
+        Policy(cache="hot")
 
 
 def test_time_ends_it() -> None:
@@ -184,6 +204,17 @@ def test_interval_of_the_median_has_the_confidence(count: int) -> None:
         assert tighter < 0.95
 
 
+@pytest.mark.parametrize("count", range(1, 120))
+def test_the_end_of_the_fastest_tenth_lies_below_its_rank(count: int) -> None:
+    def above(rank: int) -> float:
+        """The chance that a tenth of runs is faster than the sample of some rank: at most so many samples are of that tenth."""
+        return sum(math.comb(count, below) * 0.1**below * 0.9 ** (count - below) for below in range(rank + 1))
+
+    rank = fast_end_rank(count)
+    assert above(rank) >= 0.95 or rank == count - 1
+    assert rank == 0 or above(rank - 1) < 0.95
+
+
 def test_paired_ratios_survive_a_machine_that_slows_down() -> None:
     drift = [1 + 0.2 * round_ for round_ in range(10)]
     comparison = compare([1.1 * factor for factor in drift], drift)
@@ -207,7 +238,13 @@ def test_default_wins_ties() -> None:
 
 
 def test_simplest_of_equals_wins() -> None:
-    assert finals({"": 1.0, "a, very long": 0.5, "short": 0.5}, noise=0.1).winner == "short"
+    verdict = finals({"": 1.0, "a, very long": 0.5, "short": 0.5}, noise=0.1)
+    assert verdict.winner == "short"
+    assert verdict.ties == ("a, very long",)
+
+
+def test_default_ties_with_what_does_not_beat_it() -> None:
+    assert finals({"": 1.0, "a": 0.999, "b": 1.5}, noise=0.2).ties == ("a",)
 
 
 def test_winner_beats_the_default_itself_not_only_by_a_tie() -> None:

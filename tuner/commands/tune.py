@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ..database import open_database
+from ..measure.policy import CACHES, Policy
 from ..measure.runner import Worker
 from ..operands import problem_of
 from ..problem import Problem
@@ -30,6 +31,8 @@ from .output import interruptible, print_json, print_table, require_compiler, sh
 @options.together(
     options.expression, options.inputs, options.dims, options.formats, options.output_format, options.target, options.threads,
     options.trials, options.time_budget, options.seed, options.database,
+    click.option("--cache", type=click.Choice(CACHES), default="warm", show_default=True,
+                 help="What a timed run finds in the caches: what the run before left there, or nothing of its operands."),
     click.option("--skip", multiple=True, type=click.Choice(SWITCHES), help="Leave a stage of pruning out; may be repeated."),
     click.option("--dry-run", is_flag=True, help="Show the space that would be searched; measure nothing."), options.as_json,
 )  # fmt: skip
@@ -47,7 +50,7 @@ def command(**given: Any) -> None:
     with open_database(given["database"]) as store, interruptible(store):
         warn_if_busy()
         with Worker(problem.threads) as worker, shown_progress("tune") as report:
-            settings = Settings(skip=given["skip"])
+            settings = Settings(policy=Policy(cache=given["cache"]), skip=given["skip"])
             result = tune_problem(problem, store, worker, budget, settings, given["seed"], report)
     if given["as_json"]:
         print_json(as_json(result))
@@ -91,6 +94,10 @@ def _show(result: TuneResult) -> None:
     interval = f"95% interval {result.speedup_low:.2f} to {result.speedup_high:.2f}"
     print(f"best        {show_seconds(result.best_time)}, {result.speedup:.2f} times as fast ({interval})")
     print(f"schedule    {str(result.best) or 'the default one: no other is surely faster'}")
+    if result.ties:
+        print(f"ties        {len(result.ties)} of the finalists not surely slower, of which the simplest was chosen:")
+        for tie in result.ties:
+            print(f"            {tie or '(default)'}")
     print(f"database    {result.database}")
     operands = ", ".join(f'"{name}": {name}' for name in problem.operands)
     print(f"used by     sparsetune.evaluate({problem.expression!r}, {{{operands}}}, threads={problem.threads})")

@@ -114,6 +114,13 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def truth(value: Any) -> bool:
+    """True or false, which tables hold as 1 and 0."""
+    if not isinstance(value, int) or value not in (0, 1):
+        raise Unfit("true or false")
+    return bool(value)
+
+
 def one_of(choices: Collection[str]) -> Check:
     def check(value: Any) -> str:
         if not isinstance(value, str) or value not in choices:

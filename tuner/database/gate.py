@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...compiler.errors import DatabaseError
-from ..records import SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload
+from ..records import SAMPLE, SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload
 from . import fields
 from .legality import kernel_fault, schedule_fault
 
@@ -26,6 +26,16 @@ MOST_TOLD = 20
 _seconds = fields.number(*SECONDS, "a number of seconds")
 _ratio = fields.number(1e-9, 1e9)
 _amount = fields.number(0, 1e9)
+
+
+def _sample(value: Any) -> tuple[float, ...]:
+    """The figures of ``records.SAMPLE``, or seconds alone."""
+    if not isinstance(value, (list, tuple)):
+        return (_seconds(value),)
+    if len(value) not in (1, len(SAMPLE)):
+        raise fields.Unfit(f"a list of samples of {len(SAMPLE)} numbers")
+    return (_seconds(value[0]), *(_amount(figure) for figure in value[1:]))
+
 
 _WORKLOAD: dict[str, fields.Check] = {
     "machine": fields.text(empty=False),
@@ -42,7 +52,7 @@ _INPUT: dict[str, fields.Check] = {
     "name": fields.text(fields.TEXT_LETTERS, plain=False),
 }
 _COMMON: dict[str, fields.Check] = {
-    "workload": lambda value: Workload(**fields.read_fields(value, Workload, _WORKLOAD, "workload.")),
+    "workload": lambda value: Workload(**fields.read_fields(value, Workload, _WORKLOAD)),
     "input": lambda value: Input(**fields.read_fields(value, Input, _INPUT, "input.")),
     "campaign": fields.text(),
     "schedule": fields.text(fields.TEXT_LETTERS),
@@ -54,7 +64,14 @@ _MEASUREMENT: dict[str, fields.Check] = _COMMON | {
     "role": fields.one_of(("default", "trial", "final")),
     "status": lambda value: Status(fields.one_of([status.value for status in Status])(value)),
     "seconds": fields.optional(_seconds),
-    "times": fields.list_of(_seconds),
+    "low": fields.optional(_seconds),
+    "high": fields.optional(_seconds),
+    "samples": fields.list_of(_sample),
+    "disturbed": fields.truth,
+    "origin": fields.text(),
+    "parameters": fields.facts,
+    "compiler": fields.text(),
+    "flags": fields.text(fields.TEXT_LETTERS),
     "message": fields.text(fields.TEXT_LETTERS, plain=False),
     "source": fields.text(),
     "build_seconds": fields.optional(_amount),
@@ -66,6 +83,10 @@ _DECISION: dict[str, fields.Check] = _COMMON | {
     "default_seconds": _seconds,
     "speedup_low": _ratio,
     "speedup_high": _ratio,
+    "ties": fields.list_of(fields.text(fields.TEXT_LETTERS)),
+    "policy": fields.facts,
+    "compiler": fields.text(),
+    "flags": fields.text(fields.TEXT_LETTERS),
 }
 
 
@@ -119,7 +140,7 @@ def from_json(line: object) -> Record:
         asked = fields.shown(version)
         raise DatabaseError(f"a record of schema {asked}: this version reads schemas up to {SCHEMA_VERSION}; upgrade sparsetune")
     kind = line.get("record")
-    rest = {name: value for name, value in line.items() if name not in ("schema", "record")}
+    rest = _nested({name: value for name, value in line.items() if name not in ("schema", "record")}, version)
     if kind == "measurement":
         record: Record = Measurement(**fields.read_fields(rest, Measurement, _MEASUREMENT))
     elif kind == "decision":
@@ -129,6 +150,19 @@ def from_json(line: object) -> Record:
     if fault := _whole_fault(record):
         raise DatabaseError(fault)
     return record
+
+
+_WORKLOAD_NAMES = {"expression": "kernel", **{name: name for name in ("machine", "formats", "dtype", "target", "threads")}}
+
+
+def _nested(line: dict[str, Any], version: int) -> dict[str, Any]:
+    """Return the fields of a line of any version under the names of ``records``; each is checked later."""
+    if version == 1:
+        return {"samples" if name == "times" else name: value for name, value in line.items()}
+    names = {"generator": "code"}
+    workload = {_WORKLOAD_NAMES[name]: value for name, value in line.items() if name in _WORKLOAD_NAMES}
+    rest = {names.get(name, name): value for name, value in line.items() if name not in _WORKLOAD_NAMES}
+    return {**rest, "workload": workload}
 
 
 def _whole_fault(record: Record) -> str | None:
@@ -142,5 +176,7 @@ def _whole_fault(record: Record) -> str | None:
         return schedule_fault(workload.kernel, workload.formats, entry.extents, record.schedule)
     if (record.seconds is None) == (record.status is Status.OK):
         return f"seconds is {record.seconds}, but status is {record.status}"
+    if record.low is not None and record.high is not None and record.low > record.high:
+        return f"low {record.low:g} is larger than high {record.high:g}"
     ran = record.status is Status.OK
     return schedule_fault(workload.kernel, workload.formats, entry.extents, record.schedule, ran)

@@ -16,14 +16,16 @@ TABLES: tuple[str, ...] = (
     """CREATE TABLE IF NOT EXISTS st_measurement (
         key TEXT PRIMARY KEY, workload TEXT NOT NULL REFERENCES st_workload (key), input TEXT NOT NULL REFERENCES st_input (key),
         environment TEXT NOT NULL REFERENCES st_environment (key), campaign TEXT NOT NULL, role TEXT NOT NULL,
-        schedule TEXT NOT NULL, status TEXT NOT NULL, seconds DOUBLE PRECISION, times TEXT NOT NULL, message TEXT NOT NULL,
-        source TEXT NOT NULL, build_seconds DOUBLE PRECISION, policy TEXT NOT NULL, load DOUBLE PRECISION, code TEXT NOT NULL,
-        created TEXT NOT NULL)""",
+        schedule TEXT NOT NULL, status TEXT NOT NULL, seconds DOUBLE PRECISION, low DOUBLE PRECISION, high DOUBLE PRECISION,
+        samples TEXT NOT NULL, disturbed INTEGER NOT NULL, origin TEXT NOT NULL, parameters TEXT NOT NULL, compiler TEXT NOT NULL,
+        flags TEXT NOT NULL, message TEXT NOT NULL, source TEXT NOT NULL, build_seconds DOUBLE PRECISION, policy TEXT NOT NULL,
+        load DOUBLE PRECISION, code TEXT NOT NULL, created TEXT NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS st_decision (
         key TEXT PRIMARY KEY, workload TEXT NOT NULL REFERENCES st_workload (key), input TEXT NOT NULL REFERENCES st_input (key),
         environment TEXT NOT NULL REFERENCES st_environment (key), campaign TEXT NOT NULL, schedule TEXT NOT NULL,
         seconds DOUBLE PRECISION NOT NULL, default_seconds DOUBLE PRECISION NOT NULL, speedup_low DOUBLE PRECISION NOT NULL,
-        speedup_high DOUBLE PRECISION NOT NULL, code TEXT NOT NULL, created TEXT NOT NULL)""",
+        speedup_high DOUBLE PRECISION NOT NULL, ties TEXT NOT NULL, policy TEXT NOT NULL, compiler TEXT NOT NULL, flags TEXT NOT NULL,
+        code TEXT NOT NULL, created TEXT NOT NULL)""",
     "CREATE INDEX IF NOT EXISTS st_measurement_workload ON st_measurement (workload, input)",
     "CREATE INDEX IF NOT EXISTS st_decision_workload ON st_decision (workload)",
 )
@@ -34,9 +36,44 @@ INSERT_VERSION = "INSERT INTO st_meta (name, value) VALUES ('schema', :version) 
 SELECT_VERSION = "SELECT value FROM st_meta WHERE name = 'schema'"
 
 WORKLOAD_COLUMNS = ("machine", "kernel", "formats", "dtype", "target", "threads")
-MEASUREMENT_COLUMNS = ("campaign", "role", "schedule", "status", "seconds", "times", "message", "source", "build_seconds", "policy", "load",
-                       "code", "created")
-DECISION_COLUMNS = ("campaign", "schedule", "seconds", "default_seconds", "speedup_low", "speedup_high", "code", "created")
+MEASUREMENT_COLUMNS = ("campaign", "role", "schedule", "status", "seconds", "low", "high", "samples", "disturbed", "origin", "parameters",
+                       "compiler", "flags", "message", "source", "build_seconds", "policy", "load", "code", "created")
+DECISION_COLUMNS = ("campaign", "schedule", "seconds", "default_seconds", "speedup_low", "speedup_high", "ties", "policy", "compiler",
+                    "flags", "code", "created")
+JSON_COLUMNS = frozenset(("samples", "parameters", "policy", "ties"))
+"""Those that hold JSON."""
+
+
+_ADDED: dict[str, dict[str, dict[str, str]]] = {
+    "1": {
+        "st_measurement": {"low": "DOUBLE PRECISION", "high": "DOUBLE PRECISION", "disturbed": "INTEGER NOT NULL DEFAULT 0",
+                           "origin": "TEXT NOT NULL DEFAULT ''", "parameters": "TEXT NOT NULL DEFAULT '{}'",
+                           "compiler": "TEXT NOT NULL DEFAULT ''", "flags": "TEXT NOT NULL DEFAULT ''"},
+        "st_decision": {"ties": "TEXT NOT NULL DEFAULT '[]'", "policy": "TEXT NOT NULL DEFAULT '{}'",
+                        "compiler": "TEXT NOT NULL DEFAULT ''", "flags": "TEXT NOT NULL DEFAULT ''"},
+    },
+}  # fmt: skip
+"""Columns with their types that tables of an older version lack."""
+
+_RENAMED = {"1": {"st_measurement": {"samples": "times"}}}
+"""Columns with their names in tables of an older version."""
+
+
+def migration(version: str) -> tuple[str, ...]:
+    """Return the statements that bring tables of an older version to this one, in one transaction."""
+    renamed = [
+        f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}" for table, names in _RENAMED[version].items() for new, old in names.items()
+    ]
+    added = [f"ALTER TABLE {table} ADD COLUMN {name} {kind}" for table, names in _ADDED[version].items() for name, kind in names.items()]
+    return (*renamed, *added, "UPDATE st_meta SET value = :version WHERE name = 'schema'")
+
+
+def _stored(version: str, table: str, column: str) -> str:
+    """Return the SQL for a column of a record in tables of some version."""
+    if column in _RENAMED.get(version, {}).get(table, {}):
+        return f"r.{_RENAMED[version][table][column]}"
+    kind = _ADDED.get(version, {}).get(table, {}).get(column)
+    return f"r.{column}" if kind is None else (kind.partition("DEFAULT ")[2] or "NULL")
 
 
 def _insert(table: str, columns: tuple[str, ...]) -> str:
@@ -54,12 +91,12 @@ FILTERS = ("machine", "kernel", "formats", "dtype", "target", "threads", "worklo
 """What records can be selected by."""
 
 
-def select(table: str, columns: tuple[str, ...], filters: tuple[str, ...]) -> str:
+def select(table: str, columns: tuple[str, ...], filters: tuple[str, ...], version: str) -> str:
     """Return the query for records of ``st_measurement`` or ``st_decision`` with what they point to, oldest first.
 
-    The first column is the record's key. What it points to is null where it is missing.
+    The first column is the record's key. What it points to is null where it is missing. ``version`` is that of the tables.
     """
-    chosen = ["r.key", *(f"r.{column}" for column in columns), *(f"w.{column}" for column in WORKLOAD_COLUMNS)]
+    chosen = ["r.key", *(_stored(version, table, column) for column in columns), *(f"w.{column}" for column in WORKLOAD_COLUMNS)]
     chosen += ["i.name", "i.content", "e.content"]
     place = {column: f"w.{column}" for column in WORKLOAD_COLUMNS}
     conditions = " AND ".join(f"{place.get(name, 'r.' + name)} = :{name}" for name in filters)

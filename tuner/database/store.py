@@ -67,6 +67,7 @@ class Database:
     def __init__(self, connection: Connection, create: bool = True) -> None:
         self._connection = connection
         self._has_tables = True
+        self._version = str(SCHEMA_VERSION)  # of the tables
         try:
             self._prepare(create)
         except BaseException:
@@ -137,12 +138,23 @@ class Database:
                 f"{self.url} is a schedule database of version {quoted(version, 20)[1:-1]}, this program knows versions up to "
                 f"{SCHEMA_VERSION}; upgrade sparsetune or give another database"
             )
+        self._version = self._migrated(version) if create and version != str(SCHEMA_VERSION) else version
+
+    def _migrated(self, version: str) -> str:
+        """Bring tables of an older version to this one; another process may do so at the same time."""
+        try:
+            self._connection.write([(statement, {"version": str(SCHEMA_VERSION)}) for statement in sql.migration(version)])
+        except DatabaseError:
+            found = self._connection.rows(sql.SELECT_VERSION, {})
+            if not found or str(found[0][0]) != str(SCHEMA_VERSION):
+                raise
+        return str(SCHEMA_VERSION)
 
     def _read(self, kind: str, filters: Mapping[str, Any]) -> Iterator[Record | str]:
         """Yield records, and where a row is none, a line that names it."""
         if not self._has_tables:
             return
-        for row in self._connection.rows(sql.select(f"st_{kind}", COLUMNS[kind], tuple(filters)), filters):
+        for row in self._connection.rows(sql.select(f"st_{kind}", COLUMNS[kind], tuple(filters), self._version), filters):
             try:
                 yield from_json(_line(kind, row))
             except DatabaseError as error:
@@ -165,6 +177,8 @@ def _statements(record: Record) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _storable(value: Any) -> Any:
     """Return a value that every database holds: names of files and what compilers say may have letters that are none."""
+    if isinstance(value, bool):
+        return int(value)
     return value.encode("utf-8", "replace").decode().replace("\0", "?") if isinstance(value, str) else value
 
 
@@ -178,10 +192,14 @@ def _inserts(record: Record) -> list[tuple[str, Mapping[str, Any]]]:
         (sql.INSERT_ENVIRONMENT, {"key": environment, "content": json.dumps(dict(record.environment))}),
     ]
     if isinstance(record, Decision):
-        return [*shared, (sql.INSERT_DECISION, {**pointers, **{column: getattr(record, column) for column in sql.DECISION_COLUMNS}})]
-    fields = {column: getattr(record, column) for column in sql.MEASUREMENT_COLUMNS}
-    fields |= {"status": str(record.status), "times": json.dumps(record.times), "policy": json.dumps(dict(record.policy))}
+        return [*shared, (sql.INSERT_DECISION, {**pointers, **_columns(record, sql.DECISION_COLUMNS)})]
+    fields = {**_columns(record, sql.MEASUREMENT_COLUMNS), "status": str(record.status)}
     return [*shared, (sql.INSERT_MEASUREMENT, {**pointers, **fields})]
+
+
+def _columns(record: Record, columns: tuple[str, ...]) -> dict[str, Any]:
+    fields = {column: getattr(record, column) for column in columns}
+    return {name: json.dumps(value) if name in sql.JSON_COLUMNS else value for name, value in fields.items()}
 
 
 def _dump_input(entry: Input) -> str:
@@ -193,12 +211,12 @@ def _line(kind: str, row: Row) -> dict[str, Any]:
     columns = COLUMNS[kind]
     count = 1 + len(columns)
     fields = dict(zip(columns, row[1:count], strict=True))
-    workload = dict(zip(sql.WORKLOAD_COLUMNS, row[count:-3], strict=True))
+    workload: dict[str, Any] = dict(zip(sql.WORKLOAD_COLUMNS, row[count:-3], strict=True))
     name, content, environment = row[-3:]
     for what, part in (("workload", workload["machine"]), ("input", content), ("environment", environment)):
         if part is None:
             raise DatabaseError(f"its {what} is missing")
-    texts = {"input": content, "environment": environment, **{column: fields[column] for column in ("times", "policy") if column in fields}}
+    texts = {"input": content, "environment": environment, **{column: fields[column] for column in columns if column in sql.JSON_COLUMNS}}
     for what, text in texts.items():
         try:
             fields[what] = read_json(text)
@@ -206,4 +224,5 @@ def _line(kind: str, row: Row) -> dict[str, Any]:
             raise DatabaseError(f"{what} is {error}") from None
     if isinstance(fields["input"], dict):
         fields["input"]["name"] = name
-    return {"schema": SCHEMA_VERSION, "record": kind, **fields, "workload": workload}
+    workload["expression"], fields["generator"] = workload.pop("kernel"), fields.pop("code")
+    return {"schema": SCHEMA_VERSION, "record": kind, **workload, **fields}

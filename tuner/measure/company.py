@@ -29,6 +29,7 @@ class Company:
         stolen: the hypervisor gave the cores to other machines.
         throttled: the quota of a control group or the heat of a core held this process back.
         others: other processes ran (counted in ticks of the system: only long samples tell).
+        load: threads of the whole machine, beside the one that looks, that ran or were ready to run at the end of the sample.
     """
 
     seconds: float
@@ -36,6 +37,7 @@ class Company:
     stolen: float = 0.0
     throttled: float = 0.0
     others: float = 0.0
+    load: float = 0.0
 
     @property
     def disturbed(self) -> bool:
@@ -80,7 +82,7 @@ class Witness:
         others = (now.busy - before.busy) - (now.own - before.own)
         return Company(
             now.clock - before.clock, max(0.0, now.waited - before.waited), now.stolen - before.stolen,
-            now.throttled - before.throttled, max(0.0, others),
+            now.throttled - before.throttled, max(0.0, others), _ready(),
         )  # fmt: skip
 
 
@@ -114,6 +116,12 @@ def _machine_times() -> tuple[float, float]:
         return 0.0, 0.0
     user, nice, system, _idle, _waiting, interrupts, soft, stolen = (int(field) * _TICK for field in fields)
     return user + nice + system + interrupts + soft, stolen
+
+
+def _ready() -> float:
+    """Return how many threads of the machine run or could, beside this one (proc(5), /proc/loadavg)."""
+    ready = _read("/proc/loadavg").split()[3:4]
+    return float(max(0, int(ready[0].partition("/")[0]) - 1)) if ready else 0.0
 
 
 def _throttle_files() -> Iterator[Path]:

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .timing import median, turns
+from .order_statistics import median, median_interval_ranks
+from .timing import turns
 
-CONFIDENCE = 0.95
 MIN_ROUNDS = 6
 """Fewer rounds have no 95% interval of a median at all."""
 
@@ -36,11 +36,13 @@ class Verdict:
         winner: name of the winner.
         times: name -> seconds, one a round.
         against_default: the winner against the default.
+        ties: names of the others that are not surely slower than the winner.
     """
 
     winner: str
     times: Mapping[str, tuple[float, ...]]
     against_default: Comparison
+    ties: tuple[str, ...] = ()
 
     @classmethod
     def uncontested(cls, default: str, seconds: float) -> Verdict:
@@ -53,17 +55,6 @@ def compare(slower: Sequence[float], faster: Sequence[float]) -> Comparison:
     ratios = sorted(a / b for a, b in zip(slower, faster, strict=True))
     low, high = median_interval_ranks(len(ratios))
     return Comparison(median(ratios), ratios[low], ratios[high])
-
-
-def median_interval_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
-    """Return the ranks (from 0) of the order statistics that hold the median with this confidence; all there are if none do."""
-    miss, rank = 0.0, 0
-    for below in range(count // 2):
-        miss += math.comb(count, below) / 2**count
-        if 2 * miss > 1 - confidence:
-            break
-        rank = below
-    return rank, count - 1 - rank
 
 
 def play(
@@ -111,6 +102,7 @@ def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Cal
     winner = default
     if better:
         fastest = max(better, key=lambda name: against_default[name].ratio)
-        ties = [name for name in better if compare(times[name], times[fastest]).low <= 1]
-        winner = min(ties, key=lambda name: (complexity(name), -against_default[name].ratio))
-    return Verdict(winner, times, against_default[winner])
+        equals = [name for name in better if compare(times[name], times[fastest]).low <= 1]
+        winner = min(equals, key=lambda name: (complexity(name), -against_default[name].ratio))
+    ties = tuple(name for name in times if name != winner and compare(times[name], times[winner]).low <= 1)
+    return Verdict(winner, times, against_default[winner], ties)

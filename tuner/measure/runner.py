@@ -24,7 +24,8 @@ from ...compiler.native.machine import allowed_cores
 from ..problem import Problem
 from ..records import Status
 from . import handover
-from .timing import PATIENCE, Policy, burst_size
+from .policy import Policy
+from .timing import PATIENCE, burst_size
 from .turn import Turn
 from .worker import BUILD_SECONDS, CORES
 
@@ -41,6 +42,8 @@ class Built:
     status: Status
     source: str = ""
     seconds: float | None = None
+    compiler: str = ""
+    flags: str = ""
     message: str = ""
 
 
@@ -58,7 +61,8 @@ class Measured:
 
     Attributes:
         seconds: of the fastest undisturbed run; in a disturbed window, the rival's seconds times the ratio of the two.
-        samples: a row each, in order: seconds a run, then the seconds of its company: waited, stolen, throttled, others.
+        low, high: around ``seconds``, see ``records.Measurement``.
+        samples: a row each, in order, with the figures of ``records.SAMPLE``.
         disturbed: whether the times stand by themselves no more (``timing.Timing``).
         policy: how it was timed.
         stopped: why it was not run more often.
@@ -66,6 +70,8 @@ class Measured:
 
     status: Status
     seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
     samples: tuple[tuple[float, ...], ...] = ()
     disturbed: bool = False
     policy: Mapping[str, Any] = field(default_factory=dict)
@@ -243,7 +249,7 @@ class Runner:
             reply = self._ask(_GRACE_SECONDS + BUILD_SECONDS, "build", schedule=schedule, known=list(known))
         except _Lost as lost:
             return Built(Status.CRASH if lost.status is Status.CRASH else Status.COMPILE, message=lost.message)
-        return Built(Status(reply["status"]), reply.get("source", ""), reply.get("seconds"), reply.get("message", ""))
+        return Built(Status(reply.pop("status")), **reply)
 
     def measure(self, schedule: str, rival: Rival | None = None) -> Measured:
         """Run, check and time a candidate that was built, in turn with the best so far where there is one."""
@@ -260,20 +266,21 @@ class Runner:
             self._slowest = found.seconds
         return found
 
-    def burst(self, schedule: str, seconds: float, expected: float) -> float | None:
-        """Return the time of a finalist, the least of a burst of so many seconds; None where it fails.
+    def burst(self, schedule: str, seconds: float, expected: float) -> tuple[float, ...] | None:
+        """Return the fastest sample (``records.SAMPLE``) of a finalist in a burst of so many seconds; None where it fails.
 
         Args:
             expected: seconds that one run takes.
         """
-        batch, batches = burst_size(seconds, expected)
+        cold = self.policy.is_cold
+        batch, batches = burst_size(seconds, expected, cold)
         limit = _GRACE_SECONDS + 100 * (batch * batches + 1) * expected
         try:
             with self._turn:
-                reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches)
+                reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches, cold=cold)
         except _Lost:
             return None
-        return reply["seconds"] if reply["status"] == "ok" else None
+        return tuple(reply["sample"]) if reply["status"] == "ok" else None
 
     def yardstick(self) -> float:
         """Return the time of a fixed piece of work in the same process, which tells how fast the machine is now.
@@ -330,7 +337,7 @@ def _measured(reply: Mapping[str, Any], rival: Rival | None, policy: Policy) -> 
     if status is not Status.OK:
         return Measured(status, message=message)
     samples = tuple(tuple(row) for row in reply["samples"])
-    seconds, disturbed = reply["seconds"], reply["disturbed"]
+    seconds, (low, high), disturbed = reply["seconds"], reply["interval"], reply["disturbed"]
     if disturbed and rival is not None and reply["ratio"] is not None:
-        seconds = reply["ratio"] * rival.seconds
-    return Measured(status, seconds, samples, disturbed, policy.as_dict(), reply["stopped"], message)
+        seconds, low, high = (ratio * rival.seconds for ratio in (reply["ratio"], *reply["ratio_interval"]))
+    return Measured(status, seconds, low, high, samples, disturbed, policy.as_dict(), reply["stopped"], message)

@@ -3,7 +3,7 @@
 What counts is the fastest run: whatever else a machine does can only add time, and does not do so the same way twice. It counts once a
 few other runs have come close to it. Samples that were disturbed (``company``) are taken again. A candidate is not compared with what the
 best one took at another time but with what it takes now: their samples alternate, and a candidate loses by the ratios of neighbours.
-The policy is a value that is stored with every measurement.
+What the numbers are is said by a ``Policy``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from .company import Alone, Company, Look, share_of_others
+from .order_statistics import fast_end_rank, median, median_interval_ranks
+from .policy import Policy
 
 Name = TypeVar("Name")
 Run = Callable[[], Any]
@@ -31,38 +33,19 @@ PATIENCE = 4
 """Where samples are disturbed a candidate may take so many times the seconds, and a burst so many times the samples, of a quiet machine."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Policy:
-    """How one candidate is timed. It runs at least 1 + ``min_repeats`` times, unless it is losing.
-
-    Attributes:
-        min_repeats, max_repeats: undisturbed samples to take.
-        max_seconds: stop after this long, once ``min_repeats`` are there (four times as long: even if they are not).
-        sample_seconds: shorter kernels run several times a sample, so that a sample takes about this long.
-        spread: stop when three samples lie within this part of the fastest.
-        hopeless: stop after one run that takes this many times the rival's, if it is ``long_seconds`` or longer, waiting apart.
-        losing: stop when the candidate, waiting apart, took this many times the rival's time in three pairs and in all undisturbed ones.
-    """
-
-    min_repeats: int = 5
-    max_repeats: int = 100
-    max_seconds: float = 0.5
-    sample_seconds: float = 5e-4
-    spread: float = 0.02
-    hopeless: float = 3.0
-    long_seconds: float = 0.1
-    losing: float = 1.25
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 @dataclass(frozen=True)
 class Contestant:
-    """What is timed, and the seconds that a call takes beside it, such as converting operands, which every sample counts in."""
+    """What is timed.
+
+    Attributes:
+        run: one call.
+        beside: seconds that a call takes beside it, such as converting operands, which every sample counts in.
+        before: called before each run, outside of what is timed, such as what empties the caches; None: runs follow each other.
+    """
 
     run: Run
     beside: float = 0.0
+    before: Run | None = None
 
 
 @dataclass(frozen=True)
@@ -73,9 +56,9 @@ class Sample:
     company: Company
 
     def as_row(self) -> list[float]:
-        """Return the seconds, then those of company: waited, stolen, throttled, others."""
+        """Return the figures of ``records.SAMPLE``."""
         company = self.company
-        return [self.seconds, company.waited, company.stolen, company.throttled, company.others]
+        return [self.seconds, company.seconds, company.waited, company.stolen, company.throttled, company.others, company.load]
 
     @property
     def least(self) -> float:
@@ -119,6 +102,21 @@ class Timing:
         """How many times the rival's time the candidate took, the median of pairs (undisturbed ones if there are any)."""
         ratios = _ratios(self.samples, self.rival)
         return median(ratios) if ratios else None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Between which seconds the fastest tenth of runs ends, with a confidence of 95%; the fastest run is its lower end."""
+        times = sorted(sample.seconds for sample in _quiet(self.samples) or self.samples)
+        return times[0], times[fast_end_rank(len(times))]
+
+    @property
+    def ratio_interval(self) -> tuple[float, float] | None:
+        """Between which values the median ratio to the rival lies, with a confidence of 95% where there are pairs enough."""
+        ratios = sorted(_ratios(self.samples, self.rival))
+        if not ratios:
+            return None
+        low, high = median_interval_ranks(len(ratios))
+        return ratios[low], ratios[high]
 
 
 class Counters(Protocol):
@@ -180,7 +178,9 @@ class _Race:
         return self._sample(self._mine, 1), beside
 
     def _batch(self, first: Sample | None) -> int:
-        return 1 if first is None else max(1, math.ceil(self._policy.sample_seconds / max(first.seconds, 1e-9)))
+        if first is None or self._policy.is_cold:
+            return 1
+        return max(1, math.ceil(self._policy.sample_seconds / max(first.seconds, 1e-9)))
 
     def _pair(self, batch: int, batch_beside: int) -> tuple[Sample, Sample | None]:
         """Take a sample of each; who begins alternates."""
@@ -241,11 +241,28 @@ def _ratios(samples: Sequence[Sample], beside: Sequence[Sample]) -> list[float]:
 
 def take_sample(contestant: Contestant, batch: int, counters: Counters, clock: Clock = time.perf_counter) -> Sample:
     """Time a batch of runs, and tell what else the machine did."""
-    before, start = counters.look(), clock()
+    before = counters.look()
+    seconds = _run_apart(contestant, batch, clock) if contestant.before else _run_together(contestant, batch, clock)
+    return Sample(seconds / batch + contestant.beside, counters.since(before))
+
+
+def _run_together(contestant: Contestant, batch: int, clock: Clock) -> float:
+    start = clock()
     for _ in range(batch):
         contestant.run()
-    seconds = (clock() - start) / batch
-    return Sample(seconds + contestant.beside, counters.since(before))
+    return clock() - start
+
+
+def _run_apart(contestant: Contestant, batch: int, clock: Clock) -> float:
+    """Return the seconds of a batch of runs, with something before each that does not count."""
+    assert contestant.before is not None
+    seconds = 0.0
+    for _ in range(batch):
+        contestant.before()
+        start = clock()
+        contestant.run()
+        seconds += clock() - start
+    return seconds
 
 
 def burst(
@@ -263,27 +280,27 @@ def least_of(run: Run, batch: int, samples: int, clock: Clock = time.perf_counte
     return least(burst(Contestant(run), batch, samples, clock=clock))
 
 
+def fastest(samples: Sequence[Sample]) -> Sample:
+    """Return the fastest sample, an undisturbed one if there is any."""
+    return min(_quiet(samples) or samples, key=lambda sample: sample.seconds)
+
+
 def least(samples: Sequence[Sample]) -> float:
     """Return the seconds of the fastest sample, an undisturbed one if there is any."""
-    return min(sample.seconds for sample in _quiet(samples) or samples)
+    return fastest(samples).seconds
 
 
-def burst_size(seconds: float, expected: float) -> tuple[int, int]:
+def burst_size(seconds: float, expected: float, cold: bool = False) -> tuple[int, int]:
     """Return (runs a batch, batches) of a burst of so many seconds.
 
     Batches are long enough for a clock to tell them apart. There are five at least of short kernels, two of those that take longer
-    than an interruption.
+    than an interruption. Runs in cold caches are taken one by one, and as few as that: emptying the caches takes longer than they do.
     """
-    batch = max(1, math.ceil(_LEAST_BATCH / expected))
+    batch = 1 if cold else max(1, math.ceil(_LEAST_BATCH / expected))
     least = _LEAST_BATCHES if expected < _LONG else 2
+    if cold:
+        return batch, least
     return batch, max(least, round(seconds / (batch * expected)))
-
-
-def median(values: Sequence[float]) -> float:
-    """Return the median; of an even number of values, the mean of the middle two."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def turns(names: Iterable[Name]) -> Iterator[list[Name]]:

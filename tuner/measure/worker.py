@@ -27,9 +27,11 @@ from ...compiler.notation.printer import show_assignment
 from ...compiler.storage.tensor import Tensor
 from ..kernels import Task
 from . import handover
+from .eviction import Eviction
 from .lifeline import end_with_parent
 from .oracle import absolute
-from .timing import Contestant, Counters, Policy, burst, least, least_of, measure
+from .policy import Policy
+from .timing import Contestant, Counters, burst, fastest, least_of, measure
 from .verify import Reference, Result, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
 
 BUILD_SECONDS = 60.0
@@ -46,6 +48,11 @@ _ORACLE_ENTRIES = 5_000_000  # stored entries up to which a sample is cut out of
 
 class Compiled(Protocol):
     """A candidate's generated code; ``kernels.compile_task`` makes them, tests may make others."""
+
+    @property
+    def built_by(self) -> tuple[str, str]:
+        """The compiler's name and version, and the flags, that it is compiled with."""
+        ...
 
     @property
     def source(self) -> str:
@@ -81,6 +88,7 @@ class Worker:
         self._reference: Reference | None = None
         self._out: np.ndarray[Any, Any] | None = None
         self._triad: np.ndarray[Any, Any] | None = None
+        self._eviction: Eviction | None = None
 
     def load(self, folder: str, task: dict[str, Any]) -> dict[str, Any]:
         """Take the operands and the task; forget everything about the last one."""
@@ -93,7 +101,7 @@ class Worker:
         """Let go of all that belongs to a task."""
         self._kernels.clear()
         self._bound.clear()
-        self._reference, self._out = None, None
+        self._reference, self._out, self._eviction = None, None, None
         self._operands = {}
         return {"status": "ok"}
 
@@ -103,7 +111,8 @@ class Worker:
         kernel = self._kernel(schedule)
         if kernel.source not in known:
             kernel.load(BUILD_SECONDS)
-        return {"status": "ok", "seconds": time.perf_counter() - start, "source": kernel.source}
+        compiler, flags = kernel.built_by
+        return {"status": "ok", "seconds": time.perf_counter() - start, "source": kernel.source, "compiler": compiler, "flags": flags}
 
     def make_reference(self) -> dict[str, Any]:
         """Run the default schedule, check it against the definition on a sample, and store its result and bound."""
@@ -133,21 +142,26 @@ class Worker:
         mine = self._bind(schedule)
         if (wrong := difference(mine.run(), self._known_reference())) is not None:
             return {"status": "wrong", "message": wrong}
-        timing = measure(mine, Policy(**policy), beside, self._counters)
+        chosen = Policy(**policy)
+        if chosen.is_cold:
+            mine, beside = self._colder(mine), beside and self._colder(beside)
+        timing = measure(mine, chosen, beside, self._counters)
         return {
             "status": "ok",
             "seconds": timing.seconds,
             "samples": [sample.as_row() for sample in timing.samples],
+            "interval": timing.interval,
             "ratio": timing.ratio,
+            "ratio_interval": timing.ratio_interval,
             "disturbed": timing.disturbed,
             "stopped": timing.stopped,
         }
 
-    def burst(self, schedule: str, batch: int, batches: int) -> dict[str, Any]:
-        """Run a finalist once to warm up, then in batches; the reply has the time a run of the fastest batch."""
-        mine = self._bind(schedule)
+    def burst(self, schedule: str, batch: int, batches: int, cold: bool) -> dict[str, Any]:
+        """Run a finalist once to warm up, then in batches; the reply has the fastest of them."""
+        mine = self._colder(self._bind(schedule)) if cold else self._bind(schedule)
         mine.run()
-        return {"status": "ok", "seconds": least(burst(mine, batch, batches, self._counters))}
+        return {"status": "ok", "sample": fastest(burst(mine, batch, batches, self._counters)).as_row()}
 
     def yardstick(self) -> dict[str, Any]:
         """Run a STREAM triad in numpy, on one thread: the same work whatever our compiler does."""
@@ -160,6 +174,12 @@ class Worker:
             np.add(a, b, out=a)
 
         return {"status": "ok", "seconds": least_of(triad, 1, 10)}
+
+    def _colder(self, contestant: Contestant) -> Contestant:
+        """Return what is run with nothing of its operands in the caches."""
+        if self._eviction is None:
+            self._eviction = Eviction(self._task.threads)
+        return replace(contestant, before=self._eviction)
 
     def _kernel(self, schedule: str) -> Compiled:
         if schedule not in self._kernels:

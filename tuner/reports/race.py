@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..measure.finals import Comparison, compare
-from ..measure.timing import least_of, median, turns
+from ..measure.order_statistics import median
+from ..measure.timing import least_of, turns
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -22,8 +22,8 @@ from ...compiler.space.situation import Situation
 from ...compiler.space.template_space import Transformation
 from ..kernels import compile_problem
 from ..measure.finals import Comparison
+from ..measure.policy import Policy
 from ..measure.runner import Rival, Runner, Worker
-from ..measure.timing import Policy
 from ..problem import Problem
 from ..records import Status
 from .race import Pace, Series, race

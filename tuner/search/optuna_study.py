@@ -99,7 +99,7 @@ class OptunaStudy:
         trial.set_user_attr(_OWNER, _this_process())
         number = self._labels.index(trial.suggest_categorical(_TEMPLATE, self._labels))
         point = Point(number, tuple(_suggest_value(hole, trial) for hole in self._space.templates[number].holes))
-        return Proposal(self._space.schedule(point), trial.number), point
+        return Proposal(self._space.schedule(point), trial.number, self._space.parameters(point)), point
 
     def _is_new(self, point: Point) -> bool:
         """Return whether a point is worth measuring: not known, and not of a template that has only ever failed."""

@@ -42,6 +42,11 @@ class Space:
         names = (hole.name for hole in template.holes)
         return self.normal(template.fill(dict(zip(names, point.values, strict=True))))
 
+    def parameters(self, point: Point) -> dict[str, int | str]:
+        """Return what a point has in the holes of its template, by name, as numbers and texts."""
+        holes = zip(self.templates[point.template].holes, point.values, strict=True)
+        return {hole.name: hole.labels[hole.choices.index(value)] for hole, value in holes}
+
     def usual_points(self) -> Iterator[Point]:
         """Yield every template with the usual values."""
         for number, template in enumerate(self.templates):

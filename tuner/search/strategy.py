@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -12,10 +12,17 @@ from .space import Point, Space
 
 @dataclass(frozen=True)
 class Proposal:
-    """A candidate to measure; ``token`` is the strategy's own."""
+    """A candidate to measure.
+
+    Attributes:
+        schedule: in canonical names.
+        token: the strategy's own.
+        parameters: what was chosen for the open places of the template, by name.
+    """
 
     schedule: str
     token: object
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
 
 
 class Strategy(Protocol):
@@ -50,7 +57,7 @@ class Exhaustive:
         for point in self._points:
             schedule = self._space.schedule(point)
             if schedule not in self._known:
-                return Proposal(schedule, point)
+                return Proposal(schedule, point, self._space.parameters(point))
         return None
 
     def tell(self, proposal: Proposal, seconds: float | None) -> None:

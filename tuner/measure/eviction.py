@@ -1,0 +1,36 @@
+"""Caches without anything of the operands, as a program has them that does other work between calls."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ...compiler.native.machine import this_machine
+
+_TIMES = 2  # what is walked through, in sizes of the caches: replacement is not strictly by age
+_LINE = 8  # doubles a cache line, at the least
+
+
+class Eviction:
+    """Fills every cache of as many cores as a kernel has threads, all at the same time, with memory of its own.
+
+    Threads are spread over cores by the system, so that a private cache may be missed; the last level is shared and is not.
+    """
+
+    def __init__(self, threads: int) -> None:
+        private = sum(cache.bytes for cache in this_machine().caches if cache.shared_by < this_machine().cores)
+        size = _TIMES * max(this_machine().last_level_cache // threads, private)
+        self._parts = [np.zeros(size // 8) for _ in range(threads)]
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+
+    def __call__(self) -> None:
+        """Write one number into every cache line of the memory."""
+        others = [self._pool.submit(_touch, part) for part in self._parts[1:]] if self._pool is not None else []
+        _touch(self._parts[0])
+        for other in others:
+            other.result()
+
+
+def _touch(part: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
+    part[::_LINE] += 1.0

@@ -1,0 +1,64 @@
+"""How trials are timed and judged, as one value that is stored with every record that was judged by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...compiler.errors import TuningError
+
+CACHES = ("warm", "cold")
+"""What a timed run finds in the caches: what the run before has left there, or nothing of the operands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """How one candidate is timed, and how the finals decide. A candidate runs at least 1 + ``min_repeats`` times, unless it is losing.
+
+    Attributes:
+        min_repeats, max_repeats: undisturbed samples to take.
+        max_seconds: stop after this long, once ``min_repeats`` are there (four times as long: even if they are not).
+        sample_seconds: shorter kernels run several times a sample, so that a sample takes about this long.
+        spread: stop when three samples lie within this part of the fastest.
+        hopeless: stop after one run that takes this many times the rival's, if it is ``long_seconds`` or longer, waiting apart.
+        losing: stop when the candidate, waiting apart, took this many times the rival's time in three pairs and in all undisturbed ones.
+        finalists: how many of the fastest are measured in turn with the default.
+        final_margin: only those no slower than this many times the fastest.
+        final_rounds: rounds of the finals; at least 6.
+        final_seconds: no round starts after so long.
+        burst_seconds: a finalist runs about this long each round, five times at least; the fastest run counts.
+        cache: "warm" or "cold" (``CACHES``); cold runs are timed one by one, with the caches filled by other data before each.
+    """
+
+    min_repeats: int = 5
+    max_repeats: int = 100
+    max_seconds: float = 0.5
+    sample_seconds: float = 5e-4
+    spread: float = 0.02
+    hopeless: float = 3.0
+    long_seconds: float = 0.1
+    losing: float = 1.25
+    finalists: int = 4
+    final_margin: float = 1.2
+    final_rounds: int = 11
+    final_seconds: float = 8.0
+    burst_seconds: float = 0.015
+    cache: str = "warm"
+
+    def __post_init__(self) -> None:
+        if self.cache not in CACHES:
+            raise TuningError(f"cache is {self.cache!r}: one of {', '.join(CACHES)} is expected")
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether a run finds nothing of its operands in the caches."""
+        return self.cache == "cold"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def cache_of(policy: Mapping[str, Any]) -> str:
+    """Return what runs found in the caches by a stored policy; those of before there was a choice found them warm."""
+    return str(policy.get("cache", "warm"))
