@@ -217,7 +217,7 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in out.splitlines()]
     assert all(line["schema"] == 2 for line in lines)
     contract = {"expression", "schedule", "seconds", "machine", "threads", "generator", "compiler", "flags", "policy"}
-    assert all(contract <= line.keys() and line["policy"] and line["flags"].startswith("-O") or line["role"] == "final" for line in lines)
+    assert all((contract <= line.keys() and line["policy"] and line["flags"].startswith("-O")) or line["role"] == "final" for line in lines)
     assert all("samples" in line for line in lines if line["record"] == "measurement")
 
 
