@@ -13,6 +13,9 @@ from .measure.policy import Policy
 from .settings import Settings
 from .toml_table import Table, nearest
 
+PROBES = ("bound call", "call", "pack csr", "pack csf")
+"""What nights may measure beside kernels: what Python adds to a call, and packing."""
+
 FOLDER = Path(__file__).resolve().parents[1] / "configs"
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class SuiteInput:
 
 @dataclass(frozen=True)
 class Suite:
-    """Kernels, inputs and how much work is spent on each pair."""
+    """Kernels, inputs and how much work is spent on each pair; ``probes`` are what nights measure beside (``nightly.probes``)."""
 
     name: str
     description: str
@@ -61,6 +64,7 @@ class Suite:
     settings: Settings
     kernels: tuple[SuiteKernel, ...]
     inputs: tuple[SuiteInput, ...]
+    probes: tuple[str, ...] = ()
 
 
 def suite_names() -> list[str]:
@@ -91,6 +95,7 @@ def load_suite(name: str) -> Suite:
         settings=load_settings(head.text("search", "default")),
         kernels=tuple(_kernel(table) for table in top.tables("kernel")),
         inputs=tuple(_input(table) for table in top.tables("input")),
+        probes=head.texts("probes", ()),
     )
     head.done()
     top.done()
@@ -168,6 +173,9 @@ def _check_inputs(suite: Suite, path: Path) -> None:
         for name in kernel.inputs:
             if name not in names:
                 raise DataError(f"{path}, kernel '{kernel.name}': unknown input '{name}'{nearest(name, names)}")
+    for name in suite.probes:
+        if name not in PROBES:
+            raise DataError(f"{path}, [suite]: unknown probe '{name}'{nearest(name, PROBES)}; probes are {', '.join(PROBES)}")
     if not suite.kernels or not suite.inputs:
         raise DataError(f"{path}: a suite has at least one [[kernel]] and one [[input]]")
 

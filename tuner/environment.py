@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import subprocess
 import sys
 from functools import cache
 from importlib import metadata
@@ -52,6 +53,24 @@ def code_version() -> str:
     for path in sorted([*(_ROOT / "compiler").rglob("*.py"), *(_ROOT / "csrc").glob("*.[ch]")]):
         found.update(path.read_bytes())
     return f"{release()}+{found.hexdigest()}"
+
+
+@cache
+def commit() -> str:
+    """Return the commit of the checkout that runs, in twelve digits, with "+" where files differ from it; empty where there is none."""
+    if _git("rev-parse", "--show-toplevel") != str(_ROOT):
+        return ""
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", "compiler", "csrc", "tuner", "datasets")
+    return (_git("rev-parse", "--short=12", "HEAD") or "") + ("+" if changed else "")
+
+
+def _git(*arguments: str) -> str | None:
+    """Return what a command of git says of the folder of this package; None where it fails."""
+    try:
+        done = subprocess.run(("git", *arguments), cwd=_ROOT, capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def release() -> str:

@@ -185,7 +185,7 @@ def _measured_gain(store: Database, decision: Decision, schedule: str) -> float 
     if decision.schedule == schedule:
         return math.log(decision.speedup_low) if schedule else 0.0
     filters = {"workload": decision.workload.key, "input": decision.input.key, "schedule": schedule, "status": Status.OK.value}
-    times = [found.seconds for found in store.measurements(**filters) if found.seconds]
+    times = [found.seconds for found in store.measurements(**filters) if found.seconds and found.role != "night"]
     return math.log(decision.default_seconds / min(times)) if times else None
 
 

@@ -76,6 +76,24 @@ def step_chart(series: Sequence[tuple[str, Sequence[float]]], title: str) -> str
     return "".join([*parts, "</svg>"])
 
 
+def line_chart(title: str, values: Sequence[float]) -> str:
+    """Return values in order as one line, named beside its end, with a line across at 1."""
+    width, height, margin = 420, 90, 60
+    low, high = min([0.95, *values]), max([1.05, *values])
+
+    def place(number: int, value: float) -> str:
+        x = margin + (width - margin) * number / max(1, len(values) - 1)
+        return f"{x:.1f},{8 + (height - 16) * (high - value) / (high - low):.1f}"
+
+    y = float(place(0, 1.0).split(",")[1])
+    parts = [_open(width + _LETTER_WIDTH * len(title) + 60, height, title), _line(margin, y, width, y, "reference")]
+    places = [(tick, float(place(0, tick).split(",")[1])) for tick in (low, high)]
+    parts += [f'<text x="{margin - 8}" y="{at + 4:.1f}" text-anchor="end">{tick:.2f}</text>' for tick, at in places]
+    parts.append(f'<polyline class="line line0" points="{" ".join(place(number, value) for number, value in enumerate(values))}"/>')
+    parts.append(f'<text x="{width + 8}" y="{y + 4:.1f}">{escape(title)}</text>')
+    return "".join([*parts, "</svg>"])
+
+
 STYLE = """
 svg { font: 12px sans-serif; display: block; margin: 0.6em 0 1.4em; }
 .bar { fill: #4a7fb5; } .bad { fill: #b5524a; }

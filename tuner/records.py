@@ -97,7 +97,7 @@ class Measurement:
     """One schedule run on one input.
 
     Attributes:
-        role: "default", "trial" or "final" (measured in turn with the other finalists).
+        role: "default", "trial", "final" (measured in turn with the other finalists) or "night" (by ``tune-kernel nightly``).
         seconds: of the fastest run; None unless the status is ok. For role final: the median over rounds of such times.
         low, high: seconds between which the fastest tenth of runs ends, at 95% confidence; of a disturbed trial, the interval of
             its ratio to what ran beside it, in seconds. None where it is not known.

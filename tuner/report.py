@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
 from ..compiler.errors import DataError
+from ..compiler.native.machine import this_machine
 from .database import Database
-from .nightly import Change
-from .plots import STYLE, Bar, bar_chart, step_chart
-from .records import Decision, Input, Measurement, Workload
+from .environment import code_version, commit
+from .nightly.changes import Change
+from .plots import STYLE, Bar, bar_chart, line_chart, step_chart
+from .records import Decision, Input, Measurement, Workload, now
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
@@ -41,18 +44,36 @@ def write_nightly_page(path: Path, suite: str, changes: Sequence[Change]) -> Non
         DataError: the file cannot be written.
     """
     known = [change for change in changes if change.change is not None]
-    bars = [Bar(f"{change.kernel}, {change.input}", change.change or 0.0, is_bad=change.verdict == "regression") for change in known]
-    rows = [
-        [change.kernel, change.input, _time(change.baseline_time), _time(change.time), _ratio(change.change), change.verdict]
-        for change in changes
+    bars = [
+        Bar(f"{change.kernel}, {change.input}", change.change or 0.0, change.low, change.high, is_bad=change.verdict == "regression")
+        for change in known
     ]
+    rows = [
+        [change.kernel, change.input, _time(change.baseline_time), _time(change.time), _ratio(change.change),
+         "-" if change.low is None else f"{change.low:.2f} to {change.high:.2f}", change.against or "-",
+         f"{change.verdict}: {change.message}" if change.message else change.verdict]
+        for change in changes
+    ]  # fmt: skip
+    counts = Counter(change.verdict for change in changes)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    where = f"{this_machine().model}, {this_machine().system}, version {code_version()}, commit {commit() or 'unknown'}"
     body = [
-        f"<h1>{escape(suite)}: tonight and the baseline</h1>",
-        "<p>Time over the baseline's, both over a yardstick that ran in turn with the kernel. Above 1 is slower.</p>",
-        bar_chart(bars, "time over the baseline's"),
-        _table(("kernel", "input", "before", "now", "change", "verdict"), rows),
+        f"<h1>{escape(suite)}: tonight</h1>",
+        f"<p>{escape(now()[:16])} UTC, {escape(where)}: {escape(told)}.</p>",
+        "<p>Time over the older one, with its 95% interval; above 1 is slower. Against the base both versions ran in turn; against the "
+        "baseline both times stand over those of a reference kernel that ran in turn with each.</p>",
+        bar_chart(bars, "time over the older one"),
+        _table(("kernel", "input", "before", "now", "change", "interval", "against", "verdict"), rows),
+        "<h2>Over the nights</h2><p>Time over the reference, night by night since the baseline, over the first night's.</p>",
+        *(line_chart(name, values) for name, values in _series(changes)),
     ]
     _write(path, f"sparsetune nightly: {suite}", "\n".join(body))
+
+
+def _series(changes: Sequence[Change]) -> Iterable[tuple[str, list[float]]]:
+    for change in changes:
+        if len(change.nights) > 1:
+            yield f"{change.kernel}, {change.input}", [night / change.nights[0] for night in change.nights]
 
 
 def _body(database: Database) -> Iterable[str]:

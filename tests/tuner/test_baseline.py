@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sparsetune.compiler.errors import DataError
 from sparsetune.tuner.nightly import Entry, read_baseline, write_baseline
+from sparsetune.tuner.nightly.reference import Reference
 
-GOOD = [Entry("SpMV", "HB/494_bus", "unroll(j, 2)", 1e-3, (0.5, 0.6)), Entry("SpMM", "x", "", None, (), "it failed")]
+GOOD = [
+    Entry("SpMV", "HB/494_bus", "unroll(j, 2)", 1e-3, (0.5, 0.6), "", Reference("memory", 2, 100)),
+    Entry("SpMM", "x", "", None, (), "it failed"),
+]
+
+
+def test_baselines_of_before_there_were_references_are_read(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "base.json", GOOD)
+    content = json.loads((tmp_path / "base.json").read_text()) | {"schema": 1}
+    del content["created"]
+    for entry in content["entries"]:
+        del entry["reference"]
+    (tmp_path / "base.json").write_text(json.dumps(content))
+    assert read_baseline(tmp_path / "base.json") == {entry.key: replace(entry, reference=None) for entry in GOOD}
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -45,6 +60,9 @@ CHANGES: list[Callable[[dict[str, Any]], object]] = [
     lambda content: content["entries"][0].update(schedule=None),
     lambda content: content["entries"][0].update(other=1),
     lambda content: content["entries"][1].pop("kernel"),
+    lambda content: content["entries"][0].update(reference={"kind": "memory"}),
+    lambda content: content["entries"][0]["reference"].update(units=0),
+    lambda content: content.update(created="yesterday"),
 ]
 
 

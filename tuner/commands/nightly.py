@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..database import default_url, open_database
+from ..database import open_database
 from ..lookup import lookup_in
-from ..nightly import Change, Entry, compare_entries, measure_suite, read_baseline, write_baseline
-from ..problem import Problem
+from ..nightly.baseline import Baseline, load_baseline, write_baseline
+from ..nightly.changes import Change
+from ..nightly.night import Plan, run_night
+from ..nightly.race import checkout
 from ..report import write_nightly_page
-from ..suite import Item
 from . import options
 from .help import ExampleCommand
 from .output import note, print_json, print_table, require_compiler, show_seconds, warn_if_busy
@@ -26,55 +26,58 @@ from .suite import suite_of
     cls=ExampleCommand,
     examples=(
         ("tune-kernel nightly quick --baseline quick.json", "the first time: measure, and write the baseline"),
-        ("tune-kernel nightly quick --baseline quick.json --report night.html", "later: measure again and compare"),
+        ("tune-kernel nightly quick --baseline quick.json --base ../main --report night.html", "later: race against a checkout"),
+        ("tune-kernel nightly quick --baseline quick.json --strict", "without one: compare nights; status 1 where they cannot tell"),
     ),
 )
 @options.together(
     options.suite,
     click.option("--baseline", required=True, type=click.Path(dir_okay=False, path_type=Path),
                  help="What to compare with; made if missing."),
-    click.option("--update", is_flag=True, help="Make this night's times the new baseline."),
-    click.option("--margin", type=click.FloatRange(0, min_open=True), default=0.25, show_default=True,
-                 help="A kernel has regressed when it is slower by more than this part, and surely so."),
+    click.option("--base", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="PATH",
+                 help="A checkout of the older version: both run in turn, which tells what two nights cannot."),
+    click.option("--update", is_flag=True, help="Make this night's times the new baseline, and accept what has drifted before."),
+    click.option("--margin", type=click.FloatRange(0, min_open=True), default=0.1, show_default=True,
+                 help="A kernel has regressed when it is slower by more than this part, surely so, and twice."),
+    click.option("--strict", is_flag=True, help="Status 1 also where an item is undecided."),
     click.option("--report", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with plots."),
     options.suite_threads, options.database, options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> int:
     """Measure a suite again with the baseline's schedules, and compare. Status 1 on a regression.
 
-    Each kernel runs in turn with a fixed yardstick, and ratios to it are compared, so that a machine that is slower tonight is no
-    regression.
+    With --base every kernel of that checkout and of this version run in turn. Without it each runs in turn with a reference kernel of
+    its kind, and ratios are compared with the baseline's, so that a machine that is slower tonight is no regression; what differs by
+    less than a tenth is undecided then. Every night goes to the database, where slow drifts are found.
     """
     require_compiler()
     suite, path, page = suite_of(given), given["baseline"], given["page"]
+    base = None if given["base"] is None else checkout(given["base"])
     first_time = not path.exists()
-    baseline = {} if first_time else read_baseline(path)
-    open_database(given["database"]).close()  # a database that cannot be read is told before anything is measured
-    warn_if_busy()
-    entries = list(measure_suite(suite, _choose(baseline, given["database"]), lambda item: note(f"{item.label} on {item.input.name}")))
+    baseline = Baseline({}) if first_time else load_baseline(path)
+    with open_database(given["database"]) as store:
+        warn_if_busy()
+        plan = Plan(suite, baseline, base, given["margin"], store, lambda place, problem: str(lookup_in(store.url, problem).schedule))
+        found = list(run_night(plan, lambda place: note(f"{place.kernel} on {place.input}")))
+    changes = [change for _, change in found]
     if first_time or given["update"]:
-        write_baseline(path, entries)
+        write_baseline(path, [entry for entry, _ in found])
         note(f"the baseline is now in {path}")
-    changes = compare_entries(entries, baseline, given["margin"])
     if page is not None:
         write_nightly_page(page, suite.name, changes)
-    regressions, improvements = ([change for change in changes if change.verdict == verdict] for verdict in ("regression", "improvement"))
+    named = {name: [change for change in changes if change.verdict == verdict] for name, verdict in _LISTS.items()}
+    ok = False if named["regressions"] else None if named["undecided"] else True
     if given["as_json"]:
-        lists = {"regressions": regressions, "improvements": improvements, "items": changes}
-        print_json({**{name: [asdict(change) for change in found] for name, found in lists.items()}, "ok": not regressions})
+        lists = {**named, "items": changes}
+        print_json({**{name: [asdict(change) for change in listed] for name, listed in lists.items()}, "ok": ok})
     else:
         _show(changes)
-    return 1 if regressions else 0
+    if ok is None:
+        note(f"{len(named['undecided'])} of {len(changes)} items are undecided; --base PATH races against an older version")
+    return 1 if ok is False or (ok is None and given["strict"]) else 0
 
 
-def _choose(baseline: Mapping[tuple[str, str], Entry], database: str | None) -> Callable[[Item, Problem], str]:
-    """Return a function from an item to its schedule: the baseline's, else what lookup says."""
-
-    def choose(item: Item, problem: Problem) -> str:
-        known = baseline.get((item.label, item.input.name))
-        return known.schedule if known is not None else str(lookup_in(database or default_url(), problem).schedule)
-
-    return choose
+_LISTS = {"regressions": "regression", "improvements": "improvement", "undecided": "undecided"}
 
 
 def _show(changes: list[Change]) -> None:
@@ -85,8 +88,9 @@ def _show(changes: list[Change]) -> None:
             show_seconds(change.baseline_time),
             show_seconds(change.time),
             "-" if change.change is None else f"{change.change:.2f}",
+            "-" if change.low is None else f"{change.low:.2f} to {change.high:.2f}",
             f"{change.verdict}: {change.message}" if change.message else change.verdict,
         ]
         for change in changes
     ]
-    print_table(rows, ("kernel", "input", "before", "now", "change", "verdict"))
+    print_table(rows, ("kernel", "input", "before", "now", "change", "interval", "verdict"))

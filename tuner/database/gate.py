@@ -61,7 +61,7 @@ _COMMON: dict[str, fields.Check] = {
     "created": fields.moment,
 }
 _MEASUREMENT: dict[str, fields.Check] = _COMMON | {
-    "role": fields.one_of(("default", "trial", "final")),
+    "role": fields.one_of(("default", "trial", "final", "night")),
     "status": lambda value: Status(fields.one_of([status.value for status in Status])(value)),
     "seconds": fields.optional(_seconds),
     "low": fields.optional(_seconds),

@@ -84,8 +84,8 @@ class Measured:
         return tuple(row[0] for row in self.samples)
 
 
-class _Lost(Exception):
-    """The worker did not answer; ``status`` says how it ended."""
+class Lost(Exception):
+    """A worker did not answer; ``status`` says how it ended."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
@@ -94,12 +94,19 @@ class _Lost(Exception):
 
 
 class Worker:
-    """One worker process, started when it is first needed and again after each loss."""
+    """One worker process, started when it is first needed and again after each loss.
 
-    def __init__(self, threads: int, command: Sequence[str] = WORKER) -> None:
+    Args:
+        threads: of what it runs.
+        command: starts it.
+        path: folders where it looks for modules first.
+    """
+
+    def __init__(self, threads: int, command: Sequence[str] = WORKER, path: Sequence[str] = ()) -> None:
         self.threads = threads
         self.starts = 0
         self._command = list(command)
+        self._path = list(path)
         self._process: subprocess.Popen[bytes] | None = None
         self._received = b""
         self._log: IO[bytes] | None = None  # what the process writes to standard error
@@ -117,14 +124,14 @@ class Worker:
 
     def _environment(self) -> dict[str, str]:
         cores = ",".join(map(str, sorted(allowed_cores())))
-        return {**os.environ, **self.settings, CORES: cores, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        return {**os.environ, **self.settings, CORES: cores, "PYTHONPATH": os.pathsep.join(filter(None, [*self._path, *sys.path]))}
 
     @property
     def running(self) -> bool:
         return self._process is not None
 
     def ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
-        """Send a request and return the reply. Raises ``_Lost`` if none comes in time or the process dies."""
+        """Send a request and return the reply. Raises ``Lost`` if none comes in time or the process dies."""
         process = self._process or self._start()
         assert process.stdin is not None
         try:
@@ -170,7 +177,7 @@ class Worker:
             selector.register(process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._received:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise _Lost(Status.TIMEOUT, f"no answer within {seconds:.0f} s")
+                    raise Lost(Status.TIMEOUT, f"no answer within {seconds:.0f} s")
                 part = os.read(process.stdout.fileno(), 2**16)
                 if not part:
                     raise self._died(process)
@@ -178,13 +185,13 @@ class Worker:
         line, _, self._received = self._received.partition(b"\n")
         return line
 
-    def _died(self, process: subprocess.Popen[bytes]) -> _Lost:
+    def _died(self, process: subprocess.Popen[bytes]) -> Lost:
         code = process.wait()
         assert self._log is not None
         last = (os.pread(self._log.fileno(), 2**20, 0).decode(errors="replace").strip().splitlines() or [""])[-1]
         self.stop()
         how = signal.Signals(-code).name if code < 0 else f"status {code}"
-        return _Lost(Status.CRASH, f"the process ended with {how}" + (f": {last}" if last else ""))
+        return Lost(Status.CRASH, f"the process ended with {how}" + (f": {last}" if last else ""))
 
 
 class Runner:
@@ -219,7 +226,7 @@ class Runner:
         """Remove what was handed over, in the worker too, which goes on."""
         self._scratch.remove()
         if self._worker.running and self._loaded == self._worker.starts:
-            with contextlib.suppress(_Lost):
+            with contextlib.suppress(Lost):
                 self._worker.ask(_GRACE_SECONDS, "forget")
 
     @property
@@ -237,7 +244,7 @@ class Runner:
             raise TuningError(f"the default schedule cannot be compiled ({built.status}): {built.message}")
         try:
             reply = self._ask(_LOAD_SECONDS, "reference")
-        except _Lost as lost:
+        except Lost as lost:
             raise TuningError(f"the default schedule does not run ({lost.status}): {lost.message}") from None
         if reply["status"] != "ok":
             raise TuningError(f"the default schedule gives no result to compare with: {reply['message']}")
@@ -247,7 +254,7 @@ class Runner:
         """Generate and compile a candidate; one whose source has a digest among those known is not compiled again."""
         try:
             reply = self._ask(_GRACE_SECONDS + BUILD_SECONDS, "build", schedule=schedule, known=list(known))
-        except _Lost as lost:
+        except Lost as lost:
             return Built(Status.CRASH if lost.status is Status.CRASH else Status.COMPILE, message=lost.message)
         return Built(Status(reply.pop("status")), **reply)
 
@@ -259,7 +266,7 @@ class Runner:
         try:
             with self._turn:
                 reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), rival=rival and rival.schedule)
-        except _Lost as lost:
+        except Lost as lost:
             return Measured(lost.status, message=lost.message)
         found = _measured(reply, rival, self.policy)
         if schedule == "" and found.seconds:
@@ -278,7 +285,7 @@ class Runner:
         try:
             with self._turn:
                 reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches, cold=cold)
-        except _Lost:
+        except Lost:
             return None
         return tuple(reply["sample"]) if reply["status"] == "ok" else None
 
@@ -291,7 +298,7 @@ class Runner:
         try:
             with self._turn:
                 return self._ask(_GRACE_SECONDS, "yardstick")["seconds"]
-        except _Lost as lost:
+        except Lost as lost:
             raise TuningError(f"the measuring process was lost: {lost.message}") from None
 
     def _ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
@@ -305,7 +312,7 @@ class Runner:
             raise TimeOver
         try:
             return self._worker.ask(min(seconds, left), action, **arguments)
-        except _Lost as lost:
+        except Lost as lost:
             if lost.status is Status.TIMEOUT and left < seconds:
                 raise TimeOver from None
             raise
@@ -324,7 +331,7 @@ class Runner:
             operands.mkdir()
             handover.save(operands, problem.operands)
             self._in_time(_LOAD_SECONDS, "load", folder=str(self._folder), task=task)
-        except _Lost as lost:
+        except Lost as lost:
             raise TuningError(f"the measuring process does not start: {lost.message}") from None
         finally:
             shutil.rmtree(operands, ignore_errors=True)

@@ -1,0 +1,124 @@
+"""What a night measured, and the baseline: the file of an earlier night that later ones are compared with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ...compiler.errors import DatabaseError, DataError
+from ...compiler.native.machine import this_machine
+from ..database import fields
+from ..database.gate import SECONDS, read_json
+from ..records import now
+from .reference import KINDS, Reference
+
+BASELINE_SCHEMA = 2
+"""Of baseline files; version 1, whose times stand beside another yardstick, is read too, and then serves for the schedules alone."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kernel on one input, on one night.
+
+    Attributes:
+        kernel, input: names in the suite.
+        schedule: what was measured.
+        seconds: the median over rounds of the fastest run of each; None where it failed.
+        ratios: times over those of the reference that ran in turn with it, a round each, times the reference's units.
+        failure: why there is no time.
+        reference: what it ran in turn with; None in baselines of before there were several.
+    """
+
+    kernel: str
+    input: str
+    schedule: str
+    seconds: float | None
+    ratios: tuple[float, ...]
+    failure: str = ""
+    reference: Reference | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kernel, self.input
+
+
+_REFERENCE: dict[str, fields.Check] = {
+    "kind": fields.one_of(KINDS),
+    "threads": fields.whole(1, 2**20),
+    "units": fields.whole(1, 2**40),
+    "library": fields.text(),
+}
+_ENTRY: dict[str, fields.Check] = {
+    "kernel": fields.text(),
+    "input": fields.text(plain=False),
+    "schedule": fields.text(fields.TEXT_LETTERS),
+    "seconds": fields.optional(fields.number(*SECONDS)),
+    "ratios": fields.list_of(fields.number(1e-18, 1e18)),
+    "failure": fields.text(fields.TEXT_LETTERS, plain=False),
+    "reference": fields.optional(lambda value: Reference(**fields.read_fields(value, Reference, _REFERENCE, "reference."))),
+}
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Entries by kernel and input, and when they were taken (ISO 8601; empty where the file does not say)."""
+
+    entries: dict[tuple[str, str], Entry]
+    created: str = ""
+
+
+def read_baseline(path: Path) -> dict[tuple[str, str], Entry]:
+    """Return the entries of a baseline file by kernel and input. Raises ``DataError`` as ``load_baseline``."""
+    return load_baseline(path).entries
+
+
+def load_baseline(path: Path) -> Baseline:
+    """Read a baseline file.
+
+    Raises:
+        DataError: it cannot be read, is no baseline, or one of another machine.
+    """
+    try:
+        content = read_json(path.read_text(encoding="utf-8"))
+        schema, machine, processor = content["schema"], content["machine"], fields.shown(content["processor"])
+        if not fields.is_whole(schema) or not 1 <= schema <= BASELINE_SCHEMA:
+            raise DataError(f"{path} is a baseline of schema {fields.shown(schema)}; this program knows {BASELINE_SCHEMA}")
+        if machine != this_machine().fingerprint:
+            raise DataError(f"{path} was measured on another machine ({processor}); make a new baseline here")
+        created = fields.moment(content["created"]) if "created" in content else ""
+        found = [Entry(**fields.read_fields(entry, Entry, _ENTRY, "entry.")) for entry in content["entries"]]
+    except OSError as error:
+        raise DataError(f"cannot read the baseline {path}: {error.strerror or error}") from None
+    except DatabaseError as error:
+        raise DataError(f"{path} is no baseline file of 'tune-kernel nightly': {error}") from None
+    except (UnicodeDecodeError, KeyError, TypeError, fields.Unfit):
+        raise DataError(f"{path} is no baseline file of 'tune-kernel nightly'") from None
+    for entry in found:
+        if entry.seconds is not None and not entry.ratios:
+            raise DataError(f"{path} is no baseline file of 'tune-kernel nightly': {fields.shown(entry.kernel)} has a time, but no ratios")
+    return Baseline({entry.key: entry for entry in found}, created)
+
+
+def write_baseline(path: Path, entries: Sequence[Entry]) -> None:
+    """Write entries as the baseline for later nights.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    machine = this_machine()
+    content: dict[str, Any] = {
+        "schema": BASELINE_SCHEMA,
+        "machine": machine.fingerprint,
+        "processor": machine.model,
+        "created": now(),
+        "entries": [asdict(entry) for entry in entries],
+    }
+    try:
+        scratch = path.with_name(path.name + ".part")
+        scratch.write_text(json.dumps(content, indent=1), encoding="utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write the baseline {path}: {error.strerror or error}") from None

@@ -1,0 +1,102 @@
+"""What is said of an item: its time beside an older one, and whether that is a change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..measure.finals import Comparison
+from ..measure.order_statistics import median, median_interval_ranks
+from .baseline import Entry
+from .drift import Drift
+from .race import Outcome, verdict
+
+LEAST_MARGIN = 0.1
+"""What two nights can tell apart: references follow a machine that is slower tonight so closely and no closer."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """An item beside what it is compared with.
+
+    Attributes:
+        baseline_time, time: seconds, then and now; None where there is none.
+        change: time over the older one, both over their references where they were not taken in turn; None where there is no older one.
+        low, high: its interval, at 95% confidence.
+        verdict: "same", "regression", "improvement", "undecided" or "new".
+        against: "base" (raced in turn), "baseline" (another night) or "".
+        message: why.
+        since: the night of a slow drift's change point.
+        nights: times over their references on the nights since the baseline, oldest first.
+    """
+
+    kernel: str
+    input: str
+    baseline_time: float | None
+    time: float | None
+    change: float | None
+    verdict: str
+    low: float | None = None
+    high: float | None = None
+    against: str = ""
+    message: str = ""
+    since: str = ""
+    nights: tuple[float, ...] = ()
+
+
+def raced(entry: Entry, outcome: Outcome) -> Change:
+    """Return what races against the base say."""
+    change, message = outcome.change, ""
+    if outcome.races > 1:
+        message = f"{outcome.races} races" if outcome.verdict != "undecided" else f"{outcome.races} races did not agree or decide"
+    return Change(
+        entry.kernel, entry.input, outcome.before, outcome.now, change.ratio, outcome.verdict, change.low, change.high, "base", message
+    )
+
+
+def failed(entry: Entry, before: Entry | None) -> Change:
+    """Return what is said of an item that fails now."""
+    return Change(entry.kernel, entry.input, before and before.seconds, None, None, "regression", message=entry.failure)
+
+
+def without_base(entry: Entry, before: Entry | None, margin: float) -> Change:
+    """Return an entry beside that of an earlier night, by their references; differences within ``LEAST_MARGIN`` are undecided."""
+    if before is None or before.seconds is None:
+        return Change(entry.kernel, entry.input, None, entry.seconds, None, "new")
+    if before.reference != entry.reference:
+        message = "the baseline stands beside another reference; --update makes a new one"
+        return Change(entry.kernel, entry.input, before.seconds, entry.seconds, None, "new", message=message)
+    found = _change(entry.ratios, before.ratios)
+    told, message = verdict(found, max(margin, LEAST_MARGIN)), ""
+    if told is None or (told == "same" and not found.low <= 1 <= found.high):
+        told, message = "undecided", "two nights cannot tell; --base PATH races the versions"
+    return Change(
+        entry.kernel, entry.input, before.seconds, entry.seconds, found.ratio, told, found.low, found.high, "baseline", message
+    )
+
+
+def agreed(first: Change, second: Change) -> Change:
+    """Return a change that was found and the second measurement of it: it counts where both say so."""
+    if second.verdict in (first.verdict, "same"):
+        return second
+    return Change(**{**second.__dict__, "verdict": "undecided", "message": "a second measurement did not confirm it"})
+
+
+def drifted(change: Change, drift: Drift) -> Change:
+    """Return a change with what was found over the nights, which counts where tonight alone says nothing else."""
+    word = "slower" if drift.shift > 1 else "faster"
+    message = f"{word} by {abs(drift.shift - 1):.0%} over the nights since {drift.since[:10]}"
+    if change.verdict not in ("same", "undecided", "new"):
+        return Change(**{**change.__dict__, "message": "; ".join(filter(None, (change.message, message))), "since": drift.since})
+    kind = "regression" if drift.shift > 1 else "improvement"
+    return Change(**{**change.__dict__, "verdict": kind, "message": message, "since": drift.since})
+
+
+def _change(now: tuple[float, ...], before: tuple[float, ...]) -> Comparison:
+    """Return the change from one list of ratios to another: its interval is as wide as both of theirs together."""
+    (low, high), (low_before, high_before) = _interval(now), _interval(before)
+    return Comparison(median(now) / median(before), low / high_before, high / low_before)
+
+
+def _interval(ratios: tuple[float, ...]) -> tuple[float, float]:
+    low, high = median_interval_ranks(len(ratios))
+    return sorted(ratios)[low], sorted(ratios)[high]

@@ -1,0 +1,132 @@
+"""The process that races: ``python -P racer.py``, with the folder of one version of sparsetune first on the path.
+
+Two of these run a race, one with the older version and one with the newer. Nothing is asked of either version but its public
+interface, which stays; what else is needed is loaded from the files beside this one. One JSON request a line on standard input, one
+JSON reply a line on what was standard output.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+
+def beside(path: str) -> Any:
+    """Load a module of this version from its file, whatever version of the package is on the path."""
+    place = HERE / path
+    spec = importlib.util.spec_from_file_location(f"racer_{place.stem}", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Racer:
+    """Runs one task at a time: a kernel that is bound once, one that is called with its operands, or the packing of one operand."""
+
+    def __init__(self, package: Any) -> None:
+        self._package = package
+        self._witness = beside("../measure/company.py").Witness()
+        self._references = beside("reference.py")
+        self._run: Callable[[], Any] = lambda: None
+        self._reference: Callable[[], Any] = lambda: None
+
+    def load(self, folder: str) -> dict[str, Any]:
+        """Take the task that lies in a folder (``race.save``) and run it once."""
+        import numpy as np
+
+        task = json.loads((Path(folder) / "task.json").read_text())
+
+        def array(name: str) -> Any:
+            return np.load(Path(folder) / name)
+
+        if task["call"] == "pack":
+            (operand,) = task["operands"].values()
+            given = array(operand["coordinates"]), array(operand["values"])
+            form, shape = task["formats"][task["result"]], tuple(operand["shape"])
+            self._run = lambda: self._package.tensor(given, format=form, shape=shape)
+        else:
+            kernel = self._package.compile(task["expression"], formats=task["formats"], extents=task["extents"], schedule=task["schedule"])
+            operands = {name: self._operand(operand, array) for name, operand in task["operands"].items()}
+            bound = kernel.bind(**operands, threads=task["threads"])
+            self._run = bound if task["call"] == "bound" else lambda: kernel(**operands, threads=task["threads"])
+        self._run()
+        return {"package": str(Path(self._package.__file__).resolve().parent)}
+
+    def burst(self, batch: int, samples: int) -> dict[str, Any]:
+        """Run the task once to warm up, then take samples of so many runs; the reply has the fastest, an undisturbed one if there is any.
+        """
+        return self._fastest(self._run, batch, samples)
+
+    def reference(self, kind: str, threads: int, units: int, library: str) -> dict[str, Any]:
+        """Take a reference kernel."""
+        self._reference = self._references.Work(self._references.Reference(kind, threads, units, library))
+        self._reference()
+        return {}
+
+    def fitting(self, kind: str, threads: int, length: float) -> dict[str, Any]:
+        """Return a reference of a kind that takes about so many seconds here."""
+        found = self._references.fitting(kind, threads, length)
+        return {"kind": found.kind, "threads": found.threads, "units": found.units, "library": found.library}
+
+    def reference_burst(self, samples: int) -> dict[str, Any]:
+        """Run the reference as ``burst`` runs the task."""
+        return self._fastest(self._reference, 1, samples)
+
+    def _operand(self, operand: dict[str, Any], array: Callable[[str], Any]) -> Any:
+        if "array" in operand:
+            return array(operand["array"])
+        given = array(operand["coordinates"]), array(operand["values"])
+        return self._package.tensor(given, format=operand["format"], shape=tuple(operand["shape"]))
+
+    def _fastest(self, run: Callable[[], Any], batch: int, samples: int) -> dict[str, Any]:
+        run()
+        taken = []
+        for _ in range(samples):
+            before, start = self._witness.look(), time.perf_counter()
+            for _ in range(batch):
+                run()
+            seconds = (time.perf_counter() - start) / batch
+            taken.append((seconds, self._witness.since(before)))
+        quiet = [sample for sample in taken if not sample[1].disturbed]
+        seconds, company = min(quiet or taken, key=lambda sample: sample[0])
+        figures = [seconds, company.seconds, company.waited, company.stolen, company.throttled, company.others, company.load]
+        return {"sample": figures, "disturbed": not quiet}
+
+
+def main() -> None:
+    beside("../measure/lifeline.py").end_with_parent()
+    cores = {int(core) for core in os.environ.get("SPARSETUNE_WORKER_CORES", "").split(",") if core}
+    try:
+        if cores:
+            os.sched_setaffinity(0, cores)
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+    except (OSError, AttributeError):  # another system, or a user who may not
+        pass
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    import sparsetune
+
+    racer = Racer(sparsetune)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            reply = getattr(racer, request.pop("action"))(**request) | {"status": "ok"}
+        except Exception as error:  # whatever a version does with a task is told
+            reply = {"status": "failed", "message": (str(error).splitlines() or [""])[0] or type(error).__name__}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()
