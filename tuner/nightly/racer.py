@@ -7,6 +7,7 @@ JSON reply a line on what was standard output.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -115,9 +116,7 @@ def main() -> None:
         pass
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    import sparsetune
-
-    racer = Racer(sparsetune)
+    racer = Racer(importlib.import_module("sparsetune"))
     for line in sys.stdin:
         request = json.loads(line)
         try:
