@@ -130,6 +130,11 @@ class Trials:
         return schedule in self._by_schedule
 
     @property
+    def distinct(self) -> int:
+        """How many distinct programs there are; a schedule that generated none counts as one."""
+        return sum(trial.same_as is None for trial in self)
+
+    @property
     def failed(self) -> int:
         return sum(trial.status is not Status.OK for trial in self)
 

@@ -18,6 +18,8 @@ from sparsetune.datasets.catalogue import find_item
 from sparsetune.datasets.files import has_known_ending
 from sparsetune.tuner import config
 from sparsetune.tuner.cli import run
+from sparsetune.tuner.nightly.race import ROOT
+from sparsetune.tuner.truth.table import Point, TruthTable, write_table
 
 from examples import Names, command_lines, operands_of, programs, random_tensor
 
@@ -96,8 +98,12 @@ def _check(line: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         if isinstance(parameter.type, click.Path) and parameter.type.exists:
             for path in parsed[parameter.name]:
                 assert run(["db", "export", path]) == 0
-        if parameter.name == "trials":
+        if parameter.name in ("trials", "points"):
             words += [parameter.opts[0], TRIALS]
+    if parsed.get("replay"):
+        write_table(Path(parsed["replay"]), TruthTable(expression="y(i) = A(i,j) * x(j)", points=(Point(schedule="", seconds=1.0),)))
+    if parsed.get("base"):
+        words[words.index(parsed["base"])] = str(ROOT)
     capsys.readouterr()
     status = run([*arguments, *words])
     assert (status, "error" in capsys.readouterr().err) == (0, False)

@@ -144,7 +144,7 @@ def test_of_a_similar_input_too(tmp_path: Path) -> None:
             assert lookup(problem.expression, problem.operands, threads=1, database=path).origin in ("default", "model")
 
 
-MEASURED = [("seconds", "abc"), ("seconds", 0.0), ("seconds", None), ("schedule", "frob("), ("times", "[NaN]"), ("status", "fine")]
+MEASURED = [("seconds", "abc"), ("seconds", 0.0), ("seconds", None), ("schedule", "frob("), ("samples", "[NaN]"), ("status", "fine")]
 
 
 @pytest.mark.parametrize(("column", "value"), MEASURED, ids=lambda value: ascii(value)[:30])

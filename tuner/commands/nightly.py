@@ -34,7 +34,7 @@ from .suite import suite_of
     options.suite,
     click.option("--baseline", required=True, type=click.Path(dir_okay=False, path_type=Path),
                  help="What to compare with; made if missing."),
-    click.option("--base", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="PATH",
+    click.option("--base", type=click.Path(path_type=Path), metavar="PATH",
                  help="A checkout of the older version: both run in turn, which tells what two nights cannot."),
     click.option("--update", is_flag=True, help="Make this night's times the new baseline, and accept what has drifted before."),
     click.option("--margin", type=click.FloatRange(0, min_open=True), default=0.1, show_default=True,

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
-from ..database import open_database
+from ...compiler.errors import DataError
+from ...compiler.notation.canonical import canonical_form
+from ...compiler.notation.parser import parse
+from ..database import Database, open_database
 from ..measure.policy import CACHES, Policy
 from ..measure.runner import Worker
 from ..operands import problem_of
 from ..problem import Problem
 from ..prune import SWITCHES, surviving_space
-from ..session import TuneResult, make_budget, tune_problem
+from ..session import Progress, Report, TuneResult, make_budget, tune_problem
 from ..settings import Settings
+from ..truth.measuring import measure_table
+from ..truth.replay import replay
+from ..truth.table import read_table
 from . import options
 from .help import ExampleCommand
 from .output import interruptible, print_json, print_table, require_compiler, show_seconds, shown_progress, warn_if_busy
@@ -26,14 +34,22 @@ from .output import interruptible, print_json, print_table, require_compiler, sh
         ('tune-kernel tune "y(i) = A(i,j) * x(j)" -i A=HB/494_bus', "a matrix of the catalogue, a random vector"),
         ('tune-kernel tune "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)" -i B=tensor.tns --dim r=32 --format B=csf', "MTTKRP on a file"),
         ('tune-kernel tune "Y(i,k) = A(i,j) * X(j,k)" -i A=random:uniform:100000x100000:nnz=2e6 --dim k=32 --time-budget 60', "one minute"),
+        ('tune-kernel tune "y(i) = A(i,j) * x(j)" -i A=HB/494_bus --table spmv.json --points 50', "what 50 schedules take"),
+        ("tune-kernel tune --replay spmv.json --trials 20 --seed 7", "search in the table: the same sequence of trials every time"),
     ),
 )
 @options.together(
-    options.expression, options.inputs, options.dims, options.formats, options.output_format, options.target, options.threads,
+    click.argument("expression", metavar="EXPR", required=False),
+    options.inputs, options.dims, options.formats, options.output_format, options.target, options.threads,
     options.trials, options.time_budget, options.seed, options.database,
     click.option("--cache", type=click.Choice(CACHES), default="warm", show_default=True,
                  help="What a timed run finds in the caches: what the run before left there, or nothing of its operands."),
     click.option("--skip", multiple=True, type=click.Choice(SWITCHES), help="Leave a stage of pruning out; may be repeated."),
+    click.option("--table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                 help="Measure schedules drawn over the space into a truth table, in place of a search."),
+    click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of a truth table, of distinct code each."),
+    click.option("--replay", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                 help="Search in a truth table, without hardware; EXPR is the table's."),
     click.option("--dry-run", is_flag=True, help="Show the space that would be searched; measure nothing."), options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
@@ -41,6 +57,11 @@ def command(**given: Any) -> None:
 
     Every trial goes to the database as soon as it is done; running the same command again goes on where it was stopped.
     """
+    if given["replay"] is not None:
+        _replay(given)
+        return
+    if given["expression"] is None:
+        raise click.UsageError("Missing argument 'EXPR'.")
     require_compiler()
     problem = problem_of(given)
     budget = make_budget(given["trials"], given["time_budget"])
@@ -51,6 +72,9 @@ def command(**given: Any) -> None:
         warn_if_busy()
         with Worker(problem.threads) as worker, shown_progress("tune") as report:
             settings = Settings(policy=Policy(cache=given["cache"]), skip=given["skip"])
+            if given["table"] is not None:
+                _measure_table(problem, store, worker, settings, report, given)
+                return
             result = tune_problem(problem, store, worker, budget, settings, given["seed"], report)
     if given["as_json"]:
         print_json(as_json(result))
@@ -74,6 +98,57 @@ def as_json(result: TuneResult) -> dict[str, Any]:
         "best_schedule": str(result.best),
         "database": result.database,
     }
+
+
+def _measure_table(
+    problem: Problem, store: Database, worker: Worker, settings: Settings, report: Report, given: Mapping[str, Any]
+) -> None:
+    """Measure a truth table and say what is in it."""
+    path = given["table"]
+
+    def tell(done: int, planned: int) -> None:
+        report(Progress("searching", done, planned))
+
+    table = measure_table(problem, store, worker, path, given["points"], settings, given["seed"], tell)
+    found = {
+        "expression": table.expression,
+        "machine": table.machine,
+        "table": str(path),
+        "points": len(table.points),
+        "space": table.space,
+        "default_time": table.default.seconds,
+        "best_time": table.best.seconds,
+        "best_schedule": table.best.schedule,
+        "share_within_1.05": table.share_within(1.05),
+    }
+    if given["as_json"]:
+        print_json(found)
+        return
+    print(f"table       {path}: {len(table.points)} points of a space of {table.space}")
+    print(f"default     {show_seconds(table.default.seconds)}")
+    print(f"best        {show_seconds(table.best.seconds)}  {table.best.schedule or '(default)'}")
+    print(f"near best   {table.share_within(1.05):.2%} within 1.05 of the best, {table.share_within(1.2):.2%} within 1.20")
+
+
+def _replay(given: Mapping[str, Any]) -> None:
+    """Search in a truth table and say what was found."""
+    table = read_table(given["replay"])
+    if given["expression"] is not None and canonical(given["expression"]) != canonical(table.expression):
+        raise DataError(f"{given['replay']} is a table of '{table.expression}', not of '{given['expression']}'; leave EXPR out")
+    found = replay(table, given["trials"], given["seed"])
+    if given["as_json"]:
+        print_json(found.as_json())
+        return
+    rows = [[str(step.number), show_seconds(step.point.seconds), show_seconds(step.best), step.point.schedule or "(default)"]
+            for step in found.steps]  # fmt: skip
+    print_table(rows, ("trial", "time", "best", "schedule"))
+    ratio = (found.best.seconds or 0.0) / (table.best.seconds or 1.0)
+    print(f"\nbest {show_seconds(found.best.seconds)} after {len(found.steps)} trials, {ratio:.3f} of the table's best")
+
+
+def canonical(expression: str) -> str:
+    """Return an expression in canonical names."""
+    return canonical_form(parse(expression)).text
 
 
 def _show_space(problem: Problem, skip: tuple[str, ...]) -> None:

@@ -1,0 +1,133 @@
+"""Measuring a truth table: points that a space draws, each program once, beside the best so far as trials are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ...compiler.errors import TuningError
+from ...compiler.native.machine import this_machine
+from ...compiler.space.instances import Instances
+from ...compiler.space.library import schedules_for
+from ..database import Database
+from ..environment import code_version, commit
+from ..kernels import is_legal
+from ..measure.runner import Runner, Worker
+from ..problem import Problem
+from ..prune import surviving_space
+from ..records import Measurement, Status, now
+from ..settings import Settings
+from ..trials import DEFAULT, Campaign, Trials, require_default
+from .table import Point, Tell, TruthTable, write_table
+
+_DRAWS = 20  # draws a point that are known already, before the space counts as exhausted
+_SAVED = 50  # points after which the file is written in between
+
+
+def measure_table(
+    problem: Problem,
+    store: Database,
+    worker: Worker,
+    path: Path,
+    points: int,
+    settings: Settings,
+    seed: int = 0,
+    tell: Tell = lambda done, planned: None,
+) -> TruthTable:
+    """Measure the default schedule, those of the library, and points that the space of the search draws, and write the table.
+
+    Points are of distinct code; what generates the code of another one is in the table too, with its time, and does not count. Each
+    is recorded in the database as soon as it is measured: measuring again goes on where it was.
+
+    Args:
+        problem: kernel and input.
+        store: the database.
+        worker: measures.
+        path: the file, written now and then, and at the end.
+        points: of distinct code, the default and the library's among them; fewer where the space has fewer.
+        settings: of the trials.
+        seed: of the draws.
+        tell: called after each point.
+
+    Raises:
+        TuningError: the default schedule fails; points is none.
+        DataError: the file cannot be written.
+    """
+    if points < 1:
+        raise TuningError(f"points is {points}: a whole number from 1 on is expected")
+    campaign = Campaign(problem, store, seed, {**worker.settings, "truth": "table"}, settings.policy)
+    trials = Trials(campaign)
+    space, stages = surviving_space(problem, settings.skip)
+    drawn = Instances(space.templates, stages)
+
+    def table() -> TruthTable:
+        return _table(campaign, seed, drawn.count())
+
+    with Runner(problem, worker, settings.policy) as runner:
+        runner.prepare()
+        require_default(trials, runner)
+        for origin, schedule in _schedules(problem, drawn, points, seed):
+            if trials.distinct >= points:
+                break
+            if schedule not in trials:
+                trials.run(schedule, runner, origin)
+                tell(trials.distinct, points)
+                if len(trials) % _SAVED == 0:
+                    write_table(path, table())
+    found = table()
+    write_table(path, found)
+    return found
+
+
+def _schedules(problem: Problem, drawn: Instances, points: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Yield origins and schedules in canonical names: the library's, then draws; all of a space that is small, in order."""
+    for _, schedule in schedules_for(problem.assignment, problem.target):
+        if problem.threads > 1 and is_legal(problem, schedule):  # they are parallel, as candidates of the search take them too
+            yield "library", problem.to_canonical(schedule)
+    if drawn.count() <= points:
+        yield from (("space", problem.to_canonical(schedule)) for schedule in drawn)
+        return
+    for schedule in drawn.sample(_DRAWS * points, seed):
+        yield "space", problem.to_canonical(schedule)
+
+
+def _table(campaign: Campaign, seed: int, size: int) -> TruthTable:
+    problem = campaign.problem
+    records = {record.schedule: record for record in campaign.recorded()}
+    first = {record.source: record for record in reversed(records.values()) if record.source}
+    policy = next((dict(record.policy) for record in records.values() if record.policy), {})
+    return TruthTable(
+        expression=problem.expression,
+        points=tuple(_point(campaign, record, first.get(record.source, record)) for record in records.values()),
+        input=problem.name,
+        formats=problem.workload.formats,
+        dtype=problem.workload.dtype,
+        target=problem.target,
+        threads=problem.threads,
+        machine=problem.workload.machine,
+        processor=this_machine().model,
+        commit=commit(),
+        generator=code_version(),
+        created=now(),
+        seed=seed,
+        space=size,
+        policy=policy,
+    )
+
+
+def _point(campaign: Campaign, record: Measurement, measured: Measurement) -> Point:
+    """Return the point of a record, with the times of the one that has measured its code."""
+    found = Point(
+        schedule=campaign.user_text(record.schedule),
+        seconds=record.seconds,
+        status=Status(record.status),
+        low=record.low,
+        high=record.high,
+        samples=tuple(tuple(float(f"{figure:.6g}") for figure in sample) for sample in measured.samples),
+        disturbed=measured.disturbed,
+        origin=record.origin or "space",
+        source=record.source,
+        build_seconds=record.build_seconds,
+    )
+    return replace(found, origin="default") if record.schedule == DEFAULT else found
