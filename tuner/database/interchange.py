@@ -48,7 +48,7 @@ def write_json_lines(records: Iterable[Record], stream: IO[str]) -> int:
 
 CSV_COLUMNS = (
     "record", "created", "kernel", "formats", "dtype", "target", "threads", "machine", "input", "extents", "campaign", "role", "schedule",
-    "status", "seconds", "default_seconds", "build_seconds", "message",
+    "status", "seconds", "low", "high", "disturbed", "origin", "default_seconds", "build_seconds", "compiler", "flags", "generator", "message",
 )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def write_csv(records: Iterable[Record], stream: IO[str]) -> int:
     count = 0
     for record in records:
         found = to_json(record)
-        row = {**found, **found["workload"], "input": found["input"]["name"] or found["input"]["pattern"]}
+        row = {**found, "kernel": found["expression"], "input": found["input"]["name"] or found["input"]["pattern"]}
         row["extents"] = " ".join(f"{index}={extent}" for index, extent in record.input.extents)
         writer.writerow({name: row.get(name) for name in CSV_COLUMNS})
         count += 1
