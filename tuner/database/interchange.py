@@ -48,7 +48,8 @@ def write_json_lines(records: Iterable[Record], stream: IO[str]) -> int:
 
 CSV_COLUMNS = (
     "record", "created", "kernel", "formats", "dtype", "target", "threads", "machine", "input", "extents", "campaign", "role", "schedule",
-    "status", "seconds", "low", "high", "disturbed", "origin", "default_seconds", "build_seconds", "compiler", "flags", "generator", "message",
+    "status", "seconds", "low", "high", "disturbed", "origin", "default_seconds", "build_seconds", "compiler", "flags", "generator",
+    "message",
 )  # fmt: skip
 
 
