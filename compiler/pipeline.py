@@ -28,6 +28,7 @@ from .notation.printer import show
 from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
+from .space.mapping import default_mapping
 from .storage import aligned
 from .storage.construct import borrowed, tensor
 from .storage.tensor import Tensor
@@ -79,17 +80,17 @@ class CompiledExpression:
 
     def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], concretized: Concretized,
                  schedule: Schedule, dtype: np.dtype[Any] | None, convert: str, target: str = "cpu",
-                 threads: int | None = None) -> None:  # fmt: skip
+                 threads: int | None = None, arch: str | None = None) -> None:  # fmt: skip
         self.threads = threads
         self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
-        self.dtype, self.concretized, self.target = dtype, concretized, target
+        self.dtype, self.concretized, self.target, self.arch = dtype, concretized, target, arch
         self.semiring = (concretized.program.add, concretized.program.multiply)
         if convert == "never" and concretized.program.conversions:
             operand, form = concretized.program.conversions[0]
             raise ScheduleError(
                 f"{show(operand)} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
             )
-        _check_units(concretized.program, find_target(target))
+        _check_units(concretized.program, find_target(target, arch))
         self._kernels: dict[Signature, Kernel] = {}
 
     @cached_property
@@ -127,7 +128,7 @@ class CompiledExpression:
     def kernel_for(self, signature: Signature) -> Kernel:
         """Return the kernel for certain dtypes and index widths; compiled once."""
         if signature not in self._kernels:
-            self._kernels[signature] = Kernel(self._lowered(signature), find_target(self.target))
+            self._kernels[signature] = Kernel(self._lowered(signature), find_target(self.target, self.arch))
         return self._kernels[signature]
 
     def __call__(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> Any:
@@ -313,7 +314,8 @@ def compile_kernel(
         extents: extents that become compile-time constants, by index.
         schedule: None or "" for the default one, a text (DESIGN 4.3), or a ``Schedule``.
         dtype: of the values; None: ``numpy.result_type`` of the operands at the first call.
-        target: "cpu", or "interpreter": Python, which checks every access and counts operations.
+        target: "cpu"; "cuda": an NVIDIA GPU; "interpreter": Python, which checks every access and counts operations; "cuda-executor":
+            what runs on a GPU, thread by thread on the processor, checked.
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         convert: "auto", or "never" to refuse schedules that convert operands.
         arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.
@@ -324,7 +326,7 @@ def compile_kernel(
         BuildError: it needs a GPU, this machine has none, and arch names none.
     """
     require_device(target, arch)
-    find_target(target)
+    units = {unit.name for unit in find_target(target).units}
     if convert not in ("auto", "never"):
         raise ScheduleError(f"convert is 'auto' or 'never', not {convert!r}")
     assignment = parse(expression)
@@ -335,8 +337,11 @@ def compile_kernel(
     kind = checked_dtype(dtype)
     constants = checked_extents(assignment, extents or {})
     directives = Schedule(schedule or ())
-    concretized = _scheduled(concretize(assignment, known, *pair), directives, constants)
-    return CompiledExpression(assignment, known, constants, concretized, directives, kind, convert, target, threads)
+    default = concretize(assignment, known, *pair)
+    if not directives.directives and "gpu_thread" in units:
+        directives = default_mapping(default.program, assignment.target.tensor, default.formats, constants)
+    concretized = _scheduled(default, directives, constants)
+    return CompiledExpression(assignment, known, constants, concretized, directives, kind, convert, target, threads, arch)
 
 
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:

@@ -40,4 +40,4 @@ def _stages(spec: KernelSpec, target: Target) -> Iterator[str]:
 
 
 def _heading(spec: KernelSpec, unit: VectorUnit) -> str:
-    return f"{spec.expression}\n{spec.schedule}\n{unit.bytes}-byte vectors"
+    return f"{spec.expression}\n{spec.schedule}\n" + (f"{unit.bytes}-byte vectors" if unit.bytes else "")

@@ -30,6 +30,16 @@ _PATTERNS = re.compile(
 )
 
 
+CUDA_WORDS = frozenset((
+    "alignas", "and_eq", "and", "asm", "bitand", "bitor", "catch", "char8_t", "char16_t", "char32_t", "class", "compl", "concept",
+    "consteval", "constinit", "const_cast", "co_await", "co_return", "co_yield", "decltype", "delete", "dynamic_cast", "explicit", "export",
+    "friend", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "operator", "or", "or_eq", "private", "protected", "public",
+    "reinterpret_cast", "requires", "static_cast", "template", "this", "throw", "try", "typeid", "typename", "using", "virtual", "wchar_t",
+    "xor", "xor_eq", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "half", "printf", "std", "min", "max",
+))  # fmt: skip
+"""What C++ and CUDA keep for themselves beside the words of C."""
+
+
 def is_reserved(name: str) -> bool:
     """Return whether a name means, or may come to mean, something else in generated C."""
     return name.startswith(_PREFIXES) or name in _KEYWORDS | _MACROS | _USED or _PATTERNS.fullmatch(name) is not None
@@ -38,7 +48,9 @@ def is_reserved(name: str) -> bool:
 class NameTable:
     """The C name of each IR name, the same one whenever it is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: frozenset[str] = frozenset()) -> None:
+        """``words``: names that mean something beside those of C."""
+        self._words = words
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
 
@@ -50,7 +62,10 @@ class NameTable:
 
     def fresh(self, name: str) -> str:
         """Return a C name like ``name`` that nothing else has."""
-        return self._take(candidate for candidate in _variants(name, f"{name}_", f"v_{name}_") if not is_reserved(candidate))
+        return self._take(candidate for candidate in _variants(name, f"{name}_", f"v_{name}_") if not self._is_reserved(candidate))
+
+    def _is_reserved(self, name: str) -> bool:
+        return is_reserved(name) or name in self._words
 
     def own(self, name: str) -> str:
         """Return a name of the emitter's own, ``st_`` something."""

@@ -56,7 +56,7 @@ _LOGICAL = {"or": "|", "and": "&"}
 _ATOMIC = {"": "write", "+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
-def _beside(origin: str) -> str:
+def beside(origin: str) -> str:
     return f"  // {origin}" if origin else ""
 
 
@@ -144,7 +144,7 @@ class StatementPrinter:
             case If():
                 self._if(statement)
             case While(condition, body, origin):
-                self.line(f"while ({self.expressions.text(condition)}) {{{_beside(origin)}")
+                self.line(f"while ({self.expressions.text(condition)}) {{{beside(origin)}")
                 self.scope(body)
                 self.line("}")
             case For():
@@ -237,8 +237,8 @@ class StatementPrinter:
         if hoist and not isinstance(loop.high, Const | Var):
             end = self.names.fresh(f"{name}_end")
             high = self.expressions.converted(loop.high, loop.variable.type)
-            return f"for ({kind} {name} = {low}, {end} = {high}; {name} < {end}; {step}) {{{_beside(loop.origin)}"
-        return f"for ({kind} {name} = {low}; {name} < {self.expressions.text(loop.high, 11)}; {step}) {{{_beside(loop.origin)}"
+            return f"for ({kind} {name} = {low}, {end} = {high}; {name} < {end}; {step}) {{{beside(loop.origin)}"
+        return f"for ({kind} {name} = {low}; {name} < {self.expressions.text(loop.high, 11)}; {step}) {{{beside(loop.origin)}"
 
     def _reduction_clauses(self, tag: Simd) -> str:
         listed = [(op, ", ".join(sorted(self.names[name] for name in names))) for op, names in tag.reductions]
@@ -337,7 +337,7 @@ class StatementPrinter:
         kind, name = c_type(loop.variable.type), self.names[loop.variable.name]
         end = self.names.fresh(f"{name}_end")
         bounds = f"{name} = st_begin(&st_iterations, st_piece), {end} = st_end(&st_iterations, st_piece)"
-        self.line(f"for ({kind} {bounds}; {name} < {end}; {name}++) {{{_beside(loop.origin)}")
+        self.line(f"for ({kind} {bounds}; {name} < {end}; {name}++) {{{beside(loop.origin)}")
         self._iteration(loop.body)
         self.line("}")
         for _ in range(2 if shares else 1):

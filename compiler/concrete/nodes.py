@@ -39,6 +39,11 @@ class LoopTag:
     merge: str | None = None
     prefetch: tuple[tuple[Access, int], ...] = ()
 
+    @property
+    def is_dealt(self) -> bool:
+        """Whether iterations are dealt out: to threads of the processor, or to blocks, warps or threads of a GPU."""
+        return self.unit is not None and self.unit != "cpu_vector"
+
 
 PLAIN = LoopTag()
 
@@ -223,8 +228,13 @@ def path_to(statement: Stmt, tensor: str) -> tuple[Stmt, ...] | None:
 
 
 def filled_by_threads(statement: Stmt, tensor: str) -> bool:
-    """Whether a loop that is dealt out to threads stands around an assignment to a tensor, in a statement."""
-    return any(isinstance(node, Forall) and node.tag.unit == "cpu_thread" and tensor in targets(node) for node in walk(statement))
+    """Whether a loop that is dealt out stands around an assignment to a tensor, in a statement."""
+    return any(isinstance(node, Forall) and node.tag.is_dealt and tensor in targets(node) for node in walk(statement))
+
+
+def runs_on_gpu(statement: Stmt) -> bool:
+    """Whether a loop of a statement is dealt out to blocks, warps or threads of a GPU."""
+    return any(isinstance(node, Forall) and node.tag.unit is not None and node.tag.unit.startswith("gpu_") for node in walk(statement))
 
 
 def used_indices(statement: Stmt) -> frozenset[str]:

@@ -166,6 +166,24 @@ class Call(Value):
     type: Type
 
 
+Member = OneOf["block", "warp", "thread"]
+Group = OneOf["grid", "block", "warp"]
+
+
+@dataclass(frozen=True)
+class Combine(Value):
+    """What all members of a group get of the values that each has: their sum, product, minimum ... by ``op``, in one order always.
+
+    ``unit`` is what the members are, ``within`` whose; threads of one member have the same value. Only ``passes.members`` makes it.
+    """
+
+    op: str
+    value: Value
+    unit: Member
+    within: Group
+    type: Type
+
+
 # Statements
 
 
@@ -275,11 +293,23 @@ class Unroll:
 
 
 @dataclass(frozen=True)
+class Dealt:
+    """Iterations are dealt out in turn to the blocks, warps or threads of a GPU: to all of them, or to those of one block or warp.
+
+    What stands around the loop and inside a loop over blocks or warps is done once by each of them.
+    """
+
+    unit: Member
+    within: Group = "grid"
+
+
+@dataclass(frozen=True)
 class For(Step):
     """``for variable in low .. high``, half open; the step is 1 except in what ``passes.vectorize`` makes.
 
     ``private`` runs once in every thread that takes part in a parallel loop before its first iteration (declarations and allocations
-    of what is private to the thread), ``finish`` after its last (merging, freeing). Both are empty for other tags. ``origin`` is as
+    of what is private to the thread), ``finish`` after its last (merging, freeing); likewise in a block, warp or thread of a GPU to which
+    iterations are dealt. Both are empty for other tags. ``origin`` is as
     in While.
     """
 
@@ -287,14 +317,14 @@ class For(Step):
     low: Value
     high: Value
     body: Step
-    tag: Parallel | Vector | Simd | Unroll | None = None
+    tag: Parallel | Vector | Simd | Unroll | Dealt | None = None
     private: tuple[Step, ...] = ()
     finish: tuple[Step, ...] = ()
     step: int = 1
     origin: str = field(default="", compare=False)
 
 
-Storage = OneOf["heap", "registers"]
+Storage = OneOf["heap", "registers", "block", "warp"]
 
 
 @dataclass(frozen=True)
@@ -303,7 +333,7 @@ class Allocate(Step):
 
     heap: 64-byte aligned memory, released by ``Free``; when there is none the kernel releases what it holds and returns
     status 1. registers: ``length`` is a constant; a small local array whose elements live in (vector) registers where
-    all its uses allow.
+    all its uses allow. block, warp: likewise of constant length, one array for all threads of the block or warp of a GPU.
     """
 
     array: str
@@ -367,7 +397,52 @@ class Publish(Step):
     length: Value
 
 
-# Kernels
+# Kernels of a GPU; only the passes for it make these
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """An array of ``length`` elements on the heap for every block, warp or thread of a kernel."""
+
+    array: str
+    type: Type
+    length: Value
+    unit: Member
+    zero: bool
+
+
+@dataclass(frozen=True)
+class Kernel(Step):
+    """Runs on the GPU; what stands around it is host code, which waits for it and goes on with the scalars that it ``gives``.
+
+    Attributes:
+        blocks: how many there are at most; iterations are dealt out to as many as run.
+        threads: of a block; a multiple of 32, or 1 where nothing is dealt out.
+    """
+
+    body: Step
+    blocks: Value
+    threads: int
+    gives: tuple[Var, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Once(Step):
+    """Done by one thread of a block or warp for all of them."""
+
+    unit: Group
+    body: Step
+
+
+@dataclass(frozen=True)
+class Barrier(Step):
+    """All threads of a block or warp wait for one another, and see what the others wrote before."""
+
+    unit: Group
+
+
+# Functions
 
 
 PAST_CACHES = "past_caches"

@@ -15,11 +15,14 @@ from .nodes import (
     I64,
     Allocate,
     ArrayRef,
+    Barrier,
     Binary,
     Call,
     Cast,
+    Combine,
     Comment,
     Const,
+    Dealt,
     Declare,
     Fill,
     For,
@@ -27,7 +30,9 @@ from .nodes import (
     Function,
     Grow,
     If,
+    Kernel,
     Load,
+    Once,
     Parallel,
     Prefetch,
     Publish,
@@ -109,6 +114,16 @@ def _lines(statement: Step, indent: str, declared: set[str]) -> Iterator[str]:
             yield from _lines(body, below, set())
         case For():
             yield from _loop(statement, indent)
+        case Kernel(body, blocks, threads, gives, scratch):
+            given = "".join(f", {_name(variable.name)}" for variable in gives)
+            yield f"{indent}kernel of {show_expression(blocks)} blocks of {threads}{given and ' giving ' + given[2:]}:"
+            for made in scratch:
+                zeros = " of zeros" if made.zero else ""
+                yield f"{below}{_name(made.array)} = {made.type.name}[{show_expression(made.length)}] a {made.unit}{zeros}"
+            yield from _lines(body, below, set())
+        case Once(unit, body):
+            yield f"{indent}once a {unit}:"
+            yield from _lines(body, below, set())
         case _:
             yield indent + _simple(statement)
 
@@ -125,7 +140,7 @@ def _loop(loop: For, indent: str) -> Iterator[str]:
     yield from _lines(loop.body, below, set())
 
 
-def _tag(tag: Parallel | Vector | Simd | Unroll | None) -> str:
+def _tag(tag: Parallel | Vector | Simd | Unroll | Dealt | None) -> str:
     match tag:
         case Parallel(chunking, chunk):
             details = ", ".join(str(part) for part in (chunking, chunk) if part is not None)
@@ -138,6 +153,8 @@ def _tag(tag: Parallel | Vector | Simd | Unroll | None) -> str:
             return f"simd({details}) " if details else "simd "
         case Unroll(factor):
             return f"unroll({factor}) "
+        case Dealt(unit, within):
+            return f"{unit}s of {within} "
     return ""
 
 
@@ -164,6 +181,8 @@ def _simple(statement: Step) -> str:
             return f"{function}({', '.join(map(show_expression, arguments))})"
         case Prefetch(array, index, count):
             return f"prefetch {_name(array)}[{show_expression(index)}]{f' and {count - 1} more' if count > 1 else ''}"
+        case Barrier(unit):
+            return f"barrier of {unit}"
         case Publish(parameter, array, length):
             return f"publish {_name(array)}[0 .. {show_expression(length)}] as {_name(parameter)}"
     raise TypeError(f"not a statement of the loop IR: {statement!r}")
@@ -187,6 +206,8 @@ def _expression(expr: Value, above: int) -> str:
             return f"{kind.name}({show_expression(operand)})"
         case Select(condition, then, otherwise):
             return f"({show_expression(then)} if {show_expression(condition)} else {show_expression(otherwise)})"
+        case Combine(op, value, unit, within):
+            return f"combine {op} over {unit}s of {within}({show_expression(value)})"
         case Call(function, arguments):
             return f"{function}({', '.join(map(show_expression, arguments))})"
         case Binary(op, left, right) if op in PRECEDENCE:

@@ -18,11 +18,14 @@ from .nodes import (
     SHARE_NUMBER,
     Allocate,
     ArrayRef,
+    Barrier,
     Binary,
     Call,
     Cast,
+    Combine,
     Comment,
     Const,
+    Dealt,
     Declare,
     Fill,
     For,
@@ -30,7 +33,9 @@ from .nodes import (
     Function,
     Grow,
     If,
+    Kernel,
     Load,
+    Once,
     Parallel,
     Prefetch,
     Publish,
@@ -137,7 +142,16 @@ class _Verifier:
                 self.place(index, scope, local)
             case Run(function, arguments):
                 self.call(function, arguments, scope, local)
-            case Comment():
+            case Kernel(body, blocks, _, _, scratch):
+                self.place(blocks, scope, local)
+                for made in scratch:
+                    self.place(made.length, scope, local)
+                outside, self.shared = self.shared, frozenset()
+                self.block((body,), dict(scope), dict(local) | {made.array: made.type for made in scratch})
+                self.shared = outside
+            case Once(_, body):
+                self.block((body,), dict(scope), dict(local))
+            case Comment() | Barrier():
                 pass
             case _:
                 self.memory(statement, scope, local)
@@ -147,12 +161,14 @@ class _Verifier:
             self.fail("a loop counts upwards in whole numbers")
         self.place(loop.low, scope, local)
         self.place(loop.high, scope, local)
-        parallel = isinstance(loop.tag, Parallel)
-        if (loop.private or loop.finish) and not parallel:
+        parallel, dealt = isinstance(loop.tag, Parallel), isinstance(loop.tag, Dealt)
+        if (loop.private or loop.finish) and not parallel and not dealt:
             self.fail("only threads have something private")
         outside, arrays, shared = dict(scope), dict(local), self.shared
         if parallel and shared is None:
             self.shared = frozenset(scope)
+        elif dealt and shared is None:  # sums over what is dealt out go to scalars of outside until ``passes.members`` combines them
+            self.shared = frozenset()
         self.block(loop.private, outside, arrays)
         self.hidden(outside.keys() - scope.keys())
         self.block((loop.body,), {**outside, loop.variable.name: loop.variable.type}, dict(arrays))
@@ -182,7 +198,7 @@ class _Verifier:
         match statement:
             case Allocate(array, kind, length, storage):
                 self.place(length, scope, local)
-                if storage == "registers":
+                if storage != "heap":
                     if not isinstance(length, Const):
                         self.fail(f"array {array} is to live in registers and has no constant length")
                     local[array] = kind
@@ -277,6 +293,10 @@ class _Verifier:
                     self.value(branch, scope, local)
                     if branch.type != kind:
                         self.fail(f"a choice of {branch.type.name} is said to be {kind.name}")
+            case Combine(_, operand, _, _, kind):
+                self.value(operand, scope, local)
+                if operand.type != kind:
+                    self.fail(f"{operand.type.name} is combined to {kind.name}")
             case Cast(operand, kind):
                 self.value(operand, scope, local)
                 if operand.type.lanes not in (1, kind.lanes):

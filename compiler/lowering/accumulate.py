@@ -14,6 +14,7 @@ from ..concrete.nodes import Assign, Forall, LoopTag, Stmt, Where
 from ..format import LevelKind
 from ..notation.nodes import Access, accesses, index_subscript
 from .context import Context
+from .privatize import PRIVATE
 from .scope import Scope
 
 ROW_BYTES = 1024
@@ -28,7 +29,7 @@ def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:
     chain: list[Forall] = []
     inner: Stmt = forall
     while isinstance(inner, Forall):
-        if inner.tag.unit not in (None, "cpu_vector"):
+        if inner.tag.unit not in (None, "cpu_vector") and not _combines(scope, inner):
             return None
         chain.append(inner)
         inner = inner.body
@@ -49,6 +50,12 @@ def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:
     for loop in reversed(rows):
         consumer = Forall(loop.index, consumer, LoopTag(unit=loop.tag.unit))
     return Where(consumer, producer)
+
+
+def _combines(scope: Scope, loop: Forall) -> bool:
+    """Whether what the threads of a block or warp of a GPU add to one component is combined among them."""
+    inside = bool(scope.parallel) and scope.parallel[-1].unit in ("gpu_block", "gpu_warp")
+    return inside and loop.tag.unit in ("gpu_warp", "gpu_thread") and loop.tag.race in PRIVATE
 
 
 def _rows(context: Context, scope: Scope, chain: list[Forall], inner: Assign) -> list[Forall]:

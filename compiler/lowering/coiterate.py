@@ -39,13 +39,13 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
     operands = stored(found)
     if tag.merge == "locate":
         operands = () if is_everywhere(found) else _led(context, scope, index, operands)
-    if tag.unit == "cpu_thread":
+    if tag.is_dealt:
         operands = _dealt_out(context, scope, index, operands)
     found = without(found, frozenset(stored(found)) - frozenset(operands))
-    if tag.unit == "cpu_thread" and len(operands) > 1:
+    if tag.is_dealt and len(operands) > 1:
         names = " and ".join(show(access) for access in operands)
         raise ScheduleError(
-            f"parallelize({index}, cpu_thread): {names} are merged in this loop, so its iterations depend on one another; split it first"
+            f"parallelize({index}, {tag.unit}): {names} are merged in this loop, so its iterations depend on one another; split it first"
         )
     steps = _strategy(context, scope, index, window, statement, tag, found, body)
     return originating(steps, coordinates_of(index, least_points(found), cut))
@@ -56,7 +56,7 @@ def _strategy(
 ) -> list[Step]:
     """Return the loops of the kind that the lattice of a domain asks for."""
     operands, everywhere = stored(found), is_everywhere(found)
-    if not operands or (everywhere and tag.unit == "cpu_thread"):
+    if not operands or (everywhere and tag.is_dealt):
         return _range_loop(context, scope, index, window, statement, tag, body)
     if everywhere:
         return _accompanied(context, scope, index, window, statement, operands, body)

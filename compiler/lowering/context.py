@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..concrete.completeness import Completeness
-from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops
+from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
 from ..concrete.relations import Coord, Split
 from ..format import Format, LevelKind
@@ -95,6 +95,7 @@ class Context:
         self.assembly: Assembly | None = None
         self.shares: Access | None = None
         self.narrow_result = False
+        self.on_gpu = runs_on_gpu(program.statement)
         self.wide = False
         self.lower: Callable[[Stmt, Scope], list[Step]] = _unset
 

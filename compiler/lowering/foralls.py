@@ -21,7 +21,7 @@ from .positions import lower_coordinates, lower_positions
 from .recovery import coordinate
 from .resolve import named
 from .scope import Clip, Scope, Window
-from .threads import inserted, inserts, threaded
+from .threads import dealt, inserted, inserts
 from .tiles import lower_strided, lower_tiles
 from .windows import narrowed, opening, positions_of, window
 from .workspaces import BitmapWorkspace, HashedWorkspace, ListWorkspace
@@ -33,7 +33,7 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
         forall = replace(forall, tag=replace(forall.tag, unit=None))  # entries are counted one after another, not in lanes
     if inserts(context, scope, forall):
         return inserted(context, scope, forall, _loop)
-    return threaded(context, scope, forall, _loop) if forall.tag.unit == "cpu_thread" else _loop(context, scope, forall)
+    return dealt(context, scope, forall, _loop) if forall.tag.is_dealt else _loop(context, scope, forall)
 
 
 def _adds_entries(context: Context, forall: Forall) -> bool:
@@ -82,7 +82,7 @@ def _original(context: Context, scope: Scope, forall: Forall, index: str, aliase
 
 def lower_collapsed(context: Context, scope: Scope, forall: Forall, relation: Collapse, aliases: list[str]) -> list[Step]:
     """A collapsed coordinate loop: the nest of its parts, each clipped where the window cuts its first or last row."""
-    outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.unit == "cpu_thread" else None, unroll=None)
+    outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.is_dealt else None, unroll=None)
     inner_tag = replace(forall.tag, unit=None, race=None, chunking=None, chunk=None, unroll=None)
     rows = Forall(relation.outer, Forall(relation.inner, forall.body, inner_tag), outer_tag)
     if relation.fused not in scope.windows:

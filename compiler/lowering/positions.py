@@ -32,7 +32,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Po
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
     root = root_of(context, scope, forall.index)
-    apart = forall.tag.unit == "cpu_thread" and not levels[0].unique  # threads do not skip equal coordinates one after another
+    apart = forall.tag.is_dealt and not levels[0].unique  # threads do not skip equal coordinates one after another
     apart = apart or any(level.kind is LevelKind.HASHED for level in levels[1:])  # where others are stored too, these are looked up
     if root not in scope.windows and tile_of(context, scope, relation) is None and not apart:
         return _whole_positions(context, scope, forall, chain, aliases, access)
@@ -186,7 +186,7 @@ def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list
 
 
 def _inner_tag(tag: LoopTag) -> LoopTag:
-    return replace(tag, unit=None if tag.unit == "cpu_thread" else tag.unit)
+    return replace(tag, unit=None if tag.is_dealt else tag.unit)
 
 
 def _row(

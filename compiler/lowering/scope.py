@@ -49,11 +49,12 @@ class Place:
 
 @dataclass(frozen=True)
 class ParallelLoop:
-    """A parallel loop around, the loops around that, and its race strategy."""
+    """A parallel loop around, the loops around that, its race strategy, and what its iterations go to."""
 
     index: str
     around: tuple[str, ...]
     race: str | None
+    unit: str = "cpu_thread"
 
 
 @dataclass(frozen=True)

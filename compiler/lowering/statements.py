@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..concrete.apart import apart
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads
+from ..errors import ScheduleError
 from ..format import LevelKind
 from ..ir.nodes import Cast, If, Step, Steps, Store, Value
 from ..notation.nodes import Access
@@ -98,7 +99,7 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
             return _if_nonempty(context, scope, kept, held.mark(position, context.names))
         race = _race(context, scope.parallel[context.outside[target.tensor] :], target, op)
         if race is not None and isinstance(held, DenseWorkspace):
-            return [_kept_apart(context, held.stored, position, value, op, race)]
+            return [_kept_apart(context, scope, held.stored, position, value, op, race)]
         return _if_nonempty(context, scope, kept, held.update(position, value, op, context.names))
     if context.assembly is not None:
         return _if_nonempty(context, scope, kept, context.assembly.store(dict(scope.coordinates), value, op))
@@ -110,11 +111,21 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     race = _race(context, scope.parallel, target, op)
     if race is None:
         return [Store(stored.values, position, value, op)]
-    return [_kept_apart(context, stored, position, value, op, race)]
+    return [_kept_apart(context, scope, stored, position, value, op, race)]
 
 
-def _kept_apart(context: Context, stored: Stored, position: Value, value: Value, op: str, race: str) -> Step:
-    """Return the store to a component that threads may reach at once, as a race strategy says."""
+def _kept_apart(context: Context, scope: Scope, stored: Stored, position: Value, value: Value, op: str, race: str) -> Step:
+    """Return the store to a component that threads may reach at once, as a race strategy says.
+
+    Raises:
+        ScheduleError: on a GPU, whose threads combine sums of one block alone.
+    """
+    if race in PRIVATE and scope.parallel[0].unit != "cpu_thread":
+        loop = next(loop for loop in scope.parallel if loop.race in PRIVATE)
+        raise ScheduleError(
+            f"parallelize({loop.index}, {loop.unit}, {race}): on a GPU the threads of one block or warp combine what they add to one"
+            f" component of {stored.name}, and these add to several, or in several blocks; use atomics"
+        )
     if race in PRIVATE and all(level.kind is LevelKind.DENSE for level in stored.levels):
         copies = private_copies(context, stored)
         return Store(copies.array, copies.position(position), value, op)

@@ -1,4 +1,4 @@
-"""Loops that are dealt out to threads, and results that are inserted in two passes."""
+"""Loops that are dealt out to threads, of the processor or a GPU, and results that are inserted in two passes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import TypeAlias
 from ..concrete.nodes import Forall, targets
 from ..errors import ScheduleError
 from ..ir.arithmetic import add, integer, subtract
-from ..ir.nodes import For, Parallel, Step, Steps
+from ..ir.nodes import Dealt, For, Group, Member, Parallel, Step, Steps
 from .context import Context
 from .privatize import with_copies
 from .scope import ParallelLoop, Scope
+
+MEMBERS: dict[str, Member] = {"gpu_block": "block", "gpu_warp": "warp", "gpu_thread": "thread"}
+"""What iterations are dealt to, by the unit of the schedule."""
 
 Loop: TypeAlias = Callable[[Context, Scope, Forall], list[Step]]
 
@@ -22,7 +25,7 @@ def inserts(context: Context, scope: Scope, forall: Forall) -> bool:
     assembly = context.assembly
     if assembly is None or assembly.phase != "append" or scope.loops or context.result.tensor not in targets(forall):
         return False
-    return forall.tag.unit == "cpu_thread" or dict(context.program.assembly).get(context.result.tensor) == "insert"
+    return forall.tag.is_dealt or context.on_gpu or dict(context.program.assembly).get(context.result.tensor) == "insert"
 
 
 def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
@@ -32,15 +35,37 @@ def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     steps: list[Step] = []
     for phase in ("count", "fill"):
         assembly.phase = phase
-        if forall.tag.unit != "cpu_thread":
+        if not forall.tag.is_dealt:
             steps += assembly.pass_at_once(loop_of(context, scope, forall))
             continue
-        *before, loop = threaded(context, scope, forall, loop_of)
+        *before, loop = dealt(context, scope, forall, loop_of)
         assert isinstance(loop, For)
         length = add(subtract(loop.high, loop.low), integer(1))
         steps += before
         steps += assembly.counted(loop, length) if phase == "count" else assembly.filled(loop)
     return steps
+
+
+def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
+    """Return the loop of a forall whose iterations go to threads, or to the blocks, warps or threads of a GPU."""
+    unit = str(forall.tag.unit)
+    if unit == "cpu_thread":
+        return threaded(context, scope, forall, loop_of)
+    outer = scope.parallel[-1].unit if scope.parallel else None
+    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, unit))
+    with context.thread() as own:
+        steps = loop_of(context, inside, forall)
+    if not steps:
+        return []
+    *before, last = _for_last(steps)
+    if not isinstance(last, For):
+        raise ScheduleError(f"parallelize({forall.index}, {unit}): its iterations depend on one another; split the loop first")
+    tag = Dealt(MEMBERS[unit], "grid" if outer is None else _group(outer))
+    return [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
+
+
+def _group(unit: str) -> Group:
+    return "block" if unit == "gpu_block" else "warp"
 
 
 def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:

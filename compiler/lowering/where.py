@@ -82,7 +82,8 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
 def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> HeldWorkspace:
     kind = workspace.kind or _choose(context, workspace, statement)
     zero = context.semiring.zero(context.value_type)
-    if filled_by_threads(statement.producer, workspace.name):
+    summed = not workspace.indices and bool(scope.parallel)  # inside a kernel of a GPU, whose threads combine what each has
+    if filled_by_threads(statement.producer, workspace.name) and not summed:
         kind = _shared_kind(context, workspace, kind, statement)
     if kind == "scalar":
         return _scalar(context, scope, workspace, statement, zero)

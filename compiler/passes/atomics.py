@@ -21,6 +21,7 @@ from ..ir.nodes import (
     Call,
     Cast,
     Const,
+    Dealt,
     Declare,
     Fill,
     For,
@@ -67,7 +68,7 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
     def visit(statement: Step, tiles: frozenset[_Tile]) -> Step:
         if isinstance(statement, For) and isinstance(statement.tag, Parallel):
             tiles = _tiles(statement)
-        elif isinstance(statement, For) and (found := _targets(statement)):
+        elif isinstance(statement, For) and not isinstance(statement.tag, Dealt) and (found := _targets(statement)):
             return _gathered(statement, found, tiles, types, fresh)
         children = tuple(visit(child, tiles) if isinstance(child, Step) else child for child in statement.children)
         return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
@@ -95,7 +96,7 @@ def _tiles(loop: For) -> frozenset[_Tile]:
 
 def _targets(loop: For) -> list[_Target]:
     """Return the places that a loop updates atomically and does not move, of arrays that it does not touch otherwise."""
-    if any(isinstance(node, For) and isinstance(node.tag, Parallel) for node in walk(loop.body)):
+    if any(isinstance(node, For) and isinstance(node.tag, Parallel | Dealt) for node in walk(loop.body)):
         return []
     moved = {loop.variable.name, *(node.variable.name for node in walk(loop.body) if isinstance(node, Declare | SetVar | For))}
     written = {node.array for node in walk(loop.body) if isinstance(node, Store | Fill | Grow | Allocate)}

@@ -149,7 +149,7 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
 def _check_filled(program: Program, loop: Forall, write: _Write, graph: Provenance, context: Context) -> None:
     """Refuse threads that fill a workspace which keeps its entries, or whose reader stores only entries."""
     name = write.assign.target.tensor
-    if not write.local or loop.tag.unit != "cpu_thread":
+    if not write.local or not loop.tag.is_dealt:
         return
     kind = next((space.kind for space in program.workspaces if space.name == name), None)
     if kind in KEEPING or name in handing(program.statement, keeping(program, graph, context)):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
-from ...compiler.build.stages import STAGES
+from ...compiler.build.stages import STAGES, stage_names
+from ...compiler.build.standalone import standalone
+from ...compiler.errors import DataError, ScheduleError
 from ...compiler.pipeline import compile_kernel
+from ...compiler.targets.cuda import CUDA
 from . import options
 from .help import ExampleCommand
 from .output import print_json
+
+ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
+"""Of all targets."""
 
 
 @click.command(
@@ -22,26 +29,55 @@ from .output import print_json
         ('tune-kernel code "Y(i,k) = A(i,j) * X(j,k)" --format A=csr --dim k=32', "with an extent known at compile time"),
         ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --after vectorize', "the loop IR after one of the passes"),
         ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --json', "source, schedule and loop nest as JSON"),
+        ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --target cuda --arch sm_90 -o kernel', "CUDA that nvcc compiles alone"),
     ),
 )
 @options.together(
     options.expression, options.formats, options.dims,
     click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
     options.target, options.arch,
-    click.option("--after", type=click.Choice(STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),
+    click.option("--after", type=click.Choice(ALL_STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),
+    click.option("-o", "output", metavar="DIR", help="Write sources that compile alone, with a Makefile, into a folder."),
     click.option("--loop-nest", is_flag=True, help="Print concrete index notation in place of the source, as --after concrete does."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
-    """Print the source that is generated for EXPR. Tensors whose format is not named are dense."""
+    """Print the source that is generated for EXPR, or write it. Tensors whose format is not named are dense."""
     kernel = compile_kernel(
         given["expression"], given["formats"], given["dims"], given["schedule"], target=given["target"], arch=given["arch"]
     )
+    if given["output"] is not None:
+        for name in write_sources(given["output"], standalone(kernel.default_kernel, given["arch"])):
+            print(name)
+        return
     stage = "concrete" if given["loop_nest"] else given["after"]
+    if stage is not None and stage not in kernel.stages:
+        raise ScheduleError(f"target {given['target']} has no stage {stage!r}; its stages are {', '.join(kernel.stages)}")
     text = kernel.source if stage is None else kernel.stages[stage]
     if given["as_json"]:
         formats = {name: str(form) for name, form in kernel.formats.items()}
         told = {"expression": given["expression"], "formats": formats, "schedule": str(kernel.schedule), "target": given["target"]}
-        print_json({**told, "loop_nest": kernel.loop_nest, "stage": stage or STAGES[-1], "source": text})
+        print_json({**told, "loop_nest": kernel.loop_nest, "stage": stage or next(reversed(kernel.stages)), "source": text})
     else:
         print(text.rstrip())
+
+
+def write_sources(folder: str, files: dict[str, str]) -> list[str]:
+    """Write files into a folder, made where there is none; each is there whole or not at all. Returns their paths.
+
+    Raises:
+        DataError: they cannot be written.
+    """
+    written = []
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for name, text in files.items():
+            path = os.path.join(folder, name)
+            scratch = f"{path}.{os.getpid()}"
+            with open(scratch, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(scratch, path)
+            written.append(path)
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}") from None
+    return written

@@ -1,0 +1,201 @@
+"""NVIDIA GPUs: CUDA C++, compiled by nvcc for one architecture and loaded through the runtime that it links.
+
+Host arrays are transferred to the device by every run and results back, as many bytes as ``CudaLaunch.transferred`` says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codegen.c import KERNEL
+from ..codegen.cuda import print_cuda
+from ..errors import BuildError
+from ..ir.intrinsics import INTRINSICS, Intrinsic
+from ..ir.nodes import ArrayParameter, Function
+from ..lowering.kernel_spec import KernelSpec
+from ..native.cache import cache_folder
+from ..native.devices import architecture_here, require_gpu
+from ..native.library import CSRC, foreign_interface
+from ..native.supervised import run_program
+from ..passes.cuda import CUDA as PASSES
+from ..passes.manager import PassList, VectorUnit
+from .target import Unit
+
+DECLARATIONS = (
+    f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void *st_get(int64_t bytes); void st_release(void *memory); "
+    "int32_t st_upload(void *to, const void *from, int64_t bytes); int32_t st_download(void *to, const void *from, int64_t bytes); "
+    "const char *st_trouble(void);"
+)
+HEADERS = ("st_cuda.h", "st_executor.h")
+"""What generated CUDA C++ includes, the first of them always."""
+
+
+@dataclass
+class CudaLaunch:
+    """A loaded kernel and memory of the device for its arrays. ``transferred``: bytes that the last run moved either way."""
+
+    kernel: CudaKernel
+    arrays: Sequence[NDArray[Any] | None]
+    sizes: Any
+    memory: Any
+    threads: int
+    kept: list[Any]
+    transferred: int = field(default=0, init=False)
+
+    def run(self) -> int:
+        """Transfer operands, run, transfer results. Raises ``BuildError`` where the device reports an error."""
+        library, self.transferred = self.kernel.library, 0
+        for place, (array, parameter) in enumerate(zip(self.arrays, self.kernel.parameters, strict=True)):
+            if array is not None and (not parameter.writable or self.kernel.reads_result):
+                self._moved(library.st_upload(self.memory[place], _pointer(array), array.nbytes), array.nbytes)
+        status = self.kernel.call(self.memory, self.sizes, self.threads)
+        if status > 1:
+            self._moved(status, 0)
+        for place, (array, parameter) in enumerate(zip(self.arrays, self.kernel.parameters, strict=True)):
+            if array is not None and parameter.writable and not status:
+                self._moved(library.st_download(_pointer(array), self.memory[place], array.nbytes), array.nbytes)
+        return status
+
+    def _moved(self, status: int, count: int) -> None:
+        self.transferred += count
+        if status:
+            trouble = foreign_interface(DECLARATIONS).string(self.kernel.library.st_trouble()).decode("utf-8", "replace")
+            raise BuildError(f"the device reports: {trouble}; the kernel's result is lost")
+
+    def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        made = np.empty(self.sizes[length], dtype)
+        self._moved(self.kernel.library.st_download(_pointer(made), self.memory[pointer], made.nbytes), made.nbytes)
+        self.kernel.library.st_release(self.memory[pointer])
+        return made
+
+
+def _pointer(array: NDArray[Any]) -> Any:
+    return foreign_interface(DECLARATIONS).from_buffer(array) if array.size else foreign_interface(DECLARATIONS).NULL
+
+
+@dataclass(frozen=True)
+class CudaKernel:
+    """A loaded kernel.
+
+    Attributes:
+        library: what is loaded, with the functions of ``DECLARATIONS``.
+        call: the kernel of it, on arrays of the device.
+        reads_result: whether the result's values before the run count.
+    """
+
+    library: Any
+    call: Callable[[Any, Any, int], int]
+    parameters: tuple[ArrayParameter, ...]
+    reads_result: bool
+    compiler: str
+    flags: tuple[str, ...]
+
+    def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> CudaLaunch:
+        """Return a launch. Raises ``MemoryError`` where the device has no memory for the arrays."""
+        ffi, held = foreign_interface(DECLARATIONS), []
+        for array in arrays:
+            memory = ffi.NULL if array is None else ffi.gc(self.library.st_get(array.nbytes), self.library.st_release)
+            if array is not None and memory == ffi.NULL:
+                raise MemoryError(f"the device has no {array.nbytes} bytes for an operand or the result")
+            held.append(memory)
+        lengths = ffi.new("int64_t[]", [*sizes, *([0] * made)])
+        return CudaLaunch(self, arrays, lengths, ffi.new("void *[]", held), threads, held)
+
+
+@dataclass(frozen=True)
+class CudaTarget:
+    """NVIDIA GPUs of an architecture, such as "sm_90"; None: that of this machine's first one."""
+
+    arch: str | None = None
+    name: str = "cuda"
+    language: str = "cuda"
+    units: tuple[Unit, ...] = (
+        Unit("gpu_block"), Unit("gpu_warp", "block", barrier=True), Unit("gpu_thread", "block", barrier=True, shuffles=True),
+    )  # fmt: skip
+    memory: tuple[str, ...] = ("heap", "registers", "block", "warp")
+    intrinsics: Mapping[str, Intrinsic] = field(
+        default_factory=lambda: {name: found for name, found in INTRINSICS.items() if not name.startswith("map_")}
+    )
+    passes: PassList = PASSES
+
+    def vectors(self, spec: KernelSpec) -> VectorUnit:
+        return VectorUnit(0)
+
+    def print(self, function: Function, heading: str) -> str:
+        return print_cuda(function, heading)
+
+    def compile(self, spec: KernelSpec, source: str, timeout: float) -> CudaKernel:
+        """Compile for the GPU of this machine with nvcc, and load.
+
+        Raises:
+            BuildError: there is no GPU, no nvcc, or nvcc fails.
+        """
+        require_gpu("target cuda")
+        return load_cuda(spec, source, find_nvcc(), compile_flags(self.arch or architecture_here()), ".cu", timeout)
+
+    def clock(self) -> float:
+        return time.perf_counter()  # runs end with the device's work
+
+
+CUDA = CudaTarget()
+
+
+def compile_flags(arch: str) -> tuple[str, ...]:
+    """Return what nvcc is told to make a shared object for an architecture."""
+    return ("-O3", "-std=c++17", f"-arch={arch}", "-shared", "-Xcompiler", "-fPIC")
+
+
+def find_nvcc() -> str:
+    """Return the program nvcc: $SPARSETUNE_NVCC, or the one on the path. Raises ``BuildError`` where there is none."""
+    wanted = os.environ.get("SPARSETUNE_NVCC") or "nvcc"
+    found = shutil.which(wanted)
+    if found is None:
+        raise BuildError(f"nvcc was not found ({wanted}); install the CUDA toolkit, or name it in SPARSETUNE_NVCC")
+    return found
+
+
+def load_cuda(spec: KernelSpec, source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> CudaKernel:
+    """Compile CUDA C++ into a shared object, or take it from the cache, and load it. Raises ``BuildError`` where the compiler fails."""
+    path = _compiled(source, compiler, flags, suffix, timeout)
+    library: Any = foreign_interface(DECLARATIONS).dlopen(str(path))
+    return CudaKernel(library, getattr(library, KERNEL), spec.function.arrays, spec.result.initial != "any", compiler, flags)
+
+
+def _compiled(source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> Path:
+    """Return the shared object; it is made beside its place and renamed, so that readers see all of it or nothing."""
+    parts = [compiler, *flags, suffix, source, *((CSRC / name).read_text() for name in HEADERS)]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    target = cache_folder() / f"cuda-{key[:40]}.so"
+    if target.is_file():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        workplace = target.parent / f".making-cuda-{key[:16]}-{os.getpid()}"
+        workplace.mkdir(exist_ok=True)
+        try:
+            text, made = workplace / f"kernel{suffix}", workplace / "kernel.so"
+            text.write_text(source)
+            ended = run_program((compiler, *flags, "-I", str(CSRC), str(text), "-o", str(made)), timeout, {"LC_ALL": "C"})
+            if ended.status is None:
+                raise BuildError(f"{compiler} took longer than {timeout:g} s and was stopped")
+            if ended.status:
+                lines = [line for line in ended.output.splitlines() if line.strip()]
+                failure = BuildError(f"{compiler} failed: {next((line for line in lines if 'error' in line), 'without a message')}")
+                failure.add_note("\n".join(lines[:40]))
+                raise failure
+            os.replace(made, target)
+        finally:
+            shutil.rmtree(workplace, ignore_errors=True)
+    except OSError as error:
+        raise BuildError(f"no kernel can be kept in {target.parent}: {error.strerror or error}") from None
+    return target

@@ -1,0 +1,287 @@
+"""CUDA C++: what is generated of schedules, that nvcc compiles it, and that it is right where the executor runs it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sparsetune as st
+from differential import gpu
+from differential.runner import run_isolated
+from differential.scheduled import reference
+from sparsetune.compiler.build.standalone import standalone
+from sparsetune.compiler.errors import BuildError, ScheduleError
+from sparsetune.compiler.native.library import CSRC
+from sparsetune.compiler.notation.nodes import accesses
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.pipeline import Signature
+from sparsetune.compiler.space.library import LIBRARY
+
+pytestmark = pytest.mark.cc
+needs_cxx = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+
+SPMV, SPMM = "y(i) = A(i,j) * x(j)", "Y(i,k) = A(i,j) * X(j,k)"
+WARPS = "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)"
+BLOCKS = "parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, parallel_reduction)"
+NONZEROS = (
+    "collapse(i, j, f); pos(f, p, A); split(p, b, q, 256); split(q, t, n, 8); parallelize(b, gpu_block, no_races);"
+    " parallelize(t, gpu_thread, atomics)"
+)
+SHARED = (
+    "split(k, k0, k1, 8); reorder(i, k0, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); parallelize(i, gpu_block, no_races);"
+    " parallelize([1], k1, gpu_thread, no_races)"
+)
+SPGEMM = "C(i,j) = A(i,k) * B(k,j)"
+CSR = {"A": "csr", "B": "csr", "C": "csr"}
+
+MAPPINGS = {
+    "row to a thread": (SPMV, {"A": "csr"}, ""),
+    "row to a warp": (SPMV, {"A": "csr"}, WARPS),
+    "row to a block": (SPMV, {"A": "csr"}, BLOCKS),
+    "equal shares of nonzeros": (SPMV, {"A": "csr"}, NONZEROS),
+    "shares of blocks": (
+        SPMV, {"A": "csr"}, "collapse(i, j, f); pos(f, p, A); split_up(p, b, q, 3); split(q, t, n, 4); parallelize(b, gpu_block, atomics);"
+        " parallelize(t, gpu_thread, atomics)",
+    ),
+    "columns": (SPMV, {"A": "csc"}, "parallelize(j, gpu_thread, atomics)"),
+    "columns of a sparse vector": (SPMV, {"A": "csc", "x": "compressed"}, "parallelize(j, gpu_warp, atomics);"
+                                   " parallelize(i, gpu_thread, atomics)"),
+    "coordinates": (SPMV, {"A": "coo"}, "collapse(i, j, f); pos(f, p, A); split(p, b, t, 64); parallelize(b, gpu_block, no_races);"
+                    " parallelize(t, gpu_thread, atomics)"),
+    "sparse result": (SPMV, {"A": "csr", "y": "compressed"}, "parallelize(i, gpu_thread, no_races); assemble(y, insert)"),
+    "dense rows": (SPMM, {"A": "csr"}, "parallelize(i, gpu_block, no_races); parallelize(k, gpu_thread, no_races)"),
+    "dense rows, sums in registers": (SPMM, {"A": "csr"}, "reorder(i, k, j); parallelize(i, gpu_warp, no_races);"
+                                      " parallelize(k, gpu_thread, no_races)"),
+    "rows by nonzeros": (SPMM, {"A": "csr"}, "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n);"
+                         " parallelize(b, gpu_block, no_races); parallelize(k, gpu_thread, atomics)"),
+    "sampled": ("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", {"B": "csr", "Z": "csr"}, "collapse(i, j, f); pos(f, p, B); split(p, b, w, 8);"
+                " parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
+    "fibres to warps": ("T(i,j) = B(i,j,k) * c(k)", {"B": "csf", "T": "dcsr"}, "collapse(i, j, f); pos(f, p, B(i,j,k)); split(p, b, w, 8);"
+                        " parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races);"
+                        " parallelize(k, gpu_thread, parallel_reduction)"),
+    "tensor times matrix": ("T(i,j,l) = B(i,j,k) * C(k,l)", {"B": "csf"}, "pos(i, p, B); parallelize(p, gpu_block, no_races);"
+                            " parallelize(l, gpu_thread, no_races)"),
+    "matricized tensor": ("M(i,l) = B(i,j,k) * C(j,l) * D(k,l)", {"B": "csf"}, "parallelize(i, gpu_block, no_races);"
+                          " parallelize(l, gpu_thread, atomics)"),
+    "matricized tensor by nonzeros": ("M(i,l) = B(i,j,k) * C(j,l) * D(k,l)", {"B": "csf"}, "collapse(j, k, f); collapse(i, f, g);"
+                                      " pos(g, p, B(i,j,k)); split(p, b, n, 16); reorder(b, l, n); parallelize(b, gpu_block, no_races);"
+                                      " parallelize(l, gpu_thread, atomics)"),
+    "two dense factors": ("R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", {"B": "csf"}, "parallelize(i, gpu_block, no_races);"
+                          " parallelize(m, gpu_thread, no_races)"),
+    "product": (SPGEMM, CSR, ""),
+    "product of dense result": (SPGEMM, {"A": "csr", "B": "csr"}, "parallelize(i, gpu_warp, no_races);"
+                                " parallelize(j, gpu_thread, no_races)"),
+    "sum": ("Z(i,j) = B(i,j) + C(i,j)", {"B": "csr", "C": "csr", "Z": "csr"}, ""),
+    "sum by warps": ("Z(i,j) = B(i,j) + C(i,j)", {"B": "csr", "C": "csr", "Z": "csr"}, "parallelize(i, gpu_warp, no_races);"
+                     " assemble(Z, insert)"),
+    "inner product": ("a = B(i,j) * C(i,j)", {"B": "csr", "C": "csr"}, "parallelize(i, gpu_thread, atomics)"),
+    "blocks of one sum": ("a = x(i) * z(i)", {}, "split(i, b, t, 64); parallelize(b, gpu_block, atomics);"
+                          " parallelize(t, gpu_thread, parallel_reduction)"),
+    "transposed": ("Z(i,j) = 2 * B(j,i)", {"B": "csr", "Z": "csr"}, ""),
+    "one thread": ("y(i) = A(i,j) * x(j)", {"A": "csr", "x": "compressed"}, "bound(i, ib, 0, min_exact)"),
+}  # fmt: skip
+EXTENTS = {"i": 19, "j": 14, "k": 37, "l": 6, "m": 3}
+
+
+def operands(expression: str, formats: dict[str, str], seed: int = 0, density: float = 0.2) -> dict[str, np.ndarray[Any, Any]]:
+    """Return whole numbers, of which every order of adding gives the same."""
+    rng, found = np.random.default_rng(seed), {}
+    for access in accesses(parse(expression).value):
+        shape = tuple(EXTENTS[name] for name in access.indices)
+        values = rng.integers(1, 5, shape).astype(float)
+        found[access.tensor] = values * (rng.random(shape) < density) if access.tensor in formats else values
+    return found
+
+
+def dense(result: Any) -> np.ndarray[Any, Any]:
+    return result.to_numpy() if isinstance(result, st.Tensor) else np.asarray(result)
+
+
+def source(name: str) -> str:
+    expression, formats, schedule = MAPPINGS[name]
+    return st.compile(expression, formats, schedule=schedule, target="cuda", arch="sm_90").source
+
+
+@needs_cxx
+def test_every_mapping_is_right(tmp_path: Path) -> None:
+    made = {
+        name: st.compile(expression, formats, schedule=schedule, target="cuda-executor")
+        for name, (expression, formats, schedule) in MAPPINGS.items()
+    }
+    gpu.build_on_processor([kernel.default_kernel for kernel in made.values()], tmp_path, "mappings")
+    for name, kernel in made.items():
+        expression, formats, _ = MAPPINGS[name]
+        for seed, density in ((0, 0.3), (1, 0.02)):
+            arrays = operands(expression, formats, seed, density)
+            expected = reference(expression, arrays, EXTENTS)
+            np.testing.assert_array_equal(dense(kernel(**arrays)), expected, err_msg=f"{name}, {density}")
+
+
+@needs_cxx
+@pytest.mark.parametrize("schedule", ["", WARPS, BLOCKS, NONZEROS], ids=["thread", "warp", "block", "nonzeros"])
+def test_rows_of_any_length(schedule: str) -> None:
+    kernel = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda-executor")
+    for pattern in ("one row", "empty rows", "nothing"):
+        rows, columns = (3, 4000) if pattern == "one row" else (700, 5)
+        matrix = scipy.sparse.lil_array((rows, columns))
+        if pattern == "one row":
+            matrix[1, :] = np.arange(columns)
+        elif pattern == "empty rows":
+            matrix[[7, 650], [3, 1]] = 5
+        stored, x = matrix.tocsr(), np.ones(columns)
+        np.testing.assert_array_equal(kernel(A=stored, x=x), stored @ x, err_msg=pattern)
+
+
+@needs_cxx
+@pytest.mark.slow
+def test_random_schedules_are_right() -> None:
+    found = run_isolated(range(30), chunk=15, work=gpu.run_gpu, describe=gpu.random_gpu)
+    assert not found, "\n".join(map(str, found))
+
+
+@needs_cxx
+@pytest.mark.slow
+def test_random_expressions_are_right() -> None:
+    found = run_isolated(range(60), chunk=30, work=gpu.run_mapped)
+    assert not found, "\n".join(map(str, found))
+
+
+@needs_cxx
+@pytest.mark.nightly
+def test_a_campaign_of_random_schedules() -> None:
+    found = run_isolated(range(1000, 3000), chunk=25, work=gpu.run_gpu, describe=gpu.random_gpu)
+    assert not found, "\n".join(map(str, found))
+
+
+@needs_cxx
+@pytest.mark.nightly
+def test_a_campaign_of_random_expressions() -> None:
+    found = run_isolated(range(1000, 6000), chunk=50, work=gpu.run_mapped)
+    assert not found, "\n".join(map(str, found))
+
+
+def compile_for_devices(sources: list[str], folder: Path) -> None:
+    """Compile kernels, in one file, for both architectures."""
+    parts = ['#include "st_cuda.h"\n']
+    for number, text in enumerate(sources):
+        plain = text.replace('#include "st_cuda.h"\n', "").replace("int32_t st_kernel(", f"int32_t st_kernel_{number}(")
+        parts.append(f"namespace st_file{number} {{\n{plain}}}\n")
+    (folder / "kernels.cu").write_text("".join(parts))
+    code = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in (80, 90)]
+    command = ["nvcc", "-O1", "-std=c++17", "-Werror", "all-warnings", *code, "-c", "-I", str(CSRC), "-o", "kernels.o", "kernels.cu"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:3000] + done.stdout[:3000]
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_forty_kernels_compile_for_two_architectures(tmp_path: Path) -> None:
+    library = [
+        st.compile(found.expression, dict(found.formats), dict(found.extents), found.schedule, target="cuda", arch="sm_90").source
+        for found in LIBRARY
+        if found.target == "cuda"
+    ]
+    drawn: list[str] = []
+    for seed in range(100, 200):
+        try:
+            drawn.append(gpu.compiled(gpu.random_gpu(seed)).source)
+        except ScheduleError:
+            continue
+        if len(drawn) + len(library) + len(MAPPINGS) == 40:
+            break
+    compile_for_devices([source(name) for name in MAPPINGS] + library + drawn, tmp_path)
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_sources_compile_without_the_package(tmp_path: Path) -> None:
+    kernel = st.compile(SPMM, {"A": "csr"}, schedule=SHARED, target="cuda", arch="sm_90").default_kernel
+    for name, text in standalone(kernel, "sm_90").items():
+        (tmp_path / name).write_text(text)
+    for target in ("kernel.so", "kernel_on_cpu.so"):
+        done = subprocess.run(["make", target], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[:3000]
+        assert (tmp_path / target).is_file()
+
+
+@needs_cxx
+def test_workspaces_of_a_block_are_shared_between_barriers() -> None:
+    kernel = st.compile(SPMM, {"A": "csr"}, schedule=SHARED, target="cuda-executor")
+    assert "ST_SHARED(double, w, 8);" in kernel.source
+    assert "st_barrier_of_block();" in kernel.source
+    arrays = operands(SPMM, {"A": "csr"})
+    np.testing.assert_array_equal(kernel(**arrays), arrays["A"] @ arrays["X"])
+
+
+def test_sums_of_a_warp_are_shuffled_and_stored_once() -> None:
+    text = source("row to a warp")
+    assert "ty += st_add_of_threads_of_warp(ty_own);" in text
+    assert "if (st_first_of_warp()) {\n      y_vals[i] = ty;" in text
+    assert "st_atomic" not in text
+
+
+def test_atomic_sums_are_gathered_first() -> None:
+    text = source("equal shares of nonzeros")
+    assert "y_vals_sum += A_vals[p_A2] * x_vals[j];" in text
+    assert "st_upper_bound_i32(A2_pos" in text
+
+
+def test_a_sparse_result_is_counted_scanned_and_filled() -> None:
+    text = source("product")
+    host = text[text.index("ST_EXPORT") :]
+    first, scan, second = host.index("st_kernel_part"), host.index("st_device.scan("), host.rindex("st_device.launch(")
+    assert first < scan < second
+    assert host.count("st_device.publish(") == 3
+
+
+def test_positions_beyond_32_bits() -> None:
+    compiled = st.compile(SPMV, {"A": "csr"}, schedule=NONZEROS, target="cuda", arch="sm_90")
+    wide = compiled.kernel_for(Signature((("A", "float64"), ("x", "float64")), (("A", (64, 64)), ("x", (64,))), wide=True)).source
+    assert "ST_ARRAY(const int64_t) A2_pos" in wide
+    assert "int32_t p" not in wide
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        ("parallelize(i, gpu_block, temporary); precompute(A(i,j) * x(j), j, j, w)", "directive 2"),
+        ("parallelize(j, gpu_block, temporary)", "combine what they add"),
+        ("parallelize(i, cpu_thread, no_races)", "target cuda has no such unit; it has gpu_block, gpu_thread, gpu_warp"),
+    ],
+)
+def test_what_has_no_form_is_refused(schedule: str, message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        _ = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda", arch="sm_90").source
+
+
+def test_nothing_runs_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    kernel = st.compile(SPMV, {"A": "csr"}, target="cuda", arch="sm_90")
+    assert str(kernel.schedule) == "parallelize(i, gpu_thread, no_races)"
+    with pytest.raises(BuildError, match=r"^target cuda needs an NVIDIA GPU"):
+        kernel(A=np.eye(3), x=np.ones(3))
+
+
+@needs_cxx
+def test_transfers_are_counted() -> None:
+    kernel = st.compile(SPMV, {"A": "csr"}, target="cuda-executor")
+    stored, x = scipy.sparse.eye_array(10, format="csr"), np.ones(10)
+    bound = kernel.bind(A=stored, x=x)
+    np.testing.assert_array_equal(bound(), x)
+    assert bound._launch.transferred == 11 * 4 + 10 * 4 + 10 * 8 + 10 * 8 + 10 * 8
+    x *= 2
+    np.testing.assert_array_equal(bound(), x)
+
+
+@needs_cxx
+def test_faults_of_kernels_are_errors() -> None:
+    kernel = st.compile(SPMV, {"A": "csr"}, target="cuda-executor").default_kernel
+    kernel.__dict__["source"] = kernel.source.replace("y_vals[i] = ty", "y_vals[0] = ty")
+    with pytest.raises(BuildError, match=r"^the device reports: block 0, thread \d+: race on element 0"):
+        kernel(A=scipy.sparse.eye_array(10, format="csr"), x=np.ones(10))

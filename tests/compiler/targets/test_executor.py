@@ -1,0 +1,132 @@
+"""The executor of CUDA kernels finds the faults that kernels are known to have, and none in those that have none."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from sparsetune.compiler.native.library import CSRC
+
+pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
+
+MAIN = """
+typedef void (*st_one)(st_array<const double>, st_array<double>);
+static const st_one kernels[] = {%s};
+int main(int, char **given) {
+  const int n = 64;
+  st_host host;
+  double *a = host.allocate<double>(n, false), *y = host.allocate<double>(n, true), begin[n];
+  for (int k = 0; k < n; k++) begin[k] = k;
+  st_upload(a, begin, sizeof begin);
+  host.launch(atoi(given[2]), n, kernels[atoi(given[1])], a, y);
+  const int status = host.status();
+  printf("%%s\\n", st_trouble());
+  if (!status) for (int k = 0; k < 4; k++) printf("%%g ", y[k]);
+  return status;
+}
+"""
+SHARED = "ST_SHARED(double, t, 64); const int64_t me = st_thread_of_block();"
+
+
+RIGHT = {
+    "every thread its own": ("y[st_thread_of_grid()] = 2 * a[st_thread_of_grid()];", [0, 2, 4, 6]),
+    "through shared memory": (f"{SHARED} t[me] = a[me]; st_barrier_of_block(); y[me] = t[63 - me];", [63, 62, 61, 60]),
+    "inside a warp": (f"{SHARED} t[me] = a[me]; st_barrier_of_warp(); y[me] = t[me ^ 1];", [1, 0, 3, 2]),
+    "sums of warps": ("y[st_thread_of_block()] = st_add_of_threads_of_warp((double)a[st_thread_of_block()]);", [496, 496, 496, 496]),
+    "sums of the block": ("y[st_thread_of_block()] = st_add_of_threads_of_block((double)a[st_thread_of_block()]);", [2016] * 4),
+    "largest of the warps": ("y[st_thread_of_block()] = st_max_of_warps_of_block((double)st_warp_of_block());", [1] * 4),
+    "shuffles": ("y[st_thread_of_block()] = st_shuffle((double)a[st_thread_of_block()], 2);", [2, 3, 0, 1]),
+    "atomic updates": ("st_atomic_add(y, st_thread_of_block() % 2, 1.0);", [32, 32, 0, 0]),
+    "the same value read by all": ("y[st_thread_of_block()] = a[7];", [7, 7, 7, 7]),
+    "one warp alone sums": (
+        "if (st_warp_of_block() == 0) { double s = st_add_of_threads_of_warp(1.0); if (st_first_of_warp()) y[0] = s; }", [32, 0, 0, 0],
+    ),
+}  # fmt: skip
+WRONG = {
+    "race on one element": ("y[0] = a[st_thread_of_block()];", "race on element 0"),
+    "updates without locks": ("y[st_thread_of_block() % 8] += 1.0;", "race on element"),
+    "missing barrier": (f"{SHARED} t[me] = a[me]; y[me] = t[63 - me];", "race on element|before anything was written"),
+    "barrier of the warp for the block": (f"{SHARED} t[me] = a[me]; st_barrier_of_warp(); y[me] = t[63 - me];", "race on element"),
+    "written again too early": (
+        f"{SHARED} t[me] = a[me]; st_barrier_of_block(); y[me] = t[63 - me]; t[me] = 0;", "race on element .* what another thread",
+    ),
+    "atomic beside plain": ("st_atomic_add(y, 0, 1.0); if (st_first_of_block()) y[0] = 3;", "race on element 0"),
+    "out of bounds": ("y[st_thread_of_block() + 1] = 1;", "uses element 64, which is out of bounds"),
+    "before the array": ("y[st_thread_of_block() - 1] = 1;", "uses element -1, which is out of bounds"),
+    "shared out of bounds": (f"{SHARED} t[me + 1] = 1; y[me] = 0;", "uses element 64, which is out of bounds"),
+    "not written yet": (f"{SHARED} if (me < 63) t[me] = 1; st_barrier_of_block(); y[me] = t[me];", "reads element 63 before anything"),
+    "shuffle in a branch": (
+        "if (st_lane() < 16) y[st_thread_of_block()] = st_add_of_threads_of_warp(1.0);", "waits at a shuffle that 16 lanes of its warp",
+    ),
+    "two branches": (
+        "double s; if (st_lane() < 16) s = st_add_of_threads_of_warp(1.0); else s = st_max_of_threads_of_warp(1.0);"
+        " y[st_thread_of_block()] = s;", "branches that lanes part at",
+    ),
+    "barrier in a branch": (
+        "if (st_thread_of_block() < 40) st_barrier_of_block(); y[st_thread_of_block()] = 1;", "barrier of the block that some threads do",
+    ),
+    "two barriers": (
+        "if (st_thread_of_block() < 32) st_barrier_of_block(); else { y[0] = 1; st_barrier_of_block(); } y[0] = 1;", "race|at another",
+    ),
+    "barrier beside a shuffle": (
+        "if (st_thread_of_block() < 32) st_barrier_of_block(); else if (st_lane() < 9) st_barrier_of_warp(); else st_barrier_of_block();",
+        "waits",
+    ),
+}  # fmt: skip
+
+
+BLOCKS = {
+    "all blocks write": ("if (st_first_of_block()) y[5] = 1;", "race on element 5"),
+    "all blocks add": ("st_atomic_add(y, 3, 1.0);", [0, 0, 0, 128]),
+}
+BODIES = {**RIGHT, **WRONG, **BLOCKS}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All kernels ``part(a, y)`` in one program: a is 0, 1, 2 ..., y zeros."""
+    folder = tmp_path_factory.mktemp("executor")
+    kernels = [
+        f"ST_KERNEL(64) part{number}(ST_ARRAY(const double) a, ST_ARRAY(double) y) {{ {body} }}\n"
+        for number, (body, _) in enumerate(BODIES.values())
+    ]
+    names = ", ".join(f"part{number}" for number in range(len(kernels)))
+    (folder / "kernels.cpp").write_text('#include "st_cuda.h"\n' + "".join(kernels) + MAIN % names)
+    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
+    subprocess.run(["g++", *flags, str(folder / "kernels.cpp"), "-o", str(folder / "kernels")], check=True)
+    return folder / "kernels"
+
+
+def run(program: Path, name: str, blocks: int = 1) -> tuple[str, list[float]]:
+    """Run a kernel. Return what was found and the first elements of y."""
+    number = str([*BODIES].index(name))
+    done = subprocess.run([str(program), number, str(blocks)], capture_output=True, text=True, check=False, timeout=60)
+    first, *rest = done.stdout.splitlines() or [""]
+    assert (done.returncode == 0) == (first == ""), (done.returncode, done.stdout, done.stderr)
+    return first, [float(word) for word in " ".join(rest).split()]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_kernels_without_faults_run(name: str, program: Path) -> None:
+    assert run(program, name) == ("", RIGHT[name][1])
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_faults_are_found(name: str, program: Path) -> None:
+    found, _ = run(program, name)
+    assert re.search(WRONG[name][1], found), found
+
+
+def test_blocks_wait_for_none_of_the_others(program: Path) -> None:
+    assert "race on element 5" in run(program, "all blocks write", 2)[0]
+    assert run(program, "all blocks write", 1)[0] == ""
+    assert run(program, "all blocks add", 2) == ("", BLOCKS["all blocks add"][1])
+
+
+def test_arrays_that_are_only_read_cannot_be_written() -> None:
+    text = '#include "st_cuda.h"\nST_KERNEL(32) part(ST_ARRAY(const double) a) { a[0] = 1; }'
+    command = ["g++", "-x", "c++", "-fsyntax-only", "-std=gnu++17", "-DST_EXECUTOR", "-I", str(CSRC), "-"]
+    assert subprocess.run(command, input=text, text=True, capture_output=True, check=False).returncode != 0

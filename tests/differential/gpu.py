@@ -1,0 +1,164 @@
+"""Random legal GPU schedules of the kernels of the papers, run thread by thread on the processor, with everything that they do checked."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import cffi
+import numpy as np
+from sparsetune.compiler.build.kernel import Kernel
+from sparsetune.compiler.codegen.c import KERNEL
+from sparsetune.compiler.concrete.nodes import Forall, Program, loops, walk
+from sparsetune.compiler.errors import ScheduleError
+from sparsetune.compiler.native.library import CSRC
+from sparsetune.compiler.notation.nodes import accesses
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.targets.cuda import DECLARATIONS, CudaKernel
+from sparsetune.compiler.targets.executor import FLAGS
+
+from . import compare
+from .cases import Case, random_case
+from .drawer import Drawer, chains, drawn
+from .runner import Failure, SomeCase, last_lines
+from .scheduled import CONSTANTS, EXPRESSIONS, SHAPES, Scheduled, _difference, default_program, kinds_of, operands, reference
+
+TARGET = "cuda-executor"
+NEVER = "on a GPU"
+"""How refusals begin of what is legal, but has no form on a GPU: workspaces that grow while a kernel runs, lists that several fill."""
+
+
+UNITS = ("gpu_block", "gpu_warp", "gpu_thread")
+
+
+class GpuDrawer(Drawer):
+    """Draws blocks, warps and threads of a GPU in place of threads and vectors."""
+
+    def finishing(self, program: Program) -> str:
+        return self._thread(program) if self.rng.random() < 0.6 else super().finishing(program)
+
+    def _thread(self, program: Program) -> str:
+        """Blocks before warps, warps before threads, each inside a loop of the one before where there is one."""
+        tagged = [node for node in walk(program.statement) if isinstance(node, Forall) and node.tag.unit]
+        last = max((UNITS.index(str(node.tag.unit)) for node in tagged), default=-1)
+        unit = self.rng.choice(UNITS[min(last + 1, 2) :])
+        inside = [inner.index for node in tagged for inner in walk(node.body) if isinstance(inner, Forall)]
+        loop = self.rng.choice(inside) if inside else self.rng.choice([chain[0] for chain in chains(program)])
+        return f"parallelize({loop}, {unit}, {self._race(program, loop)})"
+
+    def _vector(self, program: Program) -> str:
+        return f"parallelize({self._loop(program)}, gpu_thread, {self._race(program, loops(program.statement)[0])})"
+
+    def _build(self, program: Program) -> str:
+        return self._thread(program)
+
+
+@cache
+def random_gpu(seed: int) -> Scheduled:
+    """Return the case of a seed."""
+    rng = Random(f"gpu {seed}")
+    expression, choices = EXPRESSIONS[seed % len(EXPRESSIONS)]
+    formats = kinds_of(rng.choice(choices))
+    found = default_program(expression, formats)
+    indices = dict.fromkeys(name for access in accesses(parse(expression).value) for name in access.indices)
+    extents = {name: rng.choice(CONSTANTS) for name in indices if rng.random() < 0.2}
+    drawer = GpuDrawer(rng, parse(expression).target.tensor, extents, found.formats)
+    schedule = drawn(drawer, found.program, lambda directive: "ignore_races" not in directive).schedule
+    return Scheduled(seed, expression, formats, schedule, tuple(extents.items()))
+
+
+def compiled(case: Scheduled, target: str = TARGET) -> CompiledExpression:
+    return compile_kernel(case.expression, dict(case.formats), dict(case.extents), case.schedule, target=target)
+
+
+def fault(case: Scheduled, made: CompiledExpression, patterns: Sequence[tuple[int, str]]) -> str | None:
+    """Run a case on some shapes and patterns; return what is wrong with the first wrong result, or None."""
+    for number, pattern in patterns:
+        shape = {**SHAPES[number], **dict(case.extents)}
+        arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng(number))
+        wrong = _difference(case, made.bind_operands(arrays)(), reference(case.expression, arrays, shape))
+        if wrong:
+            return f"{wrong}, shape {shape}, {pattern}"
+    return None
+
+
+def build_on_processor(kernels: Sequence[Kernel], folder: Path, name: str) -> None:
+    """Compile kernels into one shared object for the executor, and give each its function, as ``Kernel.load`` would."""
+    parts = ['#include "st_cuda.h"\n']
+    for number, kernel in enumerate(kernels):
+        text = kernel.source.replace('#include "st_cuda.h"\n', "").replace(f"int32_t {KERNEL}(", f"int32_t {KERNEL}_{number}(")
+        parts.append(f"namespace st_file{number} {{\n{text}}}\n")
+    source, target = folder / f"{name}.cpp", folder / f"{name}.so"
+    source.write_text("".join(parts))
+    done = subprocess.run(["g++", *FLAGS, "-I", str(CSRC), str(source), "-o", str(target)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the C++ compiler failed on {source}:\n{done.stderr[:4000]}")
+    ffi = cffi.FFI()
+    entry = f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads);"
+    ffi.cdef("".join(entry.replace(KERNEL, f"{KERNEL}_{number}") for number in range(len(kernels))))
+    ffi.cdef(DECLARATIONS.replace(entry, ""))
+    library: Any = ffi.dlopen(str(target))
+    for number, kernel in enumerate(kernels):
+        reads = kernel.spec.result.initial != "any"
+        made = CudaKernel(library, getattr(library, f"{KERNEL}_{number}"), kernel.spec.function.arrays, reads, "g++", FLAGS)
+        kernel.__dict__["executable"] = made
+
+
+FEW = ((0, "scattered"), (0, "rows"), (3, "scattered"), (6, "full"))
+MANY = tuple((number, pattern) for number in range(len(SHAPES)) for pattern in ("scattered", "rows", "one", "full", "none"))
+
+
+def run_gpu(seeds: Sequence[int], flags: Sequence[str] = (), patterns: Sequence[tuple[int, str]] = FEW) -> list[Failure]:
+    """Compile and run the scheduled cases of some seeds; return those that fail. ``flags``: not used, the executor has its own."""
+
+    def made(case: Scheduled) -> tuple[CompiledExpression, Kernel]:
+        found = compiled(case)
+        return found, found.default_kernel
+
+    return _run([random_gpu(seed) for seed in seeds], made, lambda case, found: fault(case, found, patterns))
+
+
+def run_mapped(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:
+    """Compile and run random expressions as they are mapped to a GPU by default."""
+
+    def made(case: Case) -> tuple[CompiledExpression, Kernel]:
+        semiring = None if case.semiring == ("+", "*") else case.semiring
+        found = compile_kernel(case.text, case.formats, case.constants, semiring=semiring, target=TARGET)
+        return found, found.specialised({name: operand.given for name, operand in case.operands.items()}, case.given)[0]
+
+    return _run([random_case(seed) for seed in seeds], made, lambda case, found: compare.fault(case, found, interpreted_every=10**9))
+
+
+def _run(
+    cases: Sequence[SomeCase],
+    make: Callable[[SomeCase], tuple[CompiledExpression, Kernel]],
+    check: Callable[[SomeCase, CompiledExpression], str | None],
+) -> list[Failure]:
+    failures: list[Failure] = []
+    ready: list[tuple[SomeCase, CompiledExpression, Kernel]] = []
+    for case in cases:
+        try:
+            made, kernel = make(case)
+            _ = kernel.source
+        except ScheduleError as error:
+            failures += [] if NEVER in str(error) else [Failure(case.seed, str(case), f"refused: {error}")]
+        except Exception:
+            failures.append(Failure(case.seed, str(case), f"does not compile: {last_lines(traceback.format_exc())}"))
+        else:
+            ready.append((case, made, kernel))
+    with tempfile.TemporaryDirectory() as folder:
+        build_on_processor([kernel for _, _, kernel in ready], Path(folder), "kernels")
+        for case, made, _ in ready:
+            try:
+                message = check(case, made)
+            except Exception:
+                message = f"does not run: {last_lines(traceback.format_exc())}"
+            failures += [] if message is None else [Failure(case.seed, str(case), message)]
+    return failures
