@@ -21,9 +21,10 @@ from typing import Any
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ExpressionError, TuningError
-from ..compiler.format import Format, LevelKind
+from ..compiler.format import Format, LevelKind, csf_format
 from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.notation.parser import parse
+from ..compiler.pipeline import checked_semiring
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.schedules import Schedules
 from ..compiler.space.space import PIGEON, Rules, ScheduleSpace
@@ -31,9 +32,11 @@ from .asymptotic.algebra import Algebra
 from .asymptotic.model import CostClass, CostModel
 from .asymptotic.taco import taco_schedules
 from .exploration import Exploration, FrontierSchedule, FrontierSchedules
+from .forests.exploration import ForestExploration, FrontierForest
+from .forests.pipelines import sparseauto, spttn
 from .settings import EXPLORE_SECONDS
 
-PRESETS = (None, "pigeon", "pigeon-taco")
+PRESETS = (None, "pigeon", "pigeon-taco", "sparseauto", "spttn")
 
 Ranges = Mapping[str, tuple[float, float]]
 
@@ -48,15 +51,20 @@ def explore(
     assumptions: bool | Sequence[str] = True,
     semiring: tuple[str, str] | None = None,
     time_limit: float | None = EXPLORE_SECONDS,
-) -> Exploration:
+    memory_depth: int = 2,
+    memory_bound: float | None = None,
+    cost: object = None,
+) -> Exploration | ForestExploration:
     """Explore the schedule space of an expression without any data.
 
     Args:
         expression: index notation.
         formats: per tensor, the result included; what is not named is dense. Nothing given, with a preset of Ahrens et al.:
             their formats, (dense, compressed, ...) for matrices and tensors, dense for vectors.
-        ranges: (least, largest) extent of indices; the stages so far do not depend on them.
-        preset: None, "pigeon" or "pigeon-taco".
+        ranges: (least, largest) extent of indices, stored share of sparse operands ("B"), quotients of extents ("i/l"). Only
+            "sparseauto" and "spttn" depend on them.
+        preset: None, "pigeon", "pigeon-taco", "sparseauto" or "spttn". The last two take products of tensors; where no formats are
+            given the first factor is sparse ("csf") and the others are dense.
         workspace_state: how the cost model describes workspaces: "exact", or "paper" (which forgets how a workspace's
             pattern depends on the loops outside its where).
         sunk_costs: True: reading every sparse operand ("inputs") and any single loop over a dimension, or workspace over one,
@@ -65,6 +73,14 @@ def explore(
         assumptions: True: "nonempty". A sequence names it and others, such as ``"B(i,k) implies C(i,k)"``.
         semiring: (add, multiply) other than ("+", "*").
         time_limit: seconds after which to give up, 60 unless given; None: never. What is listed of the result later has no limit.
+        memory_depth: how many modes buffers have at most, for "sparseauto", and for the cost "dense_loops" of "spttn".
+        memory_bound: elements that buffers have at most all together, even for the least sizes, for "sparseauto"; None: no bound.
+        cost: what "spttn" minimizes: "dense_loops" (None), "buffer_dimension", "buffer_size", "cache", or a pair (phi, operator): the
+            cost of a loop from what it is (``compiler.space.forests.separable.Peel``) and what it holds costs, and how costs of
+            neighbours are put together.
+
+    Returns:
+        An ``Exploration``; for "sparseauto" and "spttn" a ``ForestExploration``, with the same ``space``, ``stages``, ``frontier``.
 
     Raises:
         ExpressionError: the expression, a sunk cost or an assumption cannot be read, or ranges names an unknown index.
@@ -74,6 +90,55 @@ def explore(
     if preset not in PRESETS:
         known = ", ".join(repr(name) for name in PRESETS)
         raise TuningError(f"unknown preset {preset!r}; presets are {known}")
+    if preset in ("sparseauto", "spttn"):
+        return _explored_forests(expression, formats, ranges, preset, semiring, time_limit, memory_depth, memory_bound, cost)
+    return explore_structures(expression, formats, ranges, preset, workspace_state, sunk_costs, assumptions, semiring, time_limit)
+
+
+def _explored_forests(
+    expression: str,
+    formats: Mapping[str, Format | str | None] | None,
+    ranges: Ranges | None,
+    preset: str,
+    semiring: tuple[str, str] | None,
+    time_limit: float | None,
+    memory_depth: int,
+    memory_bound: float | None,
+    cost: object,
+) -> ForestExploration:
+    """Explore loop nest forests; arguments as for ``explore``."""
+    assignment = parse(expression)
+    check_assignment(assignment)
+    if isinstance(memory_depth, bool) or not isinstance(memory_depth, int) or memory_depth < 0:
+        raise TuningError(f"memory_depth is {memory_depth!r}: a number of modes, 0 or more, is expected")
+    if memory_bound is not None and not (isinstance(memory_bound, Real) and memory_bound >= 0):
+        raise TuningError(f"memory_bound is {memory_bound!r}: a number of elements is expected")
+    check_semiring(assignment.value, checked_semiring(semiring)[0], assignment)
+    known = formats_of(assignment, formats or _one_sparse(assignment))
+    clock = _Clock([], time_limit)
+    if preset == "spttn":
+        return spttn(assignment, known, clock, cost, memory_depth, ranges)
+    return sparseauto(assignment, known, clock, ranges, memory_depth, memory_bound)
+
+
+def _one_sparse(assignment: Assignment) -> dict[str, Format]:
+    """Return compressed levels for the first factor."""
+    found = accesses(assignment.value)
+    return {found[0].tensor: csf_format(len(found[0].subscripts))} if found else {}
+
+
+def explore_structures(
+    expression: str,
+    formats: Mapping[str, Format | str | None] | None = None,
+    ranges: Ranges | None = None,
+    preset: str | None = None,
+    workspace_state: str = "exact",
+    sunk_costs: bool | Sequence[str] = True,
+    assumptions: bool | Sequence[str] = True,
+    semiring: tuple[str, str] | None = None,
+    time_limit: float | None = EXPLORE_SECONDS,
+) -> Exploration:
+    """Explore structures by asymptotic costs: what ``explore`` does but for forests, with the same arguments."""
     assignment = parse(expression)
     check_assignment(assignment)
     known_formats = formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {})
@@ -105,7 +170,7 @@ class _Clock:
     def __init__(self, stages: list[dict[str, Any]], limit: float | None) -> None:
         if limit is not None and not (isinstance(limit, Real) and limit > 0):
             raise TuningError(f"time_limit is {limit!r}: a positive number of seconds is expected")
-        self._stages = stages
+        self.stages = stages
         self._last = perf_counter()
         self._limit = limit
         self._known: str | None = None
@@ -114,7 +179,7 @@ class _Clock:
     def watch(self) -> None:
         """Raise TuningError once the time is over."""
         if perf_counter() > self._end:
-            kept = [f"{stage['stage']} {stage['kept']}" for stage in self._stages]
+            kept = [f"{stage['stage']} {stage['kept']}" for stage in self.stages]
             done = ", ".join([*kept, *([self._known] if self._known else [])]) or "not even counted"
             raise TuningError(
                 f"this schedule space is too large to explore in {self._limit:g} seconds ({done}); give a larger time_limit, the preset"
@@ -129,9 +194,9 @@ class _Clock:
         """Remember what the stage in progress knows so far."""
         self._known = known
 
-    def note(self, stage: str, kept: int) -> None:
+    def note(self, stage: str, kept: int, **more: int) -> None:
         now = perf_counter()
-        self._stages.append({"stage": stage, "kept": kept, "seconds": now - self._last})
+        self.stages.append({"stage": stage, "kept": kept, "seconds": now - self._last, **more})
         self._known = None
         self._last = perf_counter()
 
@@ -224,9 +289,11 @@ def explain(
     return described(explore(expression, formats, ranges, preset, **options), schedule, limit)
 
 
-def described(found: Exploration, schedule: str | Schedule | Program | None = None, limit: int | None = None) -> dict[str, Any]:
+def described(
+    found: Exploration | ForestExploration, schedule: str | Schedule | Program | None = None, limit: int | None = None
+) -> dict[str, Any]:
     """Return an exploration as ``explain`` does."""
-    shown = found.frontier if limit is None else _spread(found, limit)
+    shown: Sequence[FrontierSchedule | FrontierForest] = found.frontier if limit is None else _spread(found, limit)
     answer: dict[str, Any] = {
         "expression": found.expression,
         "stages": found.stages,
@@ -244,12 +311,22 @@ def described(found: Exploration, schedule: str | Schedule | Program | None = No
         ],
     }
     if schedule is not None:
-        answer["schedule"] = {"loop_nest": found.annotated(schedule), "verdict": found.why(schedule)}
+        answer["schedule"] = _judged(found, schedule)
     return answer
 
 
-def _spread(found: Exploration, limit: int) -> list[FrontierSchedule]:
+def _judged(found: Exploration | ForestExploration, schedule: str | Schedule | Program) -> dict[str, str]:
+    if isinstance(found, Exploration):
+        return {"loop_nest": found.annotated(schedule), "verdict": found.why(schedule)}
+    if isinstance(schedule, Program):
+        raise ExpressionError("presets of forests judge directives; give the schedule as such a text")
+    return {"loop_nest": found.annotated(schedule), "verdict": found.why(schedule)}
+
+
+def _spread(found: Exploration | ForestExploration, limit: int) -> Sequence[FrontierSchedule | FrontierForest]:
     """Return some schedules of the frontier: the first of every cost, then the others in order."""
+    if isinstance(found, ForestExploration):
+        return found.frontier.spread(limit)
     others = ((member, one) for one in found.classes for member in islice(one.schedules, 1, None))
     chosen = chain(((one.first, one) for one in found.classes), others)
     return [FrontierSchedule(member, one, found.model, found.space) for member, one in islice(chosen, limit)]

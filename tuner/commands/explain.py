@@ -47,7 +47,7 @@ LISTED, LISTED_AS_JSON = 20, 1000
     options.expression, options.formats,
     click.option("--range", "ranges", type=Range("index", "low:high", "i=1:1e6"), multiple=True, callback=options.unique,
                  help="Bounds of an extent, for the symbolic costs."),
-    click.option("--preset", type=click.Choice(["pigeon", "pigeon-taco"]),
+    click.option("--preset", type=click.Choice(["pigeon", "pigeon-taco", "sparseauto", "spttn"]),
                  help="The pipeline of a paper.  [default: ours]"),
     click.option("--schedule", metavar="TEXT", help="Directives or a loop nest: say which schedules are cheaper, and why."),
     click.option("--workspace-state", type=click.Choice(["exact", "paper"]), default="exact", show_default=True,

@@ -19,7 +19,7 @@ from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.reformat import concordant_format
 from ...datasets.generate import generate
 from ..exploration import Exploration
-from ..explore import explore
+from ..explore import explore_structures
 
 KERNELS = {
     "SpMV": "a(i) = B(i,j) * c(j)",
@@ -37,7 +37,7 @@ Item = TypeVar("Item")
 
 def explored(kernel: str, preset: str = "pigeon") -> Exploration:
     """Return the exploration of a kernel in the paper's formats, under the default cost model."""
-    return explore(KERNELS[kernel], preset=preset)
+    return explore_structures(KERNELS[kernel], preset=preset)
 
 
 def alphabetical(found: Exploration) -> Schedule:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...format import Format
-from .contraction import members
+from .contraction import Contraction, members
 from .forest import Forest, Loop, Placed, Tree
 from .optimum import terms_of
 from .posynomial import ONE, Posynomial
@@ -48,7 +48,7 @@ def costs_of(forest: Forest, formats: Mapping[str, Format]) -> Costs:
         sums = any(not kept >> index & 1 for index in own)
         operations = len(place.term.parts) - 1 + sums
         time += driven_iterations(forest, place, formats, len(place.order)).scaled(operations)
-    memory = sum((_elements(forest, edge.open) for edge in forest.edges), Posynomial())
+    memory = sum((elements(forest.contraction, edge.open) for edge in forest.edges), Posynomial())
     return Costs(time, memory, forest.loop_depth, forest.memory_depth)
 
 
@@ -74,13 +74,24 @@ def _driven(forest: Forest, trees: tuple[Tree, ...], removed: int, count: int) -
 def driven_iterations(forest: Forest, place: Placed, formats: Mapping[str, Format], outermost: int) -> Posynomial:
     """Return how often some outermost loops around a term run, all together."""
     driven = _driving(forest)
-    contraction, levels = forest.contraction, dict(forest.contraction.chains)
+    levels = dict(forest.contraction.chains)
     deepest: dict[int, int] = {}
     for loop, index in zip(place.loops[:outermost], place.order[:outermost], strict=True):
         for number in driven[loop]:
             deepest[number] = max(deepest.get(number, -1), levels[number].index(index))
-    left = sum(1 << index for index in place.order[:outermost])
-    product = ONE
+    return driven_product(forest.contraction, deepest, sum(1 << index for index in place.order[:outermost]), formats)
+
+
+def driven_product(contraction: Contraction, deepest: Mapping[int, int], indices: int, formats: Mapping[str, Format]) -> Posynomial:
+    """Return how often loops over some indices run, all together.
+
+    Args:
+        contraction: what is computed.
+        deepest: the level down to which sparse operands, by their numbers, drive the loops.
+        indices: of the loops.
+        formats: of the sparse operands.
+    """
+    product, left, levels = ONE, indices, dict(contraction.chains)
     for number, level in deepest.items():
         run = sum(1 << index for index in levels[number][: level + 1])
         if run & ~left:  # another operand runs through some of these already
@@ -89,7 +100,7 @@ def driven_iterations(forest: Forest, place: Placed, formats: Mapping[str, Forma
         access = contraction.operands[number]
         names = tuple(contraction.indices[index] for index in levels[number])
         product *= positions(access.tensor, formats[access.tensor], names, level)
-    return product * _elements(forest, left)
+    return product * elements(contraction, left)
 
 
 def positions(tensor: str, form: Format, names: tuple[str, ...], level: int) -> Posynomial:
@@ -108,5 +119,6 @@ def positions(tensor: str, form: Format, names: tuple[str, ...], level: int) -> 
     return Posynomial.of([((f"nnz_{tensor}_{level + 1}",), 1)])
 
 
-def _elements(forest: Forest, mask: int) -> Posynomial:
-    return Posynomial.of([((forest.contraction.indices[index] for index in members(mask)), 1)])
+def elements(contraction: Contraction, mask: int) -> Posynomial:
+    """Return the product of the extents of some indices."""
+    return Posynomial.of([((contraction.indices[index] for index in members(mask)), 1)])

@@ -6,9 +6,12 @@ A fully fused forest belongs to exactly one choice of an index order for every t
 
 from __future__ import annotations
 
+import random
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
+from math import prod
 
 from ..grammar import Alternative, Derivation, Grammar
 from .contraction import Contraction, members
@@ -125,6 +128,57 @@ class Peeling:
             self._before[key] = found
         return found
 
+    def count(self) -> int:
+        """Return how many forests there are.
+
+        Fully fused ones are as many as combinations of index orders (section 4.1.2), whatever they come to share.
+        """
+        if self.rules.fused and self.rules.memory_depth is None:
+            return sum(prod(map(self.order_count, path)) for path in self.paths())
+        return self.grammar.count(Whole())
+
+    def order_count(self, term: Term) -> int:
+        """Return how many index orders a term has."""
+        return self.grammar.count(Rest((term,), 0))
+
+    def sample(self, count: int, seed: int) -> Iterator[Forest]:
+        """Yield forests drawn uniformly, with replacement."""
+        source = random.Random(seed)
+        if self.rules.fused and self.rules.memory_depth is None:
+            paths = tuple(self.paths())
+            sizes = tuple(accumulate(prod(map(self.order_count, path)) for path in paths))
+            for _ in range(count if sizes else 0):
+                path = paths[bisect_right(sizes, source.randrange(sizes[-1]))]
+                yield Forest(self.contraction, tuple(fused([(term, self._order(term, source)) for term in path])))
+            return
+        size = self.count()
+        for _ in range(count if size else 0):
+            yield self.forest(self.grammar.derivation(Whole(), source.randrange(size)))
+
+    def _order(self, term: Term, source: random.Random) -> tuple[int, ...]:
+        rest = Rest((term,), 0)
+        derivation = self.grammar.derivation(rest, source.randrange(self.grammar.count(rest)))
+        found = []
+        while derivation.label != FIRST:
+            assert isinstance(derivation.label, Peeled)
+            found.append(derivation.label.index)
+            (derivation,) = derivation.parts
+        return tuple(found)
+
+    def admits(self, forest: Forest) -> bool:
+        """Return whether a forest is among those of the rules; nothing is counted."""
+        return forest.path in set(self.paths()) and self._admits(forest.trees, Rest(forest.path, 0))
+
+    def _admits(self, trees: Sequence[Tree], rest: Rest) -> bool:
+        first, *others = trees
+        label = Peeled(first.index, leaf_count(first)) if isinstance(first, Loop) else FIRST
+        if label not in set(self.peelings(rest)):
+            return False
+        parts = self.parts(rest, label)
+        inside = [first.parts] if isinstance(first, Loop) else []
+        below = [*inside, others] if others else inside
+        return len(below) == len(parts) and all(self._admits(own, part) for own, part in zip(below, parts, strict=True))
+
     def _fits(self, rest: Rest, count: int) -> bool:
         """Return whether buffers between the first terms and the others have few enough modes."""
         most = self.rules.memory_depth
@@ -159,12 +213,26 @@ def _derived(trees: tuple[Tree, ...]) -> Derivation:
     first, *others = trees
     after = (_derived(tuple(others)),) if others else ()
     if isinstance(first, Loop):
-        return Derivation(Peeled(first.index, _leaves(first)), 0, (_derived(first.parts), *after))
+        return Derivation(Peeled(first.index, leaf_count(first)), 0, (_derived(first.parts), *after))
     return Derivation(FIRST, 0, after)
 
 
-def _leaves(tree: Tree) -> int:
-    return sum(map(_leaves, tree.parts)) if isinstance(tree, Loop) else 1
+def leaf_count(tree: Tree) -> int:
+    """Return how many terms stand below a loop; a term is one."""
+    return sum(map(leaf_count, tree.parts)) if isinstance(tree, Loop) else 1
+
+
+def fused(orders: Sequence[tuple[Term, tuple[int, ...]]]) -> Iterator[Tree]:
+    """Yield the trees of the fully fused forest of an index order for every term (Definitions 4.3 and 4.4)."""
+    while orders:
+        term, first = orders[0]
+        if not first:
+            yield term
+            orders = orders[1:]
+            continue
+        count = next((place for place, (_, order) in enumerate(orders) if order[:1] != first[:1]), len(orders))
+        yield Loop(first[0], tuple(fused([(other, order[1:]) for other, order in orders[:count]])))
+        orders = orders[count:]
 
 
 def passed(terms: Path, count: int) -> Iterator[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -43,6 +42,7 @@ class Forests:
         add: str = "+",
         multiply: str = "*",
     ) -> None:
+        self.assignment = assignment
         self.contraction = contraction_of(assignment, formats)
         self.default: Concretized = concretize(replace(assignment, operator="="), formats, add, multiply)
         self.peeling = Peeling(self.contraction, rules or ForestRules())
@@ -50,7 +50,7 @@ class Forests:
 
     def count(self) -> int:
         """Return how many forests there are; none is listed."""
-        return self._grammar.count(WHOLE)
+        return self.peeling.count()
 
     def forests(self) -> Iterator[Forest]:
         """Yield every forest once, in canonical order, as they are asked for."""
@@ -74,8 +74,7 @@ class Forests:
 
     def sample_forests(self, count: int, seed: int = 0) -> list[Forest]:
         """Return forests drawn uniformly, with replacement."""
-        source, size = random.Random(seed), self.count()
-        return [self.forest(source.randrange(size)) for _ in range(count)] if size else []
+        return list(self.peeling.sample(count, seed))
 
     def __contains__(self, schedule: object) -> bool:
         return isinstance(schedule, Schedule | str) and self.find(schedule) is not None
@@ -87,7 +86,7 @@ class Forests:
         except ScheduleError:
             return None
         forest = forest_of(program, self.contraction)
-        return forest if forest is not None and self.rank(forest) is not None else None
+        return forest if forest is not None and self.peeling.admits(forest) else None
 
     def spelled(self, forest: Forest) -> Schedule:
         """Return the directives that make a forest from the default program."""

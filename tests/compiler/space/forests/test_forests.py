@@ -7,11 +7,11 @@ from itertools import permutations, product
 from pathlib import Path
 
 import pytest
-from forest_samples import SPTTN, forests, wrong
+from forest_samples import SPTTN, TTTC6, forests, wrong
 from sparsetune.compiler.errors import ExpressionError
-from sparsetune.compiler.space.forests.forest import Forest, Loop, Tree
-from sparsetune.compiler.space.forests.paths import PathRules, Term, paths, term_indices
-from sparsetune.compiler.space.forests.peeling import ForestRules, path_depth
+from sparsetune.compiler.space.forests.forest import Forest
+from sparsetune.compiler.space.forests.paths import PathRules, paths, term_indices
+from sparsetune.compiler.space.forests.peeling import ForestRules, fused, path_depth
 from sparsetune.compiler.space.forests.space import Forests
 
 COUNTS = {
@@ -35,18 +35,6 @@ def test_counts_of_the_papers(name: str) -> None:
     assert forests(name, ForestRules(loop_depth=depth)).count() == shallow
 
 
-def peeled(orders: list[tuple[Term, tuple[int, ...]]]) -> tuple[Tree, ...]:
-    """Return the fully fused forest of an index order for every term."""
-    if not orders:
-        return ()
-    term, first = orders[0]
-    if not first:
-        return (term, *peeled(orders[1:]))
-    count = next((place for place, (_, order) in enumerate(orders) if order[:1] != first[:1]), len(orders))
-    inner = peeled([(other, order[1:]) for other, order in orders[:count]])
-    return (Loop(first[0], inner), *peeled(orders[count:]))
-
-
 def literal(space: Forests) -> list[Forest]:
     """Return the fully fused forests of all combinations of index orders in which stored levels come after their parents."""
     contraction = space.contraction
@@ -58,7 +46,7 @@ def literal(space: Forests) -> list[Forest]:
             levels = [number for operand, chain in contraction.chains if term.operands >> operand & 1 for number in chain]
             kept = [number for number in levels if number in numbers]
             choices.append([(term, order) for order in permutations(numbers) if [one for one in order if one in levels] == kept])
-        found += [Forest(contraction, peeled(list(orders))) for orders in product(*choices)]
+        found += [Forest(contraction, tuple(fused(list(orders)))) for orders in product(*choices)]
     return found
 
 
@@ -98,6 +86,25 @@ def test_what_is_no_member() -> None:
     assert f"{pairs}; parallelize(i, cpu_thread, no_races)" not in space
     assert "reorder(nothing)" not in space
     assert 3 not in space
+
+
+@pytest.mark.parametrize("expression", ["TTMc3", "SDDMM-SpMM"])
+@pytest.mark.parametrize("rules", [ForestRules(), ForestRules(memory_depth=1), ForestRules(PathRules(reducing=True), derived=False)])
+def test_membership_is_that_of_the_list(expression: str, rules: ForestRules) -> None:
+    """Of all partially fused forests those of the rules are admitted, without counting."""
+    space = forests(expression, rules)
+    listed = set(space.forests())
+    assert len(listed) == space.count()
+    every = forests(expression, ForestRules(fused=False, derived=False))
+    assert {forest for forest in every.sample_forests(300, seed=3) if space.peeling.admits(forest)} <= listed
+    assert all(space.peeling.admits(forest) for forest in space.sample_forests(100, seed=4))
+
+
+def test_a_tensor_train_is_counted_at_once() -> None:
+    space = forests(TTTC6)
+    assert space.count() == 41_691_726_547_290_146_880
+    forest = space.sample_forests(1, seed=1)[0]
+    assert space.find(space.spelled(forest)) == forest
 
 
 def test_partial_fusion_holds_full_fusion() -> None:

@@ -1,0 +1,175 @@
+"""What an exploration of loop nest forests found: those that are left, with their costs as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, overload
+
+from ...compiler.concrete.nodes import Program
+from ...compiler.concrete.printer import loop_nest
+from ...compiler.errors import ExpressionError
+from ...compiler.schedule.schedule import Schedule
+from ...compiler.space.forests.costs import Costs, costs_of
+from ...compiler.space.forests.forest import Forest
+from ...compiler.space.forests.paths import PathRules
+from ...compiler.space.forests.peeling import ForestRules
+from ...compiler.space.forests.space import Forests
+from .dominance import Dominance
+
+ANY_FOREST = ForestRules(PathRules(pairwise=False), fused=False, derived=False)
+
+
+@dataclass(frozen=True)
+class ForestClass:
+    """Forests of one cost.
+
+    Attributes:
+        costs: what each of them costs.
+        count: how many they are.
+        listed: yields them, in canonical order.
+    """
+
+    costs: Costs
+    count: int
+    listed: Callable[[], Iterator[Forest]]
+
+
+class FrontierForest:
+    """A forest that is left after the last stage.
+
+    Attributes:
+        forest: its loops and terms.
+        costs: what it costs.
+        task_set: None; the costs of forests are counts.
+    """
+
+    task_set = None
+
+    def __init__(self, forest: Forest, costs: Costs, space: Forests) -> None:
+        self.forest, self.costs, self._space = forest, costs, space
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The directives that make it from the default program, for ``compile``, ``evaluate``, ``tune`` and ``explain``."""
+        return self._space.spelled(self.forest)
+
+    @property
+    def program(self) -> Program:
+        """What the schedule makes of the default program."""
+        return self._space.program(self.schedule)
+
+    @property
+    def loop_nest(self) -> str:
+        """Readable concrete index notation."""
+        return loop_nest(self.program.statement)
+
+    @property
+    def time(self) -> str:
+        """Scalar operations, as a Python expression over extents and stored positions of levels (nnz_B_1 ..)."""
+        return str(self.costs.time)
+
+    @property
+    def memory(self) -> str:
+        """Elements of all buffers, as a Python expression over extents."""
+        return str(self.costs.memory)
+
+    @property
+    def loop_depth(self) -> int:
+        """How many loops stand inside each other, at most."""
+        return self.costs.loop_depth
+
+    @property
+    def memory_depth(self) -> int:
+        """How many modes a buffer has, at most."""
+        return self.costs.memory_depth
+
+    def __repr__(self) -> str:
+        return f"<forest of time {self.time}, memory {self.memory}>"
+
+
+class FrontierForests(Sequence[FrontierForest]):
+    """The forests that are left, those of equal cost together; listed no further than they are asked for."""
+
+    def __init__(self, classes: Sequence[ForestClass], space: Forests) -> None:
+        self._classes, self._space = classes, space
+        self._listed: list[FrontierForest] = []
+
+    @cached_property
+    def _rest(self) -> Iterator[FrontierForest]:
+        return (FrontierForest(forest, one.costs, self._space) for one in self._classes for forest in one.listed())
+
+    def __len__(self) -> int:
+        return sum(one.count for one in self._classes)
+
+    @overload
+    def __getitem__(self, place: int) -> FrontierForest: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[FrontierForest]: ...
+    def __getitem__(self, place: int | slice) -> FrontierForest | list[FrontierForest]:
+        wanted = range(len(self))[place]
+        if isinstance(wanted, range):
+            return [self[one] for one in wanted]
+        self._listed.extend(islice(self._rest, max(0, wanted + 1 - len(self._listed))))
+        return self._listed[wanted]
+
+    def spread(self, limit: int) -> list[FrontierForest]:
+        """Return some forests: the first of every cost, then the others in order."""
+        firsts = [FrontierForest(next(one.listed()), one.costs, self._space) for one in self._classes[:limit]]
+        seen = {one.forest for one in firsts}
+        return [*firsts, *islice((one for one in self if one.forest not in seen), limit - len(firsts))]
+
+
+@dataclass(frozen=True, repr=False)
+class ForestExploration:
+    """What ``explore`` found among loop nest forests.
+
+    Attributes:
+        expression: as given.
+        preset: the pipeline.
+        stages: for every stage its name, how many schedules it kept ("kept"), of how many costs ("buckets"), and its seconds.
+        frontier: the schedules that are left after the last stage, those of equal cost together.
+        classes: the different costs among them, each with the number of its schedules.
+        space: all schedules of the preset before pruning: ``count()``, ``iter``, ``sample(n, seed)``, ``in``.
+        dominance: compares costs over all admitted sizes.
+    """
+
+    expression: str
+    preset: str
+    stages: list[dict[str, Any]]
+    frontier: FrontierForests
+    classes: tuple[ForestClass, ...]
+    space: Forests
+    dominance: Dominance
+
+    def __repr__(self) -> str:
+        stages = ", ".join(f"{stage['stage']} {stage['kept']}" for stage in self.stages)
+        return f"ForestExploration({self.expression!r}: {stages}; costs {', '.join(str(one.costs.time) for one in self.classes[:3])})"
+
+    def costs(self, schedule: Schedule | str) -> Costs:
+        """Return what a schedule costs. Raises ExpressionError: it makes no loop nest forest."""
+        whole = Forests(self.space.assignment, self.space.default.formats, ANY_FOREST)
+        forest = whole.find(schedule)
+        if forest is None:
+            raise ExpressionError(f"{str(schedule)!r} makes no loop nest forest: loops around products, each intermediate read once")
+        return costs_of(forest, self.space.default.formats)
+
+    def annotated(self, schedule: Schedule | str) -> str:
+        """Return a schedule's loop nest and its costs."""
+        found = self.costs(schedule)
+        return f"{loop_nest(self.space.program(schedule).statement)}\ntime {found.time}; memory {found.memory}"
+
+    def why(self, schedule: Schedule | str) -> str:
+        """Say what of the frontier is never above a schedule, in time and in memory, for any admitted sizes; or that nothing is."""
+        own = self.costs(schedule)
+        better = [one for one in self.classes if self._is_less(one.costs, own)]
+        if not better:
+            return "no schedule of the frontier is cheaper for all admitted sizes"
+        shown = (f"time {one.costs.time}, memory {one.costs.memory} ({one.count} schedules)" for one in better)
+        return "\n".join((f"it takes time {own.time}, memory {own.memory}; these never take more:", *shown))
+
+    def _is_less(self, one: Costs, own: Costs) -> bool:
+        same = (one.time, one.memory) == (own.time, own.memory)
+        return not same and all(self.dominance.never_above(*pair) for pair in ((one.time, own.time), (one.memory, own.memory)))

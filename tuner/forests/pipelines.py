@@ -1,0 +1,132 @@
+"""The presets "spttn" and "sparseauto" of ``explore``: their spaces, and the stages that prune them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from ...compiler.errors import TuningError
+from ...compiler.format import Format
+from ...compiler.notation.nodes import Assignment
+from ...compiler.space.forests.costs import Costs, costs_of
+from ...compiler.space.forests.forest import Forest
+from ...compiler.space.forests.optimum import Optimizer
+from ...compiler.space.forests.paths import PathRules, path_count
+from ...compiler.space.forests.peeling import ForestRules, path_depth
+from ...compiler.space.forests.priced import PricedForests
+from ...compiler.space.forests.separable import cost_of
+from ...compiler.space.forests.space import Forests
+from .domain import Range, domain_of
+from .dominance import Dominance
+from .exploration import ForestClass, ForestExploration, FrontierForests
+
+MOST_OPERANDS = 7
+"""Products of more have millions of contraction trees; they are refused before any is made."""
+
+
+class Clock(Protocol):
+    """Notes stages, and ends what takes too long."""
+
+    stages: list[dict[str, Any]]
+
+    def watch(self) -> None: ...
+    def note(self, stage: str, kept: int, **more: Any) -> None: ...
+
+
+def spttn(
+    assignment: Assignment, formats: Mapping[str, Format], clock: Clock, cost: object, memory_depth: int, ranges: Mapping[str, Range] | None
+) -> ForestExploration:
+    """Fully fused forests in storage order, those of least depth, and among them the cheapest of every path that costs least
+    (Kanakagiri and Solomonik, section 5).
+
+    Args:
+        assignment, formats: the expression.
+        clock: of the exploration.
+        cost: "dense_loops" (None), "buffer_dimension", "buffer_size", "cache", a ``SeparableCost``, or a pair (phi, operator).
+        memory_depth: how many modes buffers have at most, for "dense_loops".
+        ranges: of extents; costs take the geometric mean.
+    """
+    space = Forests(assignment, formats)
+    _check_size(space)
+    domain = domain_of(space.contraction, ranges)
+    chosen = cost_of(cost or "dense_loops", {name: (low * high) ** 0.5 for name, (low, high) in domain.extents.items()}, memory_depth)
+    clock.note("generated", space.count())
+    depths = {path: path_depth(space.contraction, path) for path in space.peeling.paths()}
+    least = min(depths.values())
+    clock.note("min_depth", Forests(assignment, formats, ForestRules(loop_depth=least)).count())
+    optimizer = Optimizer(space.peeling, chosen)
+    found = []
+    for path, depth in depths.items():
+        clock.watch()
+        if depth == least:
+            found.append(optimizer.optimum(path))
+    best = min(one.cost for one in found)
+    forests = [one.forest for one in found if one.forest is not None and one.cost == best]
+    clock.note(chosen.name, len(forests))
+    classes: dict[Costs, list[Forest]] = {}
+    for forest in forests:
+        classes.setdefault(costs_of(forest, formats), []).append(forest)
+    return _exploration(assignment, "spttn", space, clock, Dominance(domain), [ForestClass(one, len(same), same.__iter__) for one, same in classes.items()])
+
+
+SPARSEAUTO = ForestRules(PathRules(pairwise=False, reducing=True), fused=False, derived=False)
+"""Splits at any place, producers that reduce, fused or not at every level; intermediates are dense, so that only terms that read a
+sparse operand keep its storage order (Dias et al., sections 4.5 and 5.1)."""
+
+
+def sparseauto(
+    assignment: Assignment,
+    formats: Mapping[str, Format],
+    clock: Clock,
+    ranges: Mapping[str, Range] | None,
+    memory_depth: int,
+    memory_bound: float | None,
+) -> ForestExploration:
+    """The compile-time stages of Dias et al., section 5.2: memory depth, depth poset, costs over all admitted sizes.
+
+    Where ranges are given, the depth poset drops only what costs drop too: depths say what is better where sizes grow without bounds.
+    """
+    space = Forests(assignment, formats, SPARSEAUTO)
+    _check_size(space)
+    domain = domain_of(space.contraction, ranges)
+    clock.note("generated", space.count())
+    shallow = Forests(assignment, formats, ForestRules(SPARSEAUTO.paths, SPARSEAUTO.fused, SPARSEAUTO.derived, memory_depth))
+    priced = PricedForests(shallow.peeling, formats, clock.watch)
+    every = priced.costs()
+    clock.note("memory_depth", shallow.count(), buckets=len(every))
+    if memory_bound is not None:
+        smallest = domain.sizes({name: low for name, (low, _) in (*domain.extents.items(), *domain.shares.items())})
+        every = tuple(one for one in every if one.memory.at(smallest) <= memory_bound)
+        clock.note("memory_bound", sum(map(priced.count, every)), buckets=len(every))
+    dominance = Dominance(domain, watch=clock.watch)
+    cheap = dominance.undominated(every) if ranges else None
+    kept = [one for one in every if not any(_is_shallower(other, one) for other in every) or (cheap is not None and one in cheap)]
+    clock.note("depth_poset", sum(map(priced.count, kept)), buckets=len(kept))
+    left = dominance.undominated(kept) if cheap is None else cheap
+    clock.note("smt", sum(map(priced.count, left)), buckets=len(left))
+
+    def listed(costs: Costs) -> Callable[[], Any]:
+        return lambda: priced.forests(costs)
+
+    return _exploration(assignment, "sparseauto", space, clock, dominance, [ForestClass(one, priced.count(one), listed(one)) for one in left])
+
+
+def _is_shallower(one: Costs, other: Costs) -> bool:
+    first, second = (one.loop_depth, one.memory_depth), (other.loop_depth, other.memory_depth)
+    return first != second and first[0] <= second[0] and first[1] <= second[1]
+
+
+def _exploration(
+    assignment: Assignment, preset: str, space: Forests, clock: Clock, dominance: Dominance, classes: list[ForestClass]
+) -> ForestExploration:
+    frontier = FrontierForests(classes, space)
+    return ForestExploration(assignment.text, preset, clock.stages, frontier, tuple(classes), space, dominance)
+
+
+def _check_size(space: Forests) -> None:
+    count = len(space.contraction.operands)
+    if count > MOST_OPERANDS:
+        raise TuningError(
+            f"a product of {count} tensors has {path_count(count):,} contraction paths; presets of forests take products of up to"
+            f" {MOST_OPERANDS}"
+        )
