@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .compiler.storage.tensor import Tensor
     from .tuner.exploration import Exploration
     from .tuner.explore import explore
+    from .tuner.forests.exploration import ForestExploration
     from .tuner.lookup import Match
     from .tuner.session import TuneResult
 
@@ -45,6 +46,7 @@ _HOMES = {
     "DatabaseError": ".compiler.errors",
     "Exploration": ".tuner.exploration",
     "ExpressionError": ".compiler.errors",
+    "ForestExploration": ".tuner.forests.exploration",
     "Format": ".compiler.format",
     "FormatError": ".compiler.errors",
     "Kernel": ".compiler.pipeline:CompiledExpression",
@@ -76,6 +78,7 @@ __all__ = [
     "DatabaseError",
     "Exploration",
     "ExpressionError",
+    "ForestExploration",
     "Format",
     "FormatError",
     "Kernel",

@@ -29,6 +29,7 @@ from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .space.mapping import default_mapping
+from .space.program_costs import program_costs
 from .storage import aligned
 from .storage.construct import borrowed, tensor
 from .storage.tensor import Tensor
@@ -111,6 +112,21 @@ class CompiledExpression:
     def stages(self) -> dict[str, str]:
         """The program after every stage and pass, by its name, in order: "concrete" notation, loop IR from "lowering" on, "c"."""
         return self.default_kernel.stages
+
+    @property
+    def costs(self) -> dict[str, int | str]:
+        """What the schedule costs, without data.
+
+        Returns:
+            loop_depth: how many loops over original indices stand inside each other, at most.
+            memory_depth: how many modes a workspace has, at most.
+            time, memory: scalar operations, and elements of workspaces, as ``BoundKernel.count`` has them, as Python expressions
+                over extents, named as the indices, and ``nnz_B_1`` .. ``nnz_B_k``: positions of the levels of operand B.
+        """
+        found = program_costs(self.concretized.program, self.assignment, self.concretized.formats)
+        return {
+            "loop_depth": found.loop_depth, "memory_depth": found.memory_depth, "time": str(found.time), "memory": str(found.memory),
+        }  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is loaded into this process."""

@@ -178,7 +178,7 @@ def test_programs_that_do_not_fit(text, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"preset": "sparseauto"}, TuningError, "presets are None, 'pigeon', 'pigeon-taco'"),
+        ({"preset": "auto"}, TuningError, "presets are None, 'pigeon', 'pigeon-taco', 'sparseauto', 'spttn'"),
         ({"preset": "spttn"}, TuningError, "unknown preset 'spttn'"),
         ({"workspace_state": "exactly"}, TuningError, "models are exact, paper"),
         ({"ranges": {"q": (1, 2)}}, ExpressionError, "range given for q"),

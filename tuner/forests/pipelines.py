@@ -66,7 +66,8 @@ def spttn(
     classes: dict[Costs, list[Forest]] = {}
     for forest in forests:
         classes.setdefault(costs_of(forest, formats), []).append(forest)
-    return _exploration(assignment, "spttn", space, clock, Dominance(domain), [ForestClass(one, len(same), same.__iter__) for one, same in classes.items()])
+    kinds = [ForestClass(one, len(same), same.__iter__) for one, same in classes.items()]
+    return _exploration(assignment, "spttn", space, clock, Dominance(domain), kinds)
 
 
 SPARSEAUTO = ForestRules(PathRules(pairwise=False, reducing=True), fused=False, derived=False)
@@ -108,7 +109,8 @@ def sparseauto(
     def listed(costs: Costs) -> Callable[[], Any]:
         return lambda: priced.forests(costs)
 
-    return _exploration(assignment, "sparseauto", space, clock, dominance, [ForestClass(one, priced.count(one), listed(one)) for one in left])
+    kinds = [ForestClass(one, priced.count(one), listed(one)) for one in left]
+    return _exploration(assignment, "sparseauto", space, clock, dominance, kinds)
 
 
 def _is_shallower(one: Costs, other: Costs) -> bool:

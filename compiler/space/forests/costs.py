@@ -27,7 +27,7 @@ class Costs:
 
     Attributes:
         time: scalar operations; a multiplication and an addition are two.
-        memory: elements of all buffers together.
+        memory: elements of all buffers together; scalars are none.
         loop_depth: how many loops stand inside each other, at most.
         memory_depth: how many modes a buffer has, at most.
     """
@@ -48,7 +48,7 @@ def costs_of(forest: Forest, formats: Mapping[str, Format]) -> Costs:
         sums = any(not kept >> index & 1 for index in own)
         operations = len(place.term.parts) - 1 + sums
         time += driven_iterations(forest, place, formats, len(place.order)).scaled(operations)
-    memory = sum((elements(forest.contraction, edge.open) for edge in forest.edges), Posynomial())
+    memory = sum((elements(forest.contraction, edge.open) for edge in forest.edges if edge.open), Posynomial())
     return Costs(time, memory, forest.loop_depth, forest.memory_depth)
 
 

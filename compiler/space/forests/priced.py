@@ -150,7 +150,7 @@ class PricedForests:
     def _buffers(self, rest: Rest, label: Peeled) -> Posynomial:
         names = self.contraction.indices
         opened = (self.contraction.open(part) & ~rest.removed for part in passed(rest.terms, label.terms))
-        return Posynomial.of(((names[number] for number in members(mask)), 1) for mask in opened)
+        return Posynomial.of(((names[number] for number in members(mask)), 1) for mask in opened if mask)
 
     def _depth(self, rest: Rest, label: Peeled) -> int:
         opened = (self.contraction.open(part) & ~rest.removed for part in passed(rest.terms, label.terms))

@@ -39,8 +39,8 @@ LEFT = {
     "SpTTM-TTM": ((3, 1), (3, 1)),
     "SpTTM-SpTTM": ((3, 1), (3, 1)),
     "SDDMM-SpMM": ((2, 2), (2, 2)),
-    "MTTKRP-GEMM": ((7, 3), (7, 3)),
-    "SDDMM-SpMM-GEMM": ((50, 15), (28, 11)),
+    "MTTKRP-GEMM": ((7, 3), (4, 2)),
+    "SDDMM-SpMM-GEMM": ((50, 15), (16, 8)),
     "SpTTM-TTM-TTM": ((36, 7), (20, 5)),
 }
 """Schedules (buckets) after the depth poset and after SMT. The first three are those of Table 3."""

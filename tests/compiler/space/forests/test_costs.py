@@ -35,7 +35,7 @@ def costs(expression: str, schedule: str) -> Costs:
             "reorder(l,i,j,k,m,n); loopfuse(2,true,[]); reorder([1],m,k,j,n); loopfuse(2,true,[1])",
             (4, 2),
             "2 * j * k * l * m + 2 * k * l * m * n + 2 * l * nnz_T_3",
-            "j * k + 1",
+            "j * k",
         ),
         (
             "reorder(l,i,j,k,m,n); loopfuse(2,true,[]); reorder([1],m,j,k,n); loopfuse(2,true,[1])",
