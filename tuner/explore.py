@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from numbers import Real
 from time import perf_counter
@@ -53,6 +54,7 @@ def explore(
     time_limit: float | None = EXPLORE_SECONDS,
     memory_depth: int = 2,
     memory_bound: float | None = None,
+    cache_share: float = 0.5,
     cost: object = None,
 ) -> Exploration | ForestExploration:
     """Explore the schedule space of an expression without any data.
@@ -75,6 +77,7 @@ def explore(
         time_limit: seconds after which to give up, 60 unless given; None: never. What is listed of the result later has no limit.
         memory_depth: how many modes buffers have at most, for "sparseauto", and for the cost "dense_loops" of "spttn".
         memory_bound: elements that buffers have at most all together, even for the least sizes, for "sparseauto"; None: no bound.
+        cache_share: share of the last-level cache that buffers may take where an input is at hand (``ForestExploration.chosen``).
         cost: what "spttn" minimizes: "dense_loops" (None), "buffer_dimension", "buffer_size", "cache", or a pair (phi, operator): the
             cost of a loop from what it is (``compiler.space.forests.separable.Peel``) and what it holds costs, and how costs of
             neighbours are put together.
@@ -91,7 +94,10 @@ def explore(
         known = ", ".join(repr(name) for name in PRESETS)
         raise TuningError(f"unknown preset {preset!r}; presets are {known}")
     if preset in ("sparseauto", "spttn"):
-        return _explored_forests(expression, formats, ranges, preset, semiring, time_limit, memory_depth, memory_bound, cost)
+        if not (isinstance(cache_share, Real) and 0 < cache_share <= 1):
+            raise TuningError(f"cache_share is {cache_share!r}: a share above 0 and up to 1 is expected")
+        found = _explored_forests(expression, formats, ranges, preset, semiring, time_limit, memory_depth, memory_bound, cost)
+        return replace(found, cache_share=float(cache_share))
     return explore_structures(expression, formats, ranges, preset, workspace_state, sunk_costs, assumptions, semiring, time_limit)
 
 

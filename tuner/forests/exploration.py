@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -10,13 +10,15 @@ from typing import Any, overload
 
 from ...compiler.concrete.nodes import Program
 from ...compiler.concrete.printer import loop_nest
-from ...compiler.errors import ExpressionError
+from ...compiler.errors import ExpressionError, TuningError
+from ...compiler.native.machine import this_machine
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.forests.costs import Costs, costs_of
 from ...compiler.space.forests.forest import Forest
 from ...compiler.space.forests.paths import PathRules
 from ...compiler.space.forests.peeling import ForestRules
 from ...compiler.space.forests.space import Forests
+from .concrete import BYTES, fastest
 from .dominance import Dominance
 
 ANY_FOREST = ForestRules(PathRules(pairwise=False), fused=False, derived=False)
@@ -134,6 +136,7 @@ class ForestExploration:
         classes: the different costs among them, each with the number of its schedules.
         space: all schedules of the preset before pruning: ``count()``, ``iter``, ``sample(n, seed)``, ``in``.
         dominance: compares costs over all admitted sizes.
+        cache_share: share of the last-level cache that buffers may take (``chosen``).
     """
 
     expression: str
@@ -143,10 +146,39 @@ class ForestExploration:
     classes: tuple[ForestClass, ...]
     space: Forests
     dominance: Dominance
+    cache_share: float = 0.5
 
     def __repr__(self) -> str:
         stages = ", ".join(f"{stage['stage']} {stage['kept']}" for stage in self.stages)
         return f"ForestExploration({self.expression!r}: {stages}; costs {', '.join(str(one.costs.time) for one in self.classes[:3])})"
+
+    def chosen(self, sizes: Mapping[str, float], memory_bound: float | None = None) -> FrontierForest:
+        """Return the schedule of the frontier that suits an input: of least time among those whose buffers take at most
+        ``cache_share`` of the last-level cache, of all where none does; equal ones by how they access memory (section 5.3).
+
+        Args:
+            sizes: extents by index, and positions of the levels of sparse operands (nnz_B_1 ..).
+            memory_bound: elements that buffers have at most; None: no further bound.
+
+        Raises:
+            TuningError: a size is missing, or no schedule is within the memory bound.
+        """
+        known = set(sizes)
+        missing = sorted({name for one in self.classes for cost in (one.costs.time, one.costs.memory) for name in cost.symbols - known})
+        if missing:
+            raise TuningError(f"the size {missing[0]} is missing; costs of the frontier depend on it")
+        priced = [(one.costs.time.at(sizes), one.costs.memory.at(sizes), one) for one in self.classes]
+        bounded = [found for found in priced if memory_bound is None or found[1] <= memory_bound]
+        if not bounded:
+            least = min(found[1] for found in priced)
+            raise TuningError(f"no schedule of the frontier has buffers of at most {memory_bound:g} elements; the least has {least:g}")
+        share = self.cache_share * this_machine().last_level_cache / BYTES
+        near = [found for found in bounded if found[1] <= share] or bounded
+        least = min(found[0] for found in near)
+        same = [(one, forest) for time, _, one in near if time == least for forest in one.listed()]
+        costs = {forest: one.costs for one, forest in same}
+        forest = fastest(costs, self.space.default.formats, sizes)
+        return FrontierForest(forest, costs[forest], self.space)
 
     def costs(self, schedule: Schedule | str) -> Costs:
         """Return what a schedule costs. Raises ExpressionError: it makes no loop nest forest."""

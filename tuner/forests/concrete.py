@@ -1,0 +1,57 @@
+"""The stages of Dias et al. that wait for the input (section 5.3): least time among what fits the cache, then how leaves access memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+
+from ...compiler.format import Format
+from ...compiler.space.forests.forest import Forest, Placed
+
+BYTES = 8
+"""Of an element of a buffer."""
+
+
+def fastest(forests: Iterable[Forest], formats: Mapping[str, Format], sizes: Mapping[str, float]) -> Forest:
+    """Return, of forests that take the same time, the one whose leaves access memory best; then the first by agreement of orders.
+
+    Args:
+        forests: at least one.
+        formats: of operands and result.
+        sizes: extents, by index.
+    """
+    return min(forests, key=lambda forest: (access_cost(forest, formats, sizes), disagreements(forest, formats)))
+
+
+def access_cost(forest: Forest, formats: Mapping[str, Format], sizes: Mapping[str, float]) -> float:
+    """Return how far apart leaves access memory: for every tensor at a leaf whose last index is not that of the leaf's innermost loop,
+    but which has it, the elements between two accesses; a leaf without loops of its own accesses nothing apart."""
+    names = forest.contraction.indices
+    return sum(
+        prod(sizes[name] for name in modes[modes.index(names[place.order[-1]]) + 1 :])
+        for place in forest.placed
+        if place.order
+        for modes in _tensors(forest, place, formats)
+        if names[place.order[-1]] in modes[:-1]
+    )
+
+
+def disagreements(forest: Forest, formats: Mapping[str, Format]) -> int:
+    """Return in how many pairs of indices of a tensor the loops around a term come in another order than the tensor has them."""
+    names = forest.contraction.indices
+    found = 0
+    for place in forest.placed:
+        order = [names[index] for index in place.order]
+        for modes in _tensors(forest, place, formats):
+            places = [order.index(name) for name in modes if name in order]
+            found += sum(one > other for number, one in enumerate(places) for other in places[number + 1 :])
+    return found
+
+
+def _tensors(forest: Forest, place: Placed, formats: Mapping[str, Format]) -> Iterator[tuple[str, ...]]:
+    """Yield the indices of what a term reads and writes of operands and result, in the order in which they are stored."""
+    accesses = [forest.contraction.operands[part.bit_length() - 1] for part in place.term.parts if not part & (part - 1)]
+    if place.term.operands == forest.contraction.everything:
+        accesses.append(forest.contraction.target)
+    for access in accesses:
+        yield tuple(access.indices[mode] for mode in formats[access.tensor].order)
