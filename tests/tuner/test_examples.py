@@ -23,8 +23,6 @@ from sparsetune.tuner.truth.table import Point, TruthTable, write_table
 
 from examples import Names, command_lines, operands_of, programs, random_tensor
 
-from examples import Names, command_lines, operands_of, programs, random_tensor
-
 pytestmark = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 SUITES = ("suite", "bench", "nightly")  # their commands take minutes, on small inputs too
 SMALL = {2: "random:uniform:60x50:nnz=300", 3: "random:uniform:12x11x10:nnz=200", 4: "random:uniform:8x7x6x5:nnz=100"}

@@ -179,7 +179,7 @@ def test_programs_that_do_not_fit(text, message):
     ("options", "error", "message"),
     [
         ({"preset": "auto"}, TuningError, "presets are None, 'pigeon', 'pigeon-taco', 'sparseauto', 'spttn'"),
-        ({"preset": "spttn"}, TuningError, "unknown preset 'spttn'"),
+        ({"preset": "taco"}, TuningError, "unknown preset 'taco'"),
         ({"workspace_state": "exactly"}, TuningError, "models are exact, paper"),
         ({"ranges": {"q": (1, 2)}}, ExpressionError, "range given for q"),
         ({"ranges": {"i": (5, 2)}}, ExpressionError, "the range of i"),
