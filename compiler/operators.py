@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .errors import DataError, ExpressionError, ShapeError
 from .evaluate import evaluate
-from .format import Format, LevelKind
+from .format import Format
 from .storage.arithmetic import narrowed
 from .storage.construct import default_sparse_format
 from .storage.foreign import dense_array, is_matrix, read
@@ -144,7 +144,7 @@ def _broadcast(sign: str, first: tuple[int, ...], second: tuple[int, ...]) -> tu
 
 def _format(sign: str, first: _Operand, second: _Operand, order: int) -> Format | None:
     """Return the format of a sparse result; None for a dense one."""
-    sparse = [operand.format.widened for operand in (first, second) if isinstance(operand, Tensor) and _is_sparse(operand)]
+    sparse = [operand.format.plain for operand in (first, second) if isinstance(operand, Tensor) and _is_sparse(operand)]
     if not sparse or (sign in "+-" and len(sparse) < 2):
         return None
     return next((known for known in sparse if len(known) == order and _holds_anything(known)), default_sparse_format(order))
@@ -152,4 +152,4 @@ def _format(sign: str, first: _Operand, second: _Operand, order: int) -> Format 
 
 def _holds_anything(format: Format) -> bool:
     """Whether singleton levels only stand below those of coordinates."""
-    return all(lower is not LevelKind.SINGLETON or upper.steps_in_order for upper, lower in pairwise(format.levels))
+    return all(not lower.shares_positions or upper.steps_in_order for upper, lower in pairwise(format.levels))

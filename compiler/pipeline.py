@@ -17,7 +17,7 @@ from .concrete.concretize import Concretized, concretize
 from .concrete.nodes import Forall, Program
 from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
-from .format import MOST_EXTENT, Format, LevelKind
+from .format import MOST_EXTENT, Format
 from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
@@ -412,6 +412,6 @@ def constant_extents(assignment: Assignment, formats: Mapping[str, Format], exte
     everything = [assignment.target, *(node for node in walk(assignment.value) if hasattr(node, "tensor"))]
     for access in everything:
         form = formats[access.tensor]  # type: ignore[attr-defined]  # accesses only
-        last = max((level for level, kind in enumerate(form.levels) if kind is not LevelKind.DENSE), default=-1)
+        last = max((level for level, kind in enumerate(form.levels) if not kind.full), default=-1)
         stored |= {access.subscripts[mode].index for mode in form.order[: last + 1]}  # type: ignore[attr-defined]
     return {name: extent for name, extent in extents.items() if name not in stored and 0 < extent <= CONSTANT_BOUND}

@@ -14,6 +14,9 @@ static inline void st_bits_lift(uint64_t *bits, int64_t n, int64_t word) {
   middle[above] |= UINT64_C(1) << (word & 63);
 }
 
+/* Whether a key is in: of the words of the keys alone, which the levels above need not follow. */
+static inline bool st_bits_have(const uint64_t *bits, int64_t key) { return bits[key >> 6] >> (key & 63) & 1; }
+
 /* Put a key in; true if it was not there. */
 static inline bool st_bits_insert(uint64_t *bits, int64_t n, int64_t key) {
   const int64_t word = key >> 6;

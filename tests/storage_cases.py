@@ -7,14 +7,22 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from sparsetune.compiler.format import Format, LevelKind
+from sparsetune.compiler.format import Format
+from sparsetune.compiler.levels import LevelKind, level_kind
+from sparsetune.compiler.storage.encoding import decoded
 from sparsetune.compiler.storage.tensor import Tensor
 
+OWN = frozenset(map(level_kind, "dsnqhbp"))
 GOLDEN = 0x9E3779B97F4A7C15
 
 
 def stored_entries(tensor: Tensor) -> dict[tuple[int, ...], Any]:
-    """Return the stored entries by coordinates in mode order, checking every promise that the level arrays make."""
+    """Return the stored entries by coordinates in mode order, checking every promise that the level arrays make.
+
+    Kinds that are not the library's are taken by what they decode to.
+    """
+    if not OWN.issuperset(tensor.format.levels):
+        tensor = decoded(tensor)
     found: dict[tuple[int, ...], Any] = {}
     for coordinates, position in _walk(tensor, 0, 0, ()):
         by_mode = tuple(coordinates[tensor.format.level_of(mode)] for mode in range(tensor.order))
@@ -40,13 +48,23 @@ def _walk(tensor: Tensor, level: int, position: int, above: tuple[int, ...]) -> 
 def _children(tensor: Tensor, level: int, position: int) -> list[tuple[int, int]]:
     kind, arrays = tensor.format.levels[level], tensor.levels[level]
     extent = tensor.shape[tensor.format.order[level]]
-    if kind is LevelKind.DENSE:
+    if kind is level_kind("d"):
         return [(coordinate, position * extent + coordinate) for coordinate in range(extent)]
-    if kind is LevelKind.SINGLETON:
+    if kind is level_kind("q"):
         return [(int(arrays.crd[position]), position)]
-    first = 0 if arrays.base is None else int(arrays.base[position])
+    if kind is level_kind("b"):
+        slots = range(position * extent, (position + 1) * extent)
+        return [(slot - position * extent, slot) for slot in slots if int(arrays.parts["bits"][slot // 64]) >> (slot % 64) & 1]
+    if kind is level_kind("p"):
+        width = int(arrays.parts["width"][0])
+        slots = [(int(arrays.crd[slot]), slot) for slot in range(position * width, (position + 1) * width)]
+        taken = [child for child in slots if child[0] < extent]
+        assert slots[: len(taken)] == taken
+        assert [coordinate for coordinate, _ in taken] == sorted({coordinate for coordinate, _ in taken})
+        return taken
+    first = int(arrays.parts["base"][position]) if "base" in arrays.parts else 0
     children = [(first + int(arrays.crd[child]), child) for child in range(int(arrays.pos[position]), int(arrays.pos[position + 1]))]
-    if kind is LevelKind.HASHED:
+    if kind is level_kind("h"):
         _check_table([coordinate for coordinate, _ in children])
         return [child for child in children if child[0] >= 0]
     coordinates = [coordinate for coordinate, _ in children]
@@ -73,22 +91,30 @@ def _check_table(slots: list[int]) -> None:
 
 def _check_arrays(tensor: Tensor, level: int, kind: LevelKind, arrays: Any, parents: int) -> int:
     extent = tensor.shape[tensor.format.order[level]]
-    narrow = kind is LevelKind.NARROW
+    narrow = kind is level_kind("n")
     for part, array in arrays.parts.items():
-        expected = (np.uint16,) if narrow and part == "crd" else (np.int32, np.int64)
+        expected = (np.uint16,) if narrow and part == "crd" else (np.uint64,) if part == "bits" else (np.int32, np.int64)
         assert array.dtype in expected
         assert array.flags.c_contiguous
         assert array.ndim == 1
     assert ("base" in arrays.parts) == narrow
-    assert not narrow or len(arrays.base) == parents
-    if kind is LevelKind.DENSE:
+    assert not narrow or len(arrays.parts["base"]) == parents
+    if kind is level_kind("d"):
         assert arrays.pos is None
         assert arrays.crd is None
         return parents * extent
-    if kind is LevelKind.SINGLETON:
+    if kind is level_kind("q"):
         assert arrays.pos is None
         assert len(arrays.crd) == parents
         return parents
+    if kind is level_kind("b"):
+        assert arrays.pos is arrays.crd is None
+        assert len(arrays.parts["bits"]) == -(-parents * extent // 64)
+        return parents * extent
+    if kind is level_kind("p"):
+        assert arrays.pos is None
+        assert len(arrays.crd) == parents * int(arrays.parts["width"][0])
+        return len(arrays.crd)
     assert len(arrays.pos) == parents + 1
     assert arrays.pos[0] == 0
     assert arrays.pos[-1] == len(arrays.crd)
@@ -102,14 +128,14 @@ def formats(draw: st.DrawFn, order: int) -> Format:
     """Draw any format of an order."""
     kinds: list[str] = []
     for _ in range(order):
-        kinds.append(draw(st.sampled_from("dsnh" if not kinds or kinds[-1] == "n" else "dsnqh")))
+        kinds.append(draw(st.sampled_from("dsnhbp" if not kinds or kinds[-1] == "n" else "dsnqhbp")))
     return Format(tuple(kinds), tuple(draw(st.permutations(range(order)))))
 
 
 def holds_many(format: Format) -> bool:
     """Return whether a format can hold any entries: singletons stand below compressed levels only, or below singletons."""
     for level, kind in enumerate(format.levels):
-        if kind is LevelKind.SINGLETON and format.levels[level - 1] not in (LevelKind.COMPRESSED, LevelKind.SINGLETON):
+        if kind is level_kind("q") and format.levels[level - 1] not in (level_kind("s"), level_kind("q")):
             return False
     return True
 

@@ -22,7 +22,8 @@ from typing import Any
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ExpressionError, TuningError
-from ..compiler.format import Format, LevelKind, csf_format
+from ..compiler.format import Format, csf_format
+from ..compiler.levels import COMPRESSED, DENSE
 from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.notation.parser import parse
 from ..compiler.pipeline import checked_semiring
@@ -250,7 +251,7 @@ def _paper_formats(assignment: Assignment) -> dict[str, Format]:
     """Return (dense, compressed, ...) for every matrix and tensor, and dense for vectors."""
     orders = {access.tensor: len(access.subscripts) for access in (assignment.target, *accesses(assignment.value))}
     return {
-        name: Format((LevelKind.DENSE,) * min(order, 1) + (LevelKind.COMPRESSED,) * (order - 1)) for name, order in orders.items()
+        name: Format((DENSE,) * min(order, 1) + (COMPRESSED,) * (order - 1)) for name, order in orders.items()
     }
 
 

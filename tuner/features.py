@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler.storage.tensor import LevelArrays, Tensor
+from ..compiler.storage.tensor import Tensor, level_extent
 from .records import Input
 
 SAMPLE = 4096
@@ -103,14 +103,17 @@ def _dense(tensor: Tensor) -> OperandFeatures:
 
 
 def _sparse(tensor: Tensor) -> OperandFeatures:
-    values: list[tuple[str, float]] = [("nnz", log2(len(tensor.values)))]
-    sampled = []
+    values: list[tuple[str, float]] = [("nnz", log2(tensor.nnz))]
+    sampled, parents = [], 1
     for number, level in enumerate(tensor.levels):
         if level.pos is not None:
             values += _segments(number, level.pos)
-        if level.crd is not None:
-            sampled.append(_coordinates(level, np.arange(0, len(level.crd), max(1, len(level.crd) // SAMPLE))))
-            values.append((f"gap{number}", _gap(level, tensor.shape[tensor.format.order[number]])))
+        kind = tensor.format.levels[number]
+        parents = kind.positions(level.parts, parents, level_extent(tensor, number))
+        if not kind.full:
+            sampled.append(_coordinates(tensor, number, np.arange(0, parents, max(1, parents // SAMPLE))))
+        if kind.steps:
+            values.append((f"gap{number}", _gap(tensor, number, parents)))
     if (band := _band(tensor)) is not None:
         values.append(("band", band))
     return OperandFeatures(tuple(values), _digest(tensor, sampled))
@@ -127,21 +130,17 @@ def _segments(level: int, pos: NDArray[Any]) -> list[tuple[str, float]]:
     return [(f"fibre{level}", log2(mean)), (f"skew{level}", log2(float(lengths.max()) / mean))]
 
 
-def _coordinates(level: LevelArrays, places: NDArray[Any]) -> NDArray[np.int64]:
+def _coordinates(tensor: Tensor, number: int, places: NDArray[Any]) -> NDArray[np.int64]:
     """Return the coordinates at some positions of a level."""
-    assert level.crd is not None
-    found = level.crd[places].astype(np.int64)
-    if level.base is None or level.pos is None:
-        return found
-    return found + level.base[np.searchsorted(level.pos, places, side="right") - 1]
+    return tensor.format.levels[number].sampled(tensor.levels[number].parts, places, level_extent(tensor, number))
 
 
-def _gap(level: LevelArrays, extent: int) -> float:
-    count = 0 if level.crd is None else len(level.crd)
+def _gap(tensor: Tensor, number: int, count: int) -> float:
+    extent = level_extent(tensor, number)
     if count < 2 or extent < 2:
         return 0.0
     places = np.linspace(0, count - 2, min(SAMPLE, count - 1)).astype(np.int64)
-    steps = np.abs(_coordinates(level, places + 1) - _coordinates(level, places))
+    steps = np.abs(_coordinates(tensor, number, places + 1) - _coordinates(tensor, number, places))
     return math.log2((float(steps.mean()) + 1) / extent)
 
 
@@ -155,7 +154,7 @@ def _band(tensor: Tensor) -> float | None:
     outer, inner = (max(1, tensor.shape[mode]) for mode in tensor.format.order)
     places = np.linspace(0, stored - 1, min(SAMPLE, stored)).astype(np.int64)
     parents = np.searchsorted(pos, places, side="right") - 1
-    away = np.abs(parents / outer - _coordinates(tensor.levels[1], places) / inner)
+    away = np.abs(parents / outer - _coordinates(tensor, 1, places) / inner)
     return math.log2(float(away.mean()) + 1.0 / max(outer, inner))
 
 

@@ -108,13 +108,10 @@ def operations(problem: Problem, program: Program, sources: Mapping[str, str]) -
 
 def stored_prefixes(operand: Tensor) -> tuple[float, ...]:
     """Return how many positions each level of an operand has, outermost first."""
-    counts, parents = [], 1.0
-    for level, mode in zip(operand.levels, operand.format.order, strict=True):
-        if level.crd is not None:
-            parents = float(len(level.crd))
-        else:
-            parents *= operand.shape[mode]
-        counts.append(parents)
+    counts, parents = [], 1
+    for kind, level, mode in zip(operand.format.levels, operand.levels, operand.format.order, strict=True):
+        parents = kind.positions(level.parts, parents, operand.shape[mode])
+        counts.append(float(parents))
     return tuple(counts)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compiler.concrete.check import check_assignment, tensor_names
 from ..compiler.errors import DataError, ExpressionError, ShapeError
-from ..compiler.format import LevelKind, parse_format
+from ..compiler.format import parse_format
 from ..compiler.native.memory import claim, readable_bytes
 from ..compiler.notation.nodes import Access, Assignment
 from ..compiler.notation.parser import parse
@@ -131,7 +131,7 @@ def _claim_announced(
 def _least_bytes(shape: tuple[int, ...], form: str | None) -> int:
     """Return how many bytes an operand of a shape takes at least, whatever it stores: the positions below its dense levels."""
     found = parse_format(form or ("csr" if len(shape) == 2 else "csf"), len(shape))
-    dense = list(takewhile(lambda level: found.levels[level] is LevelKind.DENSE, range(len(shape))))
+    dense = list(takewhile(lambda level: found.levels[level].full, range(len(shape))))
     return math.prod(shape[found.order[level]] for level in dense) * _POSITION_BYTES if dense else 0
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from ..concrete.bounds import broken_bound
 from ..errors import DataError, ExpressionError, ShapeError
-from ..format import LevelKind, dense_format
+from ..format import dense_format
+from ..ir.nodes import Type
+from ..levels import LevelKind
 from ..lowering.kernel_spec import KernelSpec, OperandSpec
 from ..storage.construct import borrowed, tensor
 from ..storage.convert import convert
@@ -34,8 +36,8 @@ class Operand:
         """Number of positions of each level."""
         found, positions = [], 1
         for level, kind in enumerate(self.spec.format.levels):
-            crd = self.levels[level].crd if self.levels else None
-            positions = positions * self.shape[self.spec.format.order[level]] if kind is LevelKind.DENSE or crd is None else len(crd)
+            parts = self.levels[level].parts if self.levels else {}
+            positions = kind.positions(parts, positions, self.shape[self.spec.format.order[level]])
             found.append(positions)
         return tuple(found)
 
@@ -149,25 +151,33 @@ def _check_fill(spec: OperandSpec, data: Tensor, fill_value: Any) -> None:
 
 
 def _with_widths(spec: OperandSpec, stored: Tensor) -> tuple[LevelArrays, ...]:
-    levels = stored.levels
-    for arrays, bits in zip(levels, spec.widths, strict=True):
-        if any(8 * array.itemsize != bits for array in _indices(arrays).values()):
-            return tuple(_cast(spec, arrays, bits) for arrays, bits in zip(levels, spec.widths, strict=True))
+    """Return the levels with positions and coordinates of the widths that the kernel reads."""
+    levels, kinds = stored.levels, spec.format.levels
+    for kind, arrays, bits in zip(kinds, levels, spec.widths, strict=True):
+        if any(8 * array.itemsize != bits for array in _indices(kind, arrays).values()):
+            return tuple(_cast(spec, *level) for level in zip(kinds, levels, spec.widths, strict=True))
     return levels
 
 
-def _cast(spec: OperandSpec, arrays: LevelArrays, bits: int) -> LevelArrays:
-    kind = np.dtype(f"int{bits}")
-    for array in _indices(arrays).values():
-        if array.size and int(array.max()) > np.iinfo(kind).max:
+def _cast(spec: OperandSpec, kind: LevelKind, arrays: LevelArrays, bits: int) -> LevelArrays:
+    wanted = np.dtype(f"int{bits}")
+    indices = _indices(kind, arrays)
+    for array in indices.values():
+        if array.size and int(array.max()) > np.iinfo(wanted).max:
             raise DataError(f"operand '{spec.tensor}' is too large for 32-bit index arrays; compile the kernel for this operand")
-    cast = {part: sealed(array.astype(kind)) for part, array in _indices(arrays).items() if array.dtype != kind}
-    return replace(arrays, **cast) if cast else arrays
+    cast = {part: sealed(array.astype(wanted)) for part, array in indices.items() if array.dtype != wanted}
+    return arrays.having(**cast) if cast else arrays
 
 
-def _indices(arrays: LevelArrays) -> dict[str, NDArray[Any]]:
-    """Return the arrays of positions and coordinates, whose width is the level's: all but the distances of narrow levels."""
-    return {part: array for part, array in arrays.parts.items() if array.dtype != np.uint16}
+@cache
+def _index_parts(kind: LevelKind) -> tuple[str, ...]:
+    """Return the arrays of positions and coordinates, whose width is the level's and not the kind's."""
+    width = Type("index")
+    return tuple(part for part, own in kind.types(width).items() if own == width)
+
+
+def _indices(kind: LevelKind, arrays: LevelArrays) -> dict[str, NDArray[Any]]:
+    return {part: arrays.parts[part] for part in _index_parts(kind)}
 
 
 def find_extents(spec: KernelSpec, operands: Mapping[str, Operand], given: Mapping[str, int]) -> dict[str, int]:

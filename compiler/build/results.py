@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, ShapeError
-from ..format import LevelKind
 from ..lowering.kernel_spec import ResultSpec
 from ..storage import aligned
 from ..storage.aligned import aligned_empty
@@ -93,7 +92,7 @@ def fill_of(spec: ResultSpec) -> Any:
 def requested_form(spec: ResultSpec, made: Tensor) -> Any:
     """Return a made result in the format that was asked for; an ndarray where that is dense."""
     converted = convert(made, spec.requested, drop_padding=False)  # computed zeros may stand in dense levels: all are entries
-    return converted.to_numpy() if all(kind is LevelKind.DENSE for kind in spec.requested.levels) else converted
+    return converted.to_numpy() if spec.requested.is_dense else converted
 
 
 def empty_result(spec: ResultSpec, extents: Mapping[str, int], fill_value: Any) -> Tensor:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..format import Format, LevelKind
+from ..format import Format
+from ..levels import COMPRESSED, DENSE
 from ..notation.nodes import Access, accesses
 from .nodes import Forall, Stmt, Where, assignments, path_to, targets
 from .provenance import Provenance
@@ -25,14 +26,14 @@ def assembled_format(result: Access, form: Format, loops: Sequence[str]) -> Form
     if form.is_dense:
         return form
     order = tuple(sorted(form.order, key=lambda mode: loops.index(result.subscripts[mode].index)))
-    kinds = dict(zip(form.order, (kind if kind is LevelKind.DENSE else LevelKind.COMPRESSED for kind in form.levels), strict=True))
+    kinds = dict(zip(form.order, (kind if kind.full else COMPRESSED for kind in form.levels), strict=True))
     if order == form.order:
         return Format(tuple(kinds[mode] for mode in order), order)
-    above = next(place for place, mode in enumerate(order) if kinds[mode] is LevelKind.COMPRESSED)
-    below = max(level for level, kind in enumerate(form.levels) if kind is not LevelKind.DENSE) + 1
+    above = next(place for place, mode in enumerate(order) if not kinds[mode].full)
+    below = max(level for level, kind in enumerate(form.levels) if not kind.full) + 1
     same_block = set(order[below:]) == set(form.order[below:])
     dense = set(order[:above]) | (set(order[below:]) if same_block else set())
-    return Format(tuple(LevelKind.DENSE if mode in dense else LevelKind.COMPRESSED for mode in order), order)
+    return Format(tuple(DENSE if mode in dense else COMPRESSED for mode in order), order)
 
 
 def handing(statement: Stmt, entries: Collection[str]) -> frozenset[str]:
@@ -78,7 +79,7 @@ def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Form
         return 0
     loops = [node.index for node in path if isinstance(node, Forall)]
     written = assembled_format(result, form, known_order(graph, loops))
-    last = max(level for level, kind in enumerate(written.levels) if kind is not LevelKind.DENSE)
+    last = max(level for level, kind in enumerate(written.levels) if not kind.full)
     levels = [result.subscripts[mode].index for mode in written.order[: last + 1]]
     ordered = _in_order(graph, loops, levels)
     collects = writes[0].operator == "+=" and last + 1 == len(written.levels) and not _sums_at_once(path, graph, levels)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import ExpressionError
-from ..format import Format, LevelKind
+from ..format import Format
+from ..levels import COMPRESSED
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices, transform
 from ..notation.terms import Term, addend_count, distributed, terms
 from .assembled import assembled_format
@@ -155,7 +156,7 @@ class _Builder:
         if shared_operand(self.target, self.result, term.value, self.formats) is not None:
             return False
         written = assembled_format(self.target, self.result, loops)
-        last = max(level for level, kind in enumerate(written.levels) if kind is not LevelKind.DENSE)
+        last = max(level for level, kind in enumerate(written.levels) if not kind.full)
         first_reduction = min(loops.index(name) for name in term.reduced)
         return any(loops.index(self.target.subscripts[mode].index) > first_reduction for mode in written.order[: last + 1])
 
@@ -188,7 +189,7 @@ class _Builder:
     def stepped(self, index: str) -> bool:
         """Whether an operand stores the coordinates of an index."""
         return any(
-            kind is not LevelKind.DENSE and access.subscripts[mode].index == index
+            not kind.full and access.subscripts[mode].index == index
             for part in self.parts
             for access in accesses(part.value)
             for mode, kind in zip(self.formats[access.tensor].order, self.formats[access.tensor].levels, strict=True)
@@ -208,8 +209,8 @@ def _unreadable(access: Access, form: Format, term: Term, assembled: frozenset[s
 
     In a product they are located while another operand is stepped through, or stepped through themselves.
     """
-    hashed = {access.subscripts[mode].index for mode, kind in zip(form.order, form.levels, strict=True) if kind is LevelKind.HASHED}
-    if not hashed:
+    unsorted = {access.subscripts[mode].index for mode, kind in zip(form.order, form.levels, strict=True) if not kind.ordered}
+    if not unsorted:
         return False
     found = only_point(cover(entries(term.value, formats)))
     if found is None:
@@ -220,8 +221,8 @@ def _unreadable(access: Access, form: Format, term: Term, assembled: frozenset[s
         for mode, kind in zip(formats[factor.tensor].order, formats[factor.tensor].levels, strict=True)
         if kind.steps_in_order
     }
-    return not (hashed & assembled) <= ordered
+    return not (unsorted & assembled) <= ordered
 
 
 def _sorted_levels(form: Format) -> Format:
-    return Format(tuple(LevelKind.COMPRESSED if kind is not LevelKind.DENSE else kind for kind in form.levels), form.order)
+    return Format(tuple(COMPRESSED if not kind.full else kind for kind in form.levels), form.order)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..format import Format, LevelKind
+from ..format import Format
 from ..notation.nodes import Access, Add, Affine, Div, Expr, Literal, Mul, Neg, accesses
 from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, operand_of, reads, said_of, targets
 from .provenance import Provenance, Recovery, Relation
@@ -179,7 +179,7 @@ class _Tree:
             self.levels.append(nodes)
 
     def _children(self, node: _Node, level: int, extent: int) -> list[_Node]:
-        if self.format.levels[level] is LevelKind.DENSE:
+        if self.format.levels[level].full:
             coordinates = list(range(extent))
         elif self.format.unique(level):
             coordinates = sorted({entry[level] for entry in node.entries})

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from ..format import Format, LevelKind
+from ..format import Format
+from ..levels import COMPRESSED
 from ..notation.nodes import Access
 
 
@@ -64,9 +65,9 @@ def suited(access: Access, form: Format, loops: Sequence[str]) -> Format:
     modes = tuple(sorted(form.order, key=lambda mode: (loops.index(access.subscripts[mode].index), mode)))
     if modes == form.order:
         return form
-    kinds = [LevelKind.COMPRESSED if kind is not LevelKind.DENSE else kind for kind in form.levels]
-    if form.levels[-1] is LevelKind.DENSE and LevelKind.COMPRESSED in kinds:
-        kinds = [LevelKind.COMPRESSED] * len(kinds)
+    kinds = [kind if kind.full else COMPRESSED for kind in form.levels]
+    if form.levels[-1].full and COMPRESSED in kinds:
+        kinds = [COMPRESSED] * len(kinds)
     return Format(tuple(kinds), modes)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..format import Format, LevelKind
+from ..format import Format
 from ..notation.nodes import Access, Div, Expr, accesses, transform, walk
 from .annihilation import Patterns
 from .lattice import EVERYWHERE, Domain, Stored
@@ -36,7 +36,7 @@ def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping
     if shared == 0 or len(set(operand.indices)) != len(operand.subscripts):
         return None
     rest = result.levels[shared:]
-    if any(kind is not LevelKind.DENSE for kind in rest):
+    if any(not kind.full for kind in rest):
         return None
     if any(target.subscripts[mode].index in operand.indices for mode in result.order[shared:]):
         return None
@@ -97,9 +97,9 @@ def entries(value: Expr, formats: Mapping[str, Format]) -> Domain:
 def _complete_fibres(form: Format, shared: int) -> bool:
     """Whether every position of the last shared level has something below it, and is a stored entry of the result."""
     last = form.levels[shared - 1]
-    if not form.unique(shared - 1) or last is LevelKind.HASHED:
+    if not form.unique(shared - 1) or last.holes:
         return False
     if shared == len(form):
         return True
     below = form.levels[shared]
-    return below is LevelKind.DENSE or last is not LevelKind.DENSE
+    return below.full or not last.full

@@ -128,6 +128,11 @@ def _bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
     return new
 
 
+def _bits_have(bits: NDArray[Any], key: int) -> bool:
+    _check_range(bits, key >> 6, (key >> 6) + 1)
+    return bool(int(bits[key >> 6]) >> (key & 63) & 1)
+
+
 def _bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
     found = [word * 64 + bit for word in np.flatnonzero(bits) for bit in range(64) if int(bits[word]) >> bit & 1]
     _check_range(keys, 0, len(found))
@@ -190,6 +195,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "sort_range": Intrinsic(_sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
     "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one, gives=BOOL),
+    "bits_have": Intrinsic(_bits_have, "st_bits_have", "st_bits.h", comparisons=_one, gives=BOOL),
     "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),
     "few_insert": Intrinsic(_bits_insert, "st_few_insert", "st_few.h", updates=True, comparisons=_one, gives=BOOL),
     "few_drain": Intrinsic(_few_drain, "st_few_drain", "st_few.h", typed=True, updates=True),

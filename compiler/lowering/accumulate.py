@@ -11,7 +11,6 @@ from dataclasses import replace
 from math import prod
 
 from ..concrete.nodes import Assign, Forall, LoopTag, Stmt, Where
-from ..format import LevelKind
 from ..notation.nodes import Access, accesses, index_subscript
 from .context import Context
 from .privatize import PRIVATE
@@ -78,7 +77,7 @@ def _is_dense(context: Context, access: Access, index: str) -> bool:
     """Whether all components along an index are stored."""
     form = context.format_of(access)
     kinds = [form.levels[form.order.index(mode)] for mode, name in enumerate(access.indices) if name == index] if form is not None else []
-    return all(kind is LevelKind.DENSE for kind in kinds)
+    return all(kind.full for kind in kinds)
 
 
 def _once(context: Context, scope: Scope, target: Access) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
-from ..format import Format, LevelKind
+from ..format import Format
 from ..ir.arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
 from ..ir.nodes import (
     BOOL,
@@ -42,6 +42,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
+from ..levels import COMPRESSED, DENSE, LevelKind
 from .names import Names
 
 START = 1024  # elements of a growing array at first
@@ -80,10 +81,10 @@ class Assembly:
         self.phase = "append"  # or "count", "fill": the two passes of an insertion
         self.inserted = False
         self.reserved = False  # room for all that the loop around appends has been made
-        self.last = max(level for level, kind in enumerate(form.levels) if kind is LevelKind.COMPRESSED)
+        self.last = max(level for level, kind in enumerate(form.levels) if kind is COMPRESSED)
 
     def _level(self, level: int, kind: LevelKind, index: str, extent: Value, width: Type, names: Names) -> AssembledLevel:
-        if kind is LevelKind.DENSE:
+        if kind is DENSE:
             return AssembledLevel(kind, index, extent, "", "", width, None, None, "", None, None)
         stem = f"{self.name}{level + 1}"
         pos, crd, counts = (names.permanent(f"{stem}_{part}") for part in ("pos", "crd", "counts"))
@@ -100,11 +101,11 @@ class Assembly:
 
     def child(self, level: int) -> int | None:
         """Return the next level below that stores coordinates."""
-        return next((below for below in range(level + 1, self.last + 1) if self.levels[below].kind is LevelKind.COMPRESSED), None)
+        return next((below for below in range(level + 1, self.last + 1) if self.levels[below].kind is COMPRESSED), None)
 
     def stored_above(self, level: int) -> int | None:
         """Return the next level above that stores coordinates."""
-        return next((above for above in range(level - 1, -1, -1) if self.levels[above].kind is LevelKind.COMPRESSED), None)
+        return next((above for above in range(level - 1, -1, -1) if self.levels[above].kind is COMPRESSED), None)
 
     def position(self, level: int, coordinates: dict[str, Value]) -> Value:
         """Return the position of a level at the present coordinates: the cursor, or the arithmetic of dense levels."""
@@ -119,7 +120,7 @@ class Assembly:
         """Return how many positions of the dense levels below a level belong to one of its positions."""
         size: Value = ONE
         for entry in self.levels[level + 1 :]:
-            if entry.kind is not LevelKind.DENSE:
+            if entry.kind is not DENSE:
                 break
             size = multiply(size, entry.extent)
         return size
@@ -129,7 +130,7 @@ class Assembly:
     @property
     def stored(self) -> list[AssembledLevel]:
         """The levels that store coordinates."""
-        return [entry for entry in self.levels if entry.kind is LevelKind.COMPRESSED]
+        return [entry for entry in self.levels if entry.kind is COMPRESSED]
 
     @property
     def counting(self) -> bool:
@@ -142,13 +143,13 @@ class Assembly:
         child = self.child(level)
         if child is None:
             return self._open_last(level, coordinates[index]) if level == self.last and level + 1 < len(self.levels) else ([], [])
-        if entry.kind is LevelKind.DENSE and (child != level + 1 or self.counting):
+        if entry.kind is DENSE and (child != level + 1 or self.counting):
             return [], []
         below = self.levels[child]
         begin = Var(names.local(f"begin_{self.name}{child + 1}"), I64)
         before: list[Step] = [Declare(begin, _cursor(below))]
         count = subtract(_cursor(below), begin)
-        if entry.kind is LevelKind.DENSE:
+        if entry.kind is DENSE:
             return before, [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
         record: list[Step] = []
         if child == level + 1:
@@ -230,7 +231,7 @@ class Assembly:
         if self.last + 1 < len(self.levels):
             steps.append(Declare(self.used, Const(False, BOOL)))
         for level, entry in enumerate(self.levels):
-            if entry.kind is LevelKind.DENSE:
+            if entry.kind is DENSE:
                 continue
             crd_capacity, pos_capacity = _variable(entry.crd_capacity), _variable(entry.pos_capacity)
             parents = self.parents(level) if self.stored_above(level) is None else integer(START)
@@ -259,7 +260,7 @@ class Assembly:
         """Return the steps that turn counts into segments and hand the arrays over."""
         steps: list[Step] = []
         for level, entry in enumerate(self.levels):
-            if entry.kind is LevelKind.DENSE:
+            if entry.kind is DENSE:
                 continue
             parents = self.parents(level)
             if level == 0:
@@ -307,7 +308,7 @@ class Assembly:
         if blank and not zeros:
             steps.append(Fill(self.values, ZERO, length, self.zero))
         for level, entry in enumerate(self.levels):
-            if entry.kind is LevelKind.COMPRESSED:
+            if entry.kind is COMPRESSED:
                 steps.append(Allocate(entry.crd, entry.width, self.total(level)))
                 steps.append(Allocate(entry.pos, I64, add(self.parents(level), ONE), zero=True))
         return steps

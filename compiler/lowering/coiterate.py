@@ -10,19 +10,20 @@ from __future__ import annotations
 from ..concrete.lattice import NOWHERE, Domain, is_everywhere, least_points, only_point, points, stored, without
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
-from ..format import LevelKind
-from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, subtract
+from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, subtract
 from ..ir.nodes import BOOL, I64, Declare, For, If, SetVar, Step, Steps, Unroll, Value, Var, Vector, While
+from ..levels import LevelKind
+from ..levels.level import Level
 from ..notation.nodes import Access
 from ..notation.printer import show
 from .context import Context
 from .cursors import Cursor, cursors_of, move_on, skip_equal, window_bounds, with_segment
-from .levels import Level
 from .merges import merged
 from .origins import coordinates_of, originating
 from .prefetching import prefetches, scattered_segments
 from .resolve import Body, anchored, domain, has_parts, named, next_level, settle, stepping_level
 from .rooms import room
+from .scattering import scattered
 from .scope import Scope, Window
 from .unions import undecided, united
 
@@ -60,6 +61,8 @@ def _strategy(
         return _range_loop(context, scope, index, window, statement, tag, body)
     if everywhere:
         return _accompanied(context, scope, index, window, statement, operands, body)
+    if tag.merge == "bitmap" and len(operands) > 1 and not context.wide:  # then no array has room for the range
+        return scattered(context, scope, index, window, statement, found, body)
     if only_point(found) is None and has_parts(statement):
         return united(context, scope, index, window, statement, found, body)
     if len(operands) == 1:
@@ -87,7 +90,7 @@ def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: S
     through a part of the coordinates, which unsorted ones are not searched for.
     """
     operands = stored(found)
-    unsorted = [access for access in operands if _next_kind(context, scope, access) is LevelKind.HASHED]
+    unsorted = [access for access in operands if not _next_kind(context, scope, access).merges]
     if not unsorted:
         return found
     appends = context.assembly is not None and context.assembly.stores(index) and context.result.tensor in targets(statement)
@@ -125,13 +128,15 @@ def _single(
     steps: list[Step] = []
     with context.names.block():
         low, high = window_bounds(context, scope, access, level, window, steps)
-        return steps + position_loop(context, scope, index, statement, tag, access, low, high, body)
+        return steps + position_loop(context, scope, index, statement, tag, access, low, high, body, filled=level.kind.merges)
 
 
 def position_loop(
-    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, access: Access, low: Value, high: Value, body: Body
-) -> list[Step]:
-    """Return the loop over positions [low, high) of the next level of one operand."""
+    context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, access: Access, low: Value, high: Value, body: Body,
+    *, filled: bool = False,
+) -> list[Step]:  # fmt: skip
+    """Return the loop over positions [low, high) of the next level of one operand, all of which are known to hold something if
+    ``filled``."""
     storage = context.storage(access)
     above = scope.place(access)
     wish = f"p_{storage.name}{above.depth + 1}"
@@ -151,8 +156,8 @@ def position_loop(
             if not inner:
                 return []
             steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)
-            if level.kind is LevelKind.HASHED:
-                inner = [If(compare(">=", coordinate, ZERO), Steps(tuple(inner)))]
+            if not filled and (occupied := level.occupied(position, coordinate)) is not None:
+                inner = [If(occupied, Steps(tuple(inner)))]
             return [*before, *made, For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
         high = named(context, f"end_{storage.name}{above.depth + 1}", high, before)
         end = Var(context.names.local(f"q_{storage.name}{above.depth + 1}"), I64)
@@ -172,10 +177,7 @@ def _prefetched_rows(
     def ahead(distance: int) -> Value:
         held = access.tensor in context.workspaces
         length = level.length if held else context.size_parameter((key, "length", depth), f"{key}{depth + 1}_length")
-        coordinate = level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE)))
-        if level.kind is LevelKind.NARROW:  # counted from what the present parent's are, which is near those of the next
-            return minimum(coordinate, subtract(level.extent, ONE))
-        return maximum(coordinate, ZERO) if level.kind is LevelKind.HASHED else coordinate  # slots without one hold -1
+        return level.kind.within(level, level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE))))
 
     told = prefetches(context, scope, index, statement, tag, ahead, (access, position, 1))
     return [*told, *scattered_segments(context, scope, index, statement, tag, ahead)]

@@ -11,12 +11,13 @@ from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
 from ..concrete.relations import Coord, Split
-from ..format import Format, LevelKind
+from ..format import Format
 from ..ir.arithmetic import ceiling_quotient, integer, multiply
-from ..ir.nodes import I32, I64, U16, Allocate, ArrayParameter, Free, SizeParameter, Step, Type, Value, Var
+from ..ir.nodes import I32, I64, Allocate, ArrayParameter, Free, SizeParameter, Step, Type, Value, Var
+from ..levels.level import Level, LevelArray
 from ..notation.nodes import Access, Div, walk
 from .assembly import Assembly
-from .levels import Level, Stored
+from .levels import Stored
 from .names import Names
 from .scope import Scope
 from .semiring import Semiring
@@ -148,7 +149,7 @@ class Context:
         """Return how many positions the first ``depth`` levels of an operand have."""
         key, length = self.key(access), integer(1)
         for place, level in enumerate(self.storage(access).levels[:depth]):
-            stored = level.kind is not LevelKind.DENSE
+            stored = not level.kind.full
             length = self.size_parameter((key, "length", place), f"{key}{place + 1}_length") if stored else multiply(length, level.extent)
         return length
 
@@ -188,11 +189,8 @@ class Context:
         what = form.levels[level]
         index = access.subscripts[form.order[level]].index
         width = I32 if kind.widths[level] == 32 else I64
-        pos = self.array(key, "pos", level, width) if what.has_segments else ""
-        stored = U16 if what is LevelKind.NARROW else width
-        crd = self.array(key, "crd", level, stored) if what.stores_coordinates else ""
-        base = self.array(key, "base", level, width) if what is LevelKind.NARROW else ""
-        return Level(what, index, self.size(index), form.unique(level), pos, crd, width, stored, base=base, base_type=width)
+        arrays = tuple(LevelArray(part, self.array(key, part, level, own), own) for part, own in what.types(width).items())
+        return Level(what, index, self.size(index), form.unique(level), arrays)
 
     # Hoisting
 

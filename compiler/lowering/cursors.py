@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from ..ir.arithmetic import ONE, TRUE, compare, every, is_constant
 from ..ir.nodes import I64, Cast, Declare, If, SetVar, Step, Steps, Value, Var, While
+from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
-from .levels import Level
 from .resolve import anchored, bounds, named, stepping_level
 from .scope import Place, Scope, Window
 
@@ -39,7 +39,7 @@ def window_bounds(context: Context, scope: Scope, access: Access, level: Level, 
         low, high = named(context, f"first_{name}", low, steps), named(context, f"last_{name}", high, steps)
     begin = low if is_constant(window.low, 0) else named(context, f"begin_{name}", level.search(low, high, window.low), steps)
     if window.high == whole:
-        return begin, high
+        return begin, level.kind.filled(level, begin, high)
     return begin, named(context, f"end_{name}", level.search(begin, high, window.high), steps)
 
 

@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from ..concrete.nodes import Stmt
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
-from ..format import LevelKind
-from ..ir.arithmetic import ZERO, add, compare, every, integer, is_constant, minimum, multiply, quotient, remainder, subtract
+from ..ir.arithmetic import ZERO, add, compare, every, is_constant, minimum, multiply, quotient, remainder, subtract
 from ..ir.nodes import If, Step, Steps, Value
+from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
-from .levels import Level
 from .recovery import root_of
 from .resolve import named, settle
 from .scope import Place, Scope, Window
@@ -62,12 +61,14 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
 
 
 def _slots(context: Context, relation: Relation | None, index: str, scope: Scope) -> list[Value]:
-    """Return the condition that a position of a hashed level holds something: slots without an entry have the coordinate -1."""
+    """Return the condition that a position holds something, for levels with positions that do not."""
     if relation is None or context.graph.space(index) != "position" or isinstance(relation, Split | Bound | Rename):
         return []
     access, chain = position_chain(context, positions_of(context, index))
     level = next(level for level in context.storage(access).levels if level.index == chain[-1])
-    return [compare(">=", scope.coordinates[level.index], ZERO)] if level.kind is LevelKind.HASHED else []
+    position = scope.place(access).positions[-1]
+    occupied = level.occupied(position, scope.coordinates[level.index])
+    return [] if occupied is None else [occupied]
 
 
 def _source(context: Context, relation: Bound | Rename | Coord) -> str:
@@ -127,7 +128,7 @@ def _at_position(context: Context, scope: Scope, relation: Pos, position: Value,
 
 def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) -> Value:
     """Return the coordinate at a position of a level below a parent; of a dense level that is not the ``first`` it is a remainder."""
-    if level.kind is not LevelKind.DENSE:
+    if not level.kind.full:
         return level.under(parent).coordinate(position)
     return subtract(position, multiply(parent, level.extent)) if first else remainder(position, level.extent)
 
@@ -135,16 +136,4 @@ def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) 
 def parent_at(context: Context, access: Access, depth: int, position: Value) -> Value:
     """Return the position of the level above that a position of a level belongs to."""
     level = context.storage(access).levels[depth]
-    match level.kind:
-        case LevelKind.SINGLETON:
-            return position
-        case LevelKind.DENSE:
-            return quotient(position, level.extent)
-        case _:
-            return parent_of(level, context.level_length(access, depth), position)
-
-
-def parent_of(level: Level, count: Value, position: Value) -> Value:
-    """Return the parent whose segment holds a position: the last p with pos[p] <= position, of ``count`` parents."""
-    found = Level(LevelKind.COMPRESSED, level.index, level.extent, crd=level.pos, crd_type=level.pos_type)
-    return subtract(found.search(integer(1), add(count, integer(1)), position, "upper_bound"), integer(1))
+    return level.kind.parent(level, position, context.level_length(access, depth) if level.kind.has_segments else ZERO)

@@ -9,7 +9,7 @@ from ..concrete.nodes import Program, reads, said_of
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Bound, Provenance
 from ..errors import ScheduleError
-from ..format import Format, LevelKind
+from ..format import Format
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
 from ..ir.nodes import (
     I64,
@@ -157,16 +157,12 @@ def converted_widths(given: TensorType, wanted: Format) -> tuple[int, ...]:
 
 
 def _copy_name(tensor: str, kind: TensorType, kinds: Mapping[str, TensorType], types: Mapping[str, TensorType]) -> str:
-    name, count = f"{tensor}_{''.join(letter(level) for level in kind.format.levels)}{''.join(map(str, kind.format.order))}", 1
+    name, count = f"{tensor}_{''.join(level.letters[:1] or level for level in kind.format.levels)}{''.join(map(str, kind.format.order))}", 1
     wish = name
     while (name in kinds and kinds[name] != kind) or name in types:
         count += 1
         name = f"{wish}_{count}"
     return name
-
-
-def letter(kind: LevelKind) -> str:
-    return "q" if kind is LevelKind.SINGLETON else "s" if kind is LevelKind.COMPRESSED else kind.value[0]
 
 
 def _each_use(keys: Mapping[Access, str], aliases: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -257,7 +253,7 @@ def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
     length: Value = ONE
     sizes = list(stored.levels)
     if context.shares is not None:
-        depth = max(depth for depth, level in enumerate(stored.levels, 1) if level.kind is not LevelKind.DENSE)
+        depth = max(depth for depth, level in enumerate(stored.levels, 1) if not level.kind.full)
         length = context.size_parameter((context.key(context.shares), "length", depth - 1), f"{context.key(context.shares)}{depth}_length")
         sizes = sizes[depth:]
     for level in sizes:

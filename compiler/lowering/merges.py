@@ -65,10 +65,10 @@ def _point_loop(
     segmented = [with_segment(context, scope, cursor, current, here[cursor.access], inside) for cursor in named_cursors]
     by_access = {cursor.access: cursor for cursor in segmented}
     known = scope.guarded().inside(index).know(index, current)
-    cases = _cases(context, known, statement, operands, smaller, by_access, here, body)
-    if not cases:
+    branches = cases(context, known, statement, operands, smaller, by_access, here, body)
+    if not branches:
         return []
-    inside += cases
+    inside += branches
     met = every(list(here.values()))
     if galloping and len(mine) > _SPELT_OUT:
         inside.append(Declare(whether := Var(context.names.local("all"), BOOL), met))
@@ -117,7 +117,7 @@ def _coordinate(cursor: Cursor) -> Var:
     return cursor.coordinate
 
 
-def _cases(
+def cases(
     context: Context, scope: Scope, statement: Stmt, operands: tuple[Access, ...], smaller: tuple[Point, ...],
     cursors: dict[Access, Cursor], here: dict[Access, Value], body: Body,
 ) -> list[Step]:  # fmt: skip

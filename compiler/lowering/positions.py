@@ -10,14 +10,15 @@ from dataclasses import replace
 
 from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt, reads
 from ..concrete.relations import Coord, Pos
-from ..format import LevelKind
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, Step, Steps, Value, Var
+from ..levels.level import Level
+from ..levels.segments import parent_past
 from ..notation.nodes import Access
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
-from .known import coordinate_at, lower_known, parent_at, parent_of
-from .levels import Level, Stored
+from .known import coordinate_at, lower_known, parent_at
+from .levels import Stored
 from .prefetching import prefetches
 from .recovery import position_at, root_of
 from .resolve import Body, named, settle
@@ -33,7 +34,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Po
     levels = storage.levels[depth : depth + len(chain)]
     root = root_of(context, scope, forall.index)
     apart = forall.tag.is_dealt and not levels[0].unique  # threads do not skip equal coordinates one after another
-    apart = apart or any(level.kind is LevelKind.HASHED for level in levels[1:])  # where others are stored too, these are looked up
+    apart = apart or any(level.kind.holes for level in levels[1:])  # where others are stored too, these are looked up
     if root not in scope.windows and tile_of(context, scope, relation) is None and not apart:
         return _whole_positions(context, scope, forall, chain, aliases, access)
     own = window(context, scope, root)
@@ -76,7 +77,7 @@ def _each_row(context: Context, scope: Scope, forall: Forall, chain: tuple[str, 
     rest: Stmt = forall.body
     for name in reversed(below):
         rest = Forall(name, rest)
-    clip = (ZERO, level.extent) if level.kind is LevelKind.DENSE else level.bounds(scope.place(access))
+    clip = (ZERO, level.extent) if level.kind.full else level.bounds(scope.place(access))
 
     def body(inside: Scope) -> list[Step]:
         return opened(context, inside, rest, index, lambda deeper: _each_row(context, deeper, forall, below, aliases, access))
@@ -99,7 +100,7 @@ def _driven(
         inside = with_aliases(context, inside, aliases, position)
         return opened(context, inside, statement, index)
 
-    if level.kind is LevelKind.DENSE:
+    if level.kind.full:
         first = multiply(above.positions[-1], level.extent) if above.positions else ZERO
         low, high = (subtract(clip[0], first), subtract(clip[1], first)) if clip is not None else (ZERO, level.extent)
         return _dense_rows(context, scope, index, statement, tag, access, level, low, high, body)
@@ -147,8 +148,8 @@ def _clipped(
         depth = scope.place(access).depth + place
         level = levels[place]
         count = context.level_length(access, depth)
-        first = named(context, f"first_{storage.name}{depth}", parent_of(level, count, bounds[0][0]), before)
-        past = named(context, f"past_{storage.name}{depth}", _parent_past(level, count, bounds[0][1]), before)
+        first = named(context, f"first_{storage.name}{depth}", level.kind.parent(level, bounds[0][0], count), before)
+        past = named(context, f"past_{storage.name}{depth}", parent_past(level, bounds[0][1], count), before)
         bounds.insert(0, (first, past))
 
     def nest(inside: Scope, place: int) -> list[Step]:
@@ -178,7 +179,7 @@ def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list
 
         def ahead(distance: int) -> Value:
             later = minimum(add(variable, integer(distance)), subtract(high, ONE))
-            parent = parent_at(context, access, depth, later) if level.kind is LevelKind.NARROW else ZERO
+            parent = parent_at(context, access, depth, later) if level.kind.relative else ZERO
             return coordinate_at(level, later, parent, first=False)
 
         early = prefetches(context, scope, chain[-1], forall.body, forall.tag, ahead, (access, variable, len(chain)))
@@ -195,18 +196,12 @@ def _row(
 ) -> list[Step]:  # fmt: skip
     storage = context.storage(access)
     level = storage.levels[scope.place(access).depth]
-    if level.kind is LevelKind.DENSE:
+    if level.kind.full:
         above = scope.place(access)
         first = multiply(above.positions[-1], level.extent) if above.positions else ZERO
         low, high = subtract(clip[0], first), subtract(clip[1], first)
         return _dense_rows(context, scope, index, statement, tag, access, level, low, high, body)
     return position_loop(context, scope, index, statement, tag, access, clip[0], clip[1], body)
-
-
-def _parent_past(level: Level, count: Value, position: Value) -> Value:
-    """Return the first parent whose segment begins at or behind a position."""
-    found = Level(LevelKind.COMPRESSED, level.index, level.extent, crd=level.pos, crd_type=level.pos_type)
-    return found.search(ZERO, count, position, "lower_bound")
 
 
 def lower_coordinates(context: Context, scope: Scope, forall: Forall, relation: Coord, aliases: list[str]) -> list[Step]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..concrete.nodes import LoopTag, Stmt, means, reads, said_of
-from ..format import LevelKind
-from ..ir.arithmetic import ZERO, add, integer, load_index, multiply
+from ..ir.arithmetic import ZERO, add, integer, multiply
 from ..ir.nodes import Const, Prefetch, Step, Value
 from ..notation.nodes import Access
 from .context import Context
@@ -60,33 +59,34 @@ def _entries(context: Context, scope: Scope, access: Access, position: Value, co
     past = first + count
     steps: list[Step] = []
     for level in reversed(storage.levels[first:past]):
-        if level.kind.stores_coordinates:
-            steps.insert(0, Prefetch(level.crd, position, 1))
-        if level.kind is not LevelKind.SINGLETON:
+        if level.has("crd"):
+            steps.insert(0, Prefetch(level.array("crd").name, position, 1))
+        if not level.kind.shares_positions:
             break  # levels above have positions of their own
     if past == len(storage.levels):
         return [*steps, Prefetch(storage.values, position, 1)]
     below = storage.levels[past]
-    return [*steps, Prefetch(below.pos, position, 1)] if below.kind.has_fibres else steps
+    return [*steps, Prefetch(below.array("pos").name, position, 1)] if below.kind.has_fibres else steps
 
 
 def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int) -> list[Step]:
     """Ask for where the segment below a dense level begins, and, once that is there, for its first coordinates and values."""
     storage, place = context.storage(access), scope.place(access)
     levels = storage.levels[place.depth : place.depth + 2]
-    if len(levels) < 2 or levels[0].kind is not LevelKind.DENSE or not levels[1].kind.has_fibres or levels[0].index != index:
+    if len(levels) < 2 or not levels[0].kind.full or not levels[1].kind.has_fibres or levels[0].index != index:
         return []
     dense, below = levels
     parent = multiply(place.positions[-1], dense.extent) if place.positions else ZERO
-    start = load_index(below.pos, add(parent, ahead(distance)), below.pos_type)
-    steps: list[Step] = [Prefetch(below.pos, add(parent, ahead(2 * distance)), 1), Prefetch(below.crd, start, 1)]
+    start = below.load("pos", add(parent, ahead(distance)))
+    steps: list[Step] = [Prefetch(below.array("pos").name, add(parent, ahead(2 * distance)), 1)]
+    steps += [Prefetch(below.array("crd").name, start, 1)] if below.has("crd") else []
     return [*steps, Prefetch(storage.values, start, 1)] if place.depth + 2 == len(storage.levels) else steps
 
 
 def _row(context: Context, scope: Scope, index: str, access: Access, coordinate: Value) -> list[Step]:
     """Ask for the components that the loops further in will read, where these lie side by side."""
     storage = context.storage(access)
-    if any(level.kind is not LevelKind.DENSE for level in storage.levels):
+    if any(not level.kind.full for level in storage.levels):
         return []
     position: Value = ZERO
     row: Value = Const(1, ZERO.type)

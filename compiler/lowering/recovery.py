@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
-from ..format import LevelKind
 from ..ir.arithmetic import ZERO, add, multiply, quotient, subtract
 from ..ir.nodes import Value
 from ..notation.nodes import Access
@@ -92,7 +91,7 @@ def position_at(context: Context, scope: Scope, access: Access, depth: int) -> V
     position = place.positions[-1] if place.positions else ZERO
     for level in context.storage(access).levels[place.depth : depth]:
         value = scope.coordinates.get(level.index)
-        if level.kind is not LevelKind.DENSE or value is None:
+        if not level.kind.full or value is None:
             return None
         position = add(multiply(position, level.extent), value)
     return position

@@ -9,12 +9,12 @@ from ..concrete.annihilation import Patterns
 from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, cover, is_everywhere, unite
 from ..concrete.lattice import Stored as StoredDomain
 from ..concrete.nodes import Block, Stmt, Where, reads, walk
-from ..format import LevelKind
 from ..ir.arithmetic import ZERO, add, multiply
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
+from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
-from .levels import Level, Stored
+from .levels import Stored
 from .recovery import coordinate
 from .scope import Place, Scope
 
@@ -26,7 +26,7 @@ def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
     levels, place = context.storage(access).levels, scope.place(access)
     if place.depth == len(levels):
         return None
-    return levels[place.depth].under(place.positions[-1] if place.positions else ZERO, scope.doubtful.get(access))
+    return levels[place.depth].under(place.parent, scope.doubtful.get(access))
 
 
 def stepping_level(context: Context, scope: Scope, access: Access, index: str) -> Level | None:
@@ -80,7 +80,7 @@ def _is_stored(context: Context, scope: Scope, access: Access, here: Patterns) -
         return False
     if access.tensor in context.workspaces and not is_everywhere(_written(context, access.tensor, here)):
         return False
-    return not _visible(context, access) or not any(level.steps for level in context.storage(access).levels[scope.place(access).depth :])
+    return not _visible(context, access) or all(level.kind.full for level in context.storage(access).levels[scope.place(access).depth :])
 
 
 def _written(context: Context, workspace: str, here: Patterns) -> Domain:
@@ -103,13 +103,13 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[
         if access in scope.absent or not _visible(context, access) or access.tensor == context.result.tensor:
             continue
         storage = context.storage(access)
-        if all(level.kind is LevelKind.DENSE for level in storage.levels):
+        if all(level.kind.full for level in storage.levels):
             continue
         level = next_level(context, scope, access)
         value = coordinate(context, scope, level.index) if level is not None else None
         if level is None or value is None:
             continue
-        if level.kind is LevelKind.DENSE:
+        if level.kind.full:
             return settle(context, scope.at(access, _dense(scope, access, level, value)), statement, body)
         return _located(context, scope, access, storage, level, value, statement, body)
     return body(scope)

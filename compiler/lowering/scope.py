@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..ir.nodes import Value
+from ..levels.level import Place
 from ..notation.nodes import Access
 
 
@@ -26,25 +27,6 @@ class Clip:
     low: Value
     high: Value
     extent: Value
-
-
-@dataclass(frozen=True)
-class Place:
-    """How far an access is resolved: the position in each of its first levels.
-
-    ``end`` is set where the last of these levels is not unique: the positions from the last one to ``end`` all hold the
-    coordinate.
-    """
-
-    positions: tuple[Value, ...] = ()
-    end: Value | None = None
-
-    @property
-    def depth(self) -> int:
-        return len(self.positions)
-
-    def deeper(self, position: Value, end: Value | None = None) -> Place:
-        return Place((*self.positions, position), end)
 
 
 @dataclass(frozen=True)

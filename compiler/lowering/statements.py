@@ -7,7 +7,6 @@ from dataclasses import replace
 from ..concrete.apart import apart
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads
 from ..errors import ScheduleError
-from ..format import LevelKind
 from ..ir.nodes import Cast, If, Step, Steps, Store, Value
 from ..notation.nodes import Access
 from .accumulate import promote
@@ -126,7 +125,7 @@ def _kept_apart(context: Context, scope: Scope, stored: Stored, position: Value,
             f"parallelize({loop.index}, {loop.unit}, {race}): on a GPU the threads of one block or warp combine what they add to one"
             f" component of {stored.name}, and these add to several, or in several blocks; use atomics"
         )
-    if race in PRIVATE and all(level.kind is LevelKind.DENSE for level in stored.levels):
+    if race in PRIVATE and all(level.kind.full for level in stored.levels):
         copies = private_copies(context, stored)
         return Store(copies.array, copies.position(position), value, op)
     return Store(stored.values, position, value, op, race != "ignore_races")
@@ -149,7 +148,7 @@ def _result_position(context: Context, scope: Scope, target: Access) -> Value:
     if context.shares is None:
         return stored.dense_position(scope.place(target), known(context, scope))
     place = scope.place(context.shares)
-    depth = max(depth for depth, level in enumerate(stored.levels, 1) if level.kind is not LevelKind.DENSE)
+    depth = max(depth for depth, level in enumerate(stored.levels, 1) if not level.kind.full)
     return stored.dense_position(replace(place, positions=place.positions[:depth], end=None), known(context, scope))
 
 

@@ -10,12 +10,11 @@ from dataclasses import replace
 
 from ..concrete.nodes import Stmt, targets
 from ..concrete.relations import Bound, Coord, Pos, Rename, Split
-from ..format import LevelKind
-from ..ir.arithmetic import ZERO, add, compare, load_index, maximum, minimum, multiply, subtract
+from ..ir.arithmetic import ZERO, add, compare, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Const, Select, Step, Value
+from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
-from .levels import Level
 from .recovery import root_of
 from .resolve import Body
 from .scope import Scope, Window
@@ -57,7 +56,7 @@ def all_positions(context: Context, scope: Scope, relation: Pos) -> Window:
         first = multiply(place.positions[-1], levels[0].extent) if place.positions else ZERO
         low, high = (ZERO, levels[0].extent) if tile is None else (tile.low, tile.high)
         low, high = add(first, low), add(first, high)
-    for level in (level for level in levels[1:] if level.kind is not LevelKind.SINGLETON):  # which counts as the level above
+    for level in (level for level in levels[1:] if not level.kind.shares_positions):  # which counts as the level above
         low, high = _below(level, low), _below(level, high)
     return Window(low, high)
 
@@ -66,7 +65,7 @@ def _below(level: Level, parent: Value) -> Value:
     """Return the first position below a parent."""
     if parent == ZERO:
         return ZERO
-    return multiply(parent, level.extent) if level.kind is LevelKind.DENSE else load_index(level.pos, parent, level.pos_type)
+    return level.kind.begin(level, parent)
 
 
 def tile_of(context: Context, scope: Scope, relation: Pos) -> Window | None:
@@ -102,7 +101,7 @@ def coordinate_range(context: Context, scope: Scope, relation: Coord) -> Window:
     own = window(context, scope, root_of(context, scope, relation.position))
     level = context.storage(access).levels[scope.place(access).depth].below(scope.place(access))
     tile = tile_of(context, scope, source) or Window(ZERO, context.size(chain[0]))
-    if level.kind is LevelKind.DENSE:
+    if level.kind.full:
         first = multiply(scope.place(access).positions[-1], level.extent) if scope.place(access).positions else ZERO
         return Window(subtract(own.low, first), subtract(own.high, first))
     within = Select(compare("<", own.low, whole.high), level.coordinate(own.low), tile.high, I64)

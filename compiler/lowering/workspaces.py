@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..format import LevelKind
 from ..ir.arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from ..ir.nodes import (
     BOOL,
@@ -39,7 +38,9 @@ from ..ir.nodes import (
     Var,
 )  # fmt: skip
 from ..ir.rewrite import mentions, own_declarations, transform, walk
-from .levels import EntryLevel, KeyLevel, Level, Stored
+from ..levels import COMPRESSED, DENSE, SINGLETON
+from ..levels.level import Level, index_array
+from .levels import EntryLevel, KeyLevel, Stored
 from .names import Names
 
 U64 = Type("u64")
@@ -308,7 +309,7 @@ class HashedWorkspace(HeldWorkspace):
 
 
 def dense_levels(indices: tuple[str, ...], extents: tuple[Value, ...]) -> tuple[Level, ...]:
-    return tuple(Level(LevelKind.DENSE, index, extent) for index, extent in zip(indices, extents, strict=True))
+    return tuple(Level(DENSE, index, extent) for index, extent in zip(indices, extents, strict=True))
 
 
 def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, key_type: Type, count: Value) -> tuple[Level, ...]:
@@ -319,10 +320,10 @@ def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, 
         for inner in extents[mode + 1 :]:
             stride = multiply(stride, inner)
         last = mode == len(indices) - 1
-        kind = LevelKind.COMPRESSED if mode == 0 else LevelKind.SINGLETON
+        kind = COMPRESSED if mode == 0 else SINGLETON
         levels.append(
             KeyLevel(
-                kind, index, extent, last, crd=keys, crd_type=key_type, length=count, stride=stride, first=mode == 0, leading=mode == 0
+                kind, index, extent, last, index_array("crd", keys, key_type), count, stride=stride, first=mode == 0, leading=mode == 0
             )
         )
     return tuple(levels)
@@ -332,7 +333,7 @@ def entry_levels(indices: tuple[str, ...], extents: tuple[Value, ...], marks: st
     """Return the modes of a workspace whose entries are only looked up: in an array of ``marks``, or in a map of ``keys``."""
     modes = enumerate(zip(indices, extents, strict=True), 1)
     return tuple(
-        EntryLevel(LevelKind.COMPRESSED, index, extent, last=mode == len(indices), marks=marks, map=keys) for mode, (index, extent) in modes
+        EntryLevel(COMPRESSED, index, extent, last=mode == len(indices), marks=marks, map=keys) for mode, (index, extent) in modes
     )
 
 

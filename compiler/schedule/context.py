@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ..concrete.nodes import Program, assignments, loops, reads, said_of, saying, targets
 from ..errors import FormatError
-from ..format import Format, LevelKind, parse_format
+from ..format import Format, parse_format
+from ..levels import LevelKind
 from ..notation.nodes import Access
 from .dependence import graph_of
 from .directives import Convert, ProtocolDirective

@@ -13,7 +13,6 @@ from ..concrete.apart import covers
 from ..concrete.assembled import handing
 from ..concrete.nodes import Assign, Forall, Program, operand_of, reads
 from ..concrete.provenance import Coord
-from ..format import LevelKind
 from ..notation.nodes import Access, accesses
 from ..notation.printer import show
 from . import directives as d
@@ -64,7 +63,7 @@ class Judgement:
         protocols = self.context.protocols_of(access)
         for level, (kind, names) in enumerate(self.context.levels(access)):
             place = max((known.get(name, -1) for name in names), default=-1)
-            located = kind.has_fibres and level < len(protocols) and protocols[level] == "locate"
+            located = kind.searchable and level < len(protocols) and protocols[level] == "locate"
             if kind.steps_in_order and place < deepest and not located:
                 found.append((access, " + ".join(names), parent))
             if place > deepest:
@@ -167,11 +166,11 @@ def _coordinates_found(program: Program, address: Address, index: str) -> tuple[
 def _asked_ahead(access: Access, context: Context) -> set[str]:
     """Return the indices that lead to what can be asked for: a row of a dense operand, an entry or a segment of a sparse one."""
     levels = context.levels(access)
-    if all(kind is LevelKind.DENSE for kind, _ in levels):
+    if all(kind.full for kind, _ in levels):
         return set(access.indices)
     stored = {name for kind, names in levels if kind.steps_in_order for name in names}
     pairs = pairwise(levels)
-    segments = (names for (kind, names), (below, _) in pairs if kind is LevelKind.DENSE and below.has_fibres)
+    segments = (names for (kind, names), (below, _) in pairs if kind.full and below.has_fibres)
     return stored.union(*segments)
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from ..concrete.bounds import bound_holds
 from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
 from ..concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Relation, Split
-from ..format import LevelKind
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
@@ -202,7 +201,7 @@ def _check_levels(indices: tuple[str, ...], access: Access, context: Context) ->
 
 
 def _unsorted(indices: tuple[str, ...], access: Access, context: Context) -> bool:
-    return any(kind is LevelKind.HASHED and set(names) & set(indices) for kind, names in context.levels(access))
+    return any(not kind.ordered and set(names) & set(indices) for kind, names in context.levels(access))
 
 
 def _resolve(wanted: Access, statement: Stmt, context: Context) -> Access:

@@ -13,7 +13,6 @@ from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program, Where
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
-from ..format import LevelKind
 from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, everywhere, frames, leaves, path_to
@@ -92,7 +91,7 @@ def _entries(program: Program, loops: tuple[str, ...], access: Access, situation
     position, outer, inner, *fused = names
     target, graph = result_leaf(program)[1].target, graph_of(program.relations)
     for used in range(1, depth + 1):
-        if form.levels[used - 1] is LevelKind.DENSE or not form.unique(used - 1):
+        if form.levels[used - 1].full or not form.unique(used - 1):
             continue
         collapsed = [loops[0], *fused[: used - 1]]
         collapses = (d.Collapse(collapsed[place - 1], loops[place], collapsed[place]) for place in range(1, used))
@@ -204,7 +203,7 @@ def _compressed(situation: Situation, stored: tuple[Access, ...]) -> frozenset[s
         for access in stored
         for mode, kind in zip(situation.formats[access.tensor].order, situation.formats[access.tensor].levels, strict=True)
         for name in access.subscripts[mode].indices
-        if kind is not LevelKind.DENSE
+        if not kind.full
     )
 
 

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..concrete.nodes import Assign, Stmt, transform
-from ..format import Format, LevelKind
+from ..format import Format
 from ..notation.nodes import Access, Expr, accesses
 from ..notation.nodes import transform as transform_expr
-
-_LOCATED = (LevelKind.DENSE, LevelKind.HASHED)
 
 
 def with_default_protocols(statement: Stmt, formats: Mapping[str, Format]) -> Stmt:
@@ -47,7 +45,7 @@ def _with_stored(access: Access, form: Format) -> Access:
 
 def level_protocols(form: Format) -> tuple[str, ...]:
     """Return the protocols that the levels of a stored operand are made for, outermost first."""
-    return tuple("locate" if kind in _LOCATED else "step" for kind in form.levels)
+    return tuple("locate" if kind.located else "step" for kind in form.levels)
 
 
 def _stepped(access: Access) -> set[str]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..concrete.nodes import Stmt, Workspace, is_looked_up
-from ..format import Format, LevelKind
+from ..format import Format
+from ..levels import COMPRESSED, DENSE, HASHED, LevelKind
 from ..notation.nodes import Access
-
-_LOCATABLE = (LevelKind.DENSE, LevelKind.HASHED)
 
 
 def concordant_format(access: Access, form: Format, loops: Sequence[str]) -> Format:
@@ -33,14 +32,14 @@ def concordant_format(access: Access, form: Format, loops: Sequence[str]) -> For
 
 def _able(kind: LevelKind, protocol: str, outermost: bool) -> bool:
     if protocol == "locate":
-        return kind in _LOCATABLE
-    return kind.steps_in_order or (kind is LevelKind.DENSE and outermost)
+        return kind.located
+    return kind.steps_in_order or (kind.full and outermost)
 
 
 def _level(level: int, protocol: str) -> LevelKind:
     if protocol == "step":
-        return LevelKind.COMPRESSED
-    return LevelKind.HASHED if level else LevelKind.DENSE
+        return COMPRESSED
+    return HASHED if level else DENSE
 
 
 def _position(access: Access, mode: int, loops: Sequence[str]) -> int:

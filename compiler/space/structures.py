@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Forall, Program, Stmt, assignments
-from ..format import Format, LevelKind
+from ..format import Format
+from ..levels import COMPRESSED, DENSE
 from ..notation.nodes import Access
 from ..schedule import directives as d
 from ..schedule.addresses import enclosing_loops
@@ -99,7 +100,7 @@ def _storage_pairs(program: Program, situation: Situation) -> list[tuple[str, st
     for access in situation.stored(program):
         form = format_read(access, program, situation)
         names = [access.subscripts[mode].index for mode in form.order if access.subscripts[mode].is_index]
-        below = [name for name, kind in zip(names, form.levels, strict=False) if kind is not LevelKind.DENSE]
+        below = [name for name, kind in zip(names, form.levels, strict=False) if not kind.full]
         pairs += [(above, name) for name in below for above in names[: names.index(name)]]
     present = set(leaf_loops(program))
     return [(above, below) for above, below in pairs if above in present and below in present]
@@ -118,7 +119,7 @@ def _conversions(start: Structure, situation: Situation) -> Iterator[Structure]:
     order = (*free, *(mode for mode in form.order if mode not in free))
     if order == form.order:
         return
-    kinds = [LevelKind.DENSE if place == 0 and LevelKind.DENSE in form.levels else LevelKind.COMPRESSED for place in range(len(order))]
+    kinds = [DENSE if place == 0 and DENSE in form.levels else COMPRESSED for place in range(len(order))]
     loops = [access.subscripts[mode].index for mode in order]
     rest = [loop for loop in leaf_loops(start.program) if loop not in loops]
     form = Format(tuple(kinds), order)

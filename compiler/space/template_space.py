@@ -11,7 +11,7 @@ from math import comb, perm
 from ..concrete.apart import apart
 from ..concrete.nodes import Program
 from ..concrete.provenance import Provenance
-from ..format import LevelKind
+from ..levels import LevelKind
 from ..notation.nodes import Access
 from ..schedule import directives as d
 from ..schedule.addresses import chain
@@ -53,7 +53,7 @@ class Partition:
             for access in self.situation.stored(self.situation.program)
             for kind, names in self.levels(access)
             for name in names
-            if kind is not LevelKind.DENSE
+            if not kind.full
         )
 
     def levels(self, access: Access) -> tuple[tuple[LevelKind, tuple[str, ...]], ...]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ..errors import FormatError
-from ..format import Format, LevelKind
+from ..format import Format, parse_format
+from .encoding import decoded, encoded
 from .kernels import active
-from .narrow import narrow, widen
 from .pack import pack
 from .sealed import sealed
 from .tensor import LevelArrays, Tensor
 from .unpack import unpack
 
-_ROWS = (LevelKind.DENSE, LevelKind.COMPRESSED)
-_ENTRIES = (LevelKind.COMPRESSED, LevelKind.SINGLETON)
+_ROWS = parse_format("csr", 2).levels
+_ENTRIES = parse_format("coo", 2).levels
 
 
 def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor:
@@ -30,8 +30,8 @@ def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor
         raise FormatError(f"format '{format}' has {len(format)} levels, but the tensor has {tensor.order} modes")
     if format == tensor.intact.format:
         return tensor
-    if LevelKind.NARROW in (*format.levels, *tensor.format.levels):
-        return narrow(convert(widen(tensor), format.widened, drop_padding), format)
+    if format.plain is not format or tensor.format.plain is not tensor.format:
+        return encoded(convert(decoded(tensor), format.plain, drop_padding), format)
     if format.levels == tensor.format.levels == _ROWS and len(tensor.values):
         return _transposed(tensor, format)
     if _turned(tensor, format):

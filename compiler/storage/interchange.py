@@ -8,8 +8,8 @@ import numpy as np
 
 from ..errors import DataError
 from ..format import parse_format
+from .encoding import decoded
 from .entries import sort_entries
-from .narrow import widen
 from .tensor import Tensor
 from .unpack import unpack
 
@@ -34,7 +34,7 @@ def to_scipy(tensor: Tensor, to_read: bool = False) -> scipy.sparse.sparray:
         )
     if tensor.order == 0:
         raise DataError("SciPy's arrays have at least one dimension; the scalar is .values[0]")
-    tensor = widen(tensor.intact)
+    tensor = decoded(tensor.intact)
     constructors: dict[str, Any] = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array, "coo": scipy.sparse.coo_array}
     for name in ("csr", "csc"):
         if tensor.order == 2 and tensor.format == parse_format(name, 2):

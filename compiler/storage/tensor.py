@@ -16,57 +16,11 @@ from .. import html
 from ..errors import DataError, ShapeError
 from ..format import Format, parse_format
 from ..native.memory import readable_bytes
-from .sealed import is_sealed, kept, pin
+from .level_arrays import LevelArrays
+from .sealed import pin
 
 if TYPE_CHECKING:
     import scipy.sparse
-
-
-@dataclass(frozen=True, eq=False)
-class LevelArrays:
-    """What one level stores. All arrays are flat and contiguous, int32 or int64, each of its own width, but for narrow ``crd``.
-
-    - dense: neither.
-    - compressed: ``pos`` (parents + 1) and ``crd`` (one coordinate a position).
-    - narrow: ``pos`` and ``crd`` as well, ``crd`` uint16, counted from ``base`` (one coordinate a parent, 0 for those without).
-    - singleton: ``crd`` (one coordinate a parent).
-    - hashed: ``pos`` (parents + 1) delimits each parent's open-addressing table in ``crd``: none or a power of two of
-      slots, at least two, never all taken, -1 in free ones; ``csrc/st_hash.h`` says how a coordinate is found.
-
-    Nobody can write them: arrays that are not sealed yet are copied (``storage.sealed``).
-    """
-
-    pos: NDArray[Any] | None = None
-    crd: NDArray[Any] | None = None
-    base: NDArray[Any] | None = None
-
-    def __post_init__(self) -> None:
-        for name, array in self.parts.items():
-            object.__setattr__(self, name, kept(array))
-
-    @classmethod
-    def borrowed(cls, pos: NDArray[Any], crd: NDArray[Any]) -> LevelArrays:
-        """Return a level over arrays of somebody else, who has just been found not to lie, for the time of one call."""
-        made = object.__new__(cls)
-        for name, array in (("pos", pos), ("crd", crd), ("base", None)):
-            object.__setattr__(made, name, array)
-        return made
-
-    def owned(self) -> LevelArrays:
-        """Return a level that may be kept: itself, unless it is borrowed."""
-        return self if all(map(is_sealed, self.parts.values())) else LevelArrays(self.pos, self.crd, self.base)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LevelArrays, (self.pos, self.crd, self.base)
-
-    @property
-    def parts(self) -> dict[str, NDArray[Any]]:
-        """The arrays that there are, by name."""
-        return {name: array for name, array in (("pos", self.pos), ("crd", self.crd), ("base", self.base)) if array is not None}
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.parts.values())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,7 +94,7 @@ class Tensor:
 
     @cached_property
     def nnz(self) -> int:
-        """Number of stored entries, explicit zeros and the padding of dense levels included, free hash slots not."""
+        """Number of stored entries, explicit zeros and the padding of dense levels included; positions that hold nothing are not."""
         from .unpack import count_entries
 
         return count_entries(self)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..format import LevelKind
+from ..levels.traversal import Walk
 from ..native.memory import FLOOR, claim
-from .aligned import aligned_full, array_name, dense_size, index_dtype
+from .aligned import aligned_full, array_name, dense_size
 from .dtypes import equals_fill
+from .encoding import decoded
 from .entries import Entries, sort_entries
 from .kernels import active
-from .narrow import widen
 from .sealed import sealed
 from .tensor import Tensor, level_extent
 
 
 def count_entries(tensor: Tensor) -> int:
-    """Return the number of stored entries: positions of the last level that no free hash slot leads to."""
-    if LevelKind.HASHED not in tensor.format.levels:
+    """Return the number of stored entries: positions of the last level that nothing leads to which holds nothing."""
+    if not any(kind.holes for kind in tensor.format.levels):
         return len(tensor.values)
     return _walk(tensor).count
 
@@ -40,8 +38,8 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
     walk = _walk(tensor.intact)
     values = tensor.values if walk.positions is None else active().gather(tensor.values, walk.positions)
     by_mode = tuple(walk.columns[tensor.format.level_of(mode)] for mode in range(tensor.order))
-    hashed = LevelKind.HASHED in tensor.format.levels
-    entries = Entries(tensor.shape, by_mode, values, None if hashed else tensor.format.order)
+    ordered = all(kind.ordered for kind in tensor.format.levels)
+    entries = Entries(tensor.shape, by_mode, values, tensor.format.order if ordered else None)
     padded = _padding(tensor, entries) if drop_padding else None
     if padded is None or not padded.any():
         return entries
@@ -84,76 +82,22 @@ def to_dense(tensor: Tensor) -> NDArray[Any]:
     return dense
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """Where a walk down the levels stands.
-
-    Args:
-        columns: the coordinates, by level, of the positions that were reached.
-        positions: the positions reached; None while they are all positions of the level, in order.
-        count: how many were reached.
-    """
-
-    columns: tuple[NDArray[Any], ...] = ()
-    positions: NDArray[np.int64] | None = None
-    count: int = 1
-
-    def down(self, repeated: Callable[[NDArray[Any]], NDArray[Any]], column: NDArray[Any], positions: NDArray[np.int64] | None) -> _Walk:
-        """Return the walk one level further, the columns so far repeated for the children."""
-        return _Walk((*(sealed(repeated(above)) for above in self.columns), column), positions, len(column))
-
-
-def _walk(tensor: Tensor) -> _Walk:
+def _walk(tensor: Tensor) -> Walk:
     """Return the coordinates and positions of every stored entry."""
-    tensor, walk = widen(tensor), _Walk()
+    tensor, walk = decoded(tensor), Walk()
     for level, (kind, arrays) in enumerate(zip(tensor.format.levels, tensor.levels, strict=True)):
-        if kind is LevelKind.DENSE:
-            walk = _below_dense(walk, level_extent(tensor, level))
-        elif kind is LevelKind.SINGLETON:
-            assert arrays.crd is not None
-            crd = arrays.crd if walk.positions is None else active().gather(arrays.crd, walk.positions)
-            walk = _Walk((*walk.columns, crd), walk.positions, walk.count)
-        else:
-            assert arrays.pos is not None
-            assert arrays.crd is not None
-            walk = _below_segments(walk, arrays.pos, arrays.crd, kind is LevelKind.HASHED)
+        walk = kind.unpack(walk, arrays.parts, level_extent(tensor, level))
     return walk
-
-
-def _below_dense(walk: _Walk, extent: int) -> _Walk:
-    kind, count = index_dtype(extent), walk.count * extent
-    claim(count * (kind.itemsize + sum(column.itemsize for column in walk.columns)), f"coordinates of {count} positions of dense levels")
-    coordinates = sealed(np.tile(np.arange(extent, dtype=kind), walk.count))
-    positions = None if walk.positions is None else np.repeat(walk.positions * extent, extent) + coordinates
-    return walk.down(lambda column: np.repeat(column, extent), coordinates, positions)
-
-
-def _below_segments(walk: _Walk, pos: NDArray[Any], crd: NDArray[Any], hashed: bool) -> _Walk:
-    kernels = active()
-    if walk.positions is not None:
-        begins = pos[walk.positions].astype(np.int64)
-        counts = pos[walk.positions + 1] - begins
-        ends = np.zeros(walk.count + 1, np.int64)
-        np.cumsum(counts, out=ends[1:])
-        children = kernels.expand(ends, begins - ends[:-1], np.dtype(np.int64)) + np.arange(ends[-1])
-        pos, crd = ends, kernels.gather(crd, children)
-    else:
-        children = None
-    if not hashed:
-        return walk.down(lambda column: kernels.expand(pos, column, column.dtype), crd, children)
-    taken = np.flatnonzero(crd >= 0)
-    parents = kernels.expand(pos, None, np.dtype(np.int64))[taken]
-    return walk.down(lambda column: kernels.gather(column, parents), crd[taken], taken if children is None else children[taken])
 
 
 def _padding(tensor: Tensor, entries: Entries) -> NDArray[np.bool_] | None:
     kinds = tensor.format.levels
     if not kinds or len(entries) == 0:
         return None
-    if kinds[-1] is LevelKind.DENSE:
+    if kinds[-1].full:
         return equals_fill(entries.values, tensor.fill_value)
     run = len(kinds)
-    while kinds[run - 1] is LevelKind.SINGLETON:
+    while kinds[run - 1].shares_positions:
         run -= 1
     if run == len(kinds) or kinds[run - 1].has_fibres:
         return None

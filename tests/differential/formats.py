@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-from sparsetune.compiler.format import Format, LevelKind
+from sparsetune.compiler.format import Format
+from sparsetune.compiler.levels import level_kind
 
-DENSE, COMPRESSED, NARROW, SINGLETON, HASHED = LevelKind
+DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED = map(level_kind, "dsnqhbp")
 
 Coordinates = tuple[int, ...]
 
@@ -26,7 +27,7 @@ def random_format(rng: Random, order: int) -> Format:
         return Format(tuple(rng.choice((DENSE, COMPRESSED)) for _ in range(order)), modes)
     if draw < 0.68:
         return Format(tuple(rng.choice((DENSE, NARROW)) for _ in range(order)), modes)
-    kinds = [rng.choice((DENSE, COMPRESSED, COMPRESSED, NARROW, HASHED, SINGLETON)) for _ in range(order)]
+    kinds = [rng.choice((DENSE, COMPRESSED, COMPRESSED, NARROW, HASHED, SINGLETON, BITMAP, PADDED)) for _ in range(order)]
     for level, kind in enumerate(kinds):
         if kind is SINGLETON and (level == 0 or kinds[level - 1] is NARROW):
             kinds[level] = COMPRESSED
@@ -46,8 +47,9 @@ def one_coordinate_levels(form: Format) -> list[int]:
 
 
 def padded_above(form: Format, shape: tuple[int, ...], level: int) -> bool:
-    """Return whether even an empty tensor has positions above a level: all levels there are dense, or singletons that pad."""
-    return all(kind is SINGLETON or (kind is DENSE and shape[form.order[above]] > 0) for above, kind in enumerate(form.levels[:level]))
+    """Return whether even an empty tensor has positions above a level: all levels there are dense or bitmaps, or singletons that pad."""
+    above = list(zip(form.levels, form.order, strict=True))[:level]
+    return all(kind is SINGLETON or (kind in (DENSE, BITMAP) and shape[mode] > 0) for kind, mode in above)
 
 
 def storable(coordinates: Iterable[Coordinates], form: Format) -> list[Coordinates]:

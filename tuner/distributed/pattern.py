@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiler.format import Format, LevelKind
+from ...compiler.format import Format
+from ...compiler.levels import COMPRESSED, DENSE
 from ...compiler.storage.aligned import INDEX_LIMIT, index_dtype
 from ...compiler.storage.construct import from_entries
 from ...compiler.storage.tensor import Tensor
@@ -50,7 +51,7 @@ class Pattern:
 
     def bytes(self, grid: Sequence[int]) -> NDArray[np.int64]:
         """Return how many bytes each rank's tensor takes: positions, coordinates and values of its level arrays."""
-        plain = {LevelKind.DENSE, LevelKind.COMPRESSED}
+        plain = {DENSE, COMPRESSED}
         if not set(self.format.levels) <= plain:
             return self._built_bytes(grid)
         ranks = math.prod(grid)
@@ -67,7 +68,7 @@ class Pattern:
         for kind, mode, column in zip(self.format.levels, self.format.order, columns, strict=True):
             sorted_column = column[order]
             fresh[1:] |= sorted_column[1:] != sorted_column[:-1]
-            if kind is LevelKind.DENSE:
+            if kind is DENSE:
                 parents = parents * shapes[:, mode]
                 continue
             stored = np.bincount(owner[fresh], minlength=ranks)

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.format import parse_format
+from sparsetune.compiler.levels.narrow import REACH
 from sparsetune.compiler.native.toolchain import available_compilers
-from sparsetune.compiler.storage.narrow import REACH
 from sparsetune.tuner.features import operand_features
 
 SCHEDULES = (
@@ -151,8 +151,7 @@ def test_wide_extents_have_bases_of_64_bits() -> None:
     far = 2**40
     entries = (np.array([[0, 0, 1], [far, far + 9, 3]]), np.array([1.0, 2.0, 4.0]))
     stored = st.tensor(entries, "dense, narrow", shape=(2, far + 10))
-    assert stored.levels[1].base is not None
-    assert stored.levels[1].base.dtype == np.int64
+    assert stored.levels[1].parts["base"].dtype == np.int64
     other = st.tensor(entries, "dcsr", shape=(2, far + 10))
     made = st.evaluate("C(i,j) = A(i,j) * B(i,j)", {"A": stored, "B": other}, output_format="dcsr")
     assert made.to_coordinates()[1].tolist() == [1.0, 4.0, 16.0]

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 from space_samples import KERNELS, SUMS, csf_formats
 from sparsetune.compiler.errors import ExpressionError
-from sparsetune.compiler.format import Format, LevelKind
+from sparsetune.compiler.format import Format
+from sparsetune.compiler.levels import DENSE
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.protocolized import parse_protocolized
 from sparsetune.compiler.space.space import PIGEON, Rules, ScheduleSpace
@@ -139,7 +140,7 @@ def test_deeper_nests_with_smaller_workspaces_stay_on_our_frontier():
 def test_a_workspace_is_cheaper_where_its_reader_is_dropped():
     # Where a fibre of B is empty, nothing is to be added: our compiler drops the reader, the paper runs it and it finds nothing.
     assignment = parse("A(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)")
-    formats = csf_formats(assignment) | {name: Format((LevelKind.DENSE,) * 2) for name in "CD"}
+    formats = csf_formats(assignment) | {name: Format((DENSE,) * 2) for name in "CD"}
     direct = parse_protocolized("forall(i,l,m,j,k) A(i,l,m) += B(i:step,j:step,k:step) * C(j,l) * D(k,m)")
     scalar = parse_protocolized(
         "forall(i,m,j) (forall(l) A(i,l,m) += C(j,l) * t where forall(k) t += B(i:step,j:step,k:step) * D(k,m))"

@@ -1,0 +1,15 @@
+"""The kinds of levels, each in a file of its own; to import this package makes them known, in the order in which messages name them."""
+
+from .bitmap import BITMAP
+from .compressed import COMPRESSED
+from .dense import DENSE
+from .hashed import HASHED
+from .kind import LevelKind, level_kind, level_kinds, register
+from .narrow import NARROW
+from .padded import PADDED
+from .singleton import SINGLETON
+
+__all__ = ["COMPRESSED", "DENSE", "HASHED", "SINGLETON", "LevelKind", "level_kind", "level_kinds", "register"]
+
+for kind in (DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED):
+    register(kind)

@@ -1,0 +1,113 @@
+"""Bitmap levels: a position for every coordinate, as of dense levels, and in ``bits`` one bit each that says whether anything is there.
+
+Bits stand in words of 64, the lowest first; those behind the last position are 0. Looking a coordinate up takes a shift, so loops run over
+the range, or over what another operand stores, and ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ir.arithmetic import ONE, add, minimum, multiply, quotient, subtract
+from ..ir.nodes import BOOL, Call, Type, Value
+from ..native.memory import FLOOR, claim
+from ..storage.aligned import index_dtype
+from ..storage.level_arrays import LevelArrays
+from ..storage.sealed import sealed
+from .dense import MOST_POSITIONS, indexed
+from .kind import LevelKind, Parts
+from .level import Level
+from .traversal import Claimed, Column, Frontier, Walk
+
+
+class Bitmap(LevelKind):
+    letters = "b"
+    steps = False
+    merges = False
+    holes = True
+    located = True
+    relative = True
+
+    def types(self, width: Type) -> dict[str, Type]:
+        return {"bits": Type("u64")}
+
+    def positions(self, parts: Parts, parents: int, extent: int) -> int:
+        return parents * extent
+
+    def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
+        return 8 * _words(parents * extent), parents * extent
+
+    def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
+        below = indexed(frontier, column)
+        bits = np.zeros(_words(below.count), np.uint64)
+        positions = below.positions(len(column.found)) if below.count < MOST_POSITIONS else np.zeros(0, np.int64)
+        np.bitwise_or.at(bits, positions >> 6, np.left_shift(np.uint64(1), (positions & 63).astype(np.uint64)))
+        return LevelArrays(bits=sealed(bits)), below
+
+    def unpack(self, walk: Walk, parts: Parts, extent: int) -> Walk:
+        if walk.count * extent > FLOOR:
+            claim(9 * walk.count * extent, f"the positions of {walk.count * extent} coordinates of bitmap levels")
+        if walk.positions is None:
+            present = np.flatnonzero(_unpacked(parts["bits"])[: walk.count * extent])
+            parents, positions = present // max(1, extent), present
+        else:
+            candidates = (walk.positions[:, None] * extent + np.arange(extent)).reshape(-1)
+            kept = np.flatnonzero(_are_set(parts["bits"], candidates))
+            parents, positions = kept // max(1, extent), candidates[kept]
+        coordinates = (positions % max(1, extent)).astype(index_dtype(extent))
+        return walk.down(lambda above: above[parents], sealed(coordinates), positions)
+
+    def check(self, claimed: Claimed) -> int:
+        bits, positions = claimed.parts["bits"], claimed.parents * claimed.extent
+        claimed.require(bits.dtype == np.uint64 and len(bits) == _words(positions), f"has words of 64 bits for {positions} positions")
+        claimed.require(not (positions % 64 and int(bits[-1]) >> (positions % 64)), f"has bits for no more than {positions} positions")
+        return positions
+
+    def sampled(self, parts: Parts, places: NDArray[np.int64], extent: int) -> NDArray[np.int64]:
+        return np.where(_are_set(parts["bits"], places), places % max(1, extent), -1)
+
+    def begin(self, level: Level, parent: Value) -> Value:
+        return multiply(parent, level.extent)
+
+    def coordinate(self, level: Level, position: Value) -> Value:
+        assert level.origin is not None, f"level of {level.index} stands below no parent"
+        return subtract(position, level.origin)
+
+    def under(self, level: Level, parent: Value, present: Value | None) -> Level:
+        return replace(level, origin=multiply(parent, level.extent))
+
+    def locate(self, level: Level, low: Value, high: Value, coordinate: Value) -> Value:
+        return add(low, coordinate)
+
+    def hit(self, level: Level, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
+        return Call("bits_have", (level.reference("bits"), position), BOOL)
+
+    def occupied(self, level: Level, position: Value, coordinate: Value) -> Value | None:
+        return Call("bits_have", (level.reference("bits"), position), BOOL)
+
+    def within(self, level: Level, coordinate: Value) -> Value:
+        """Further on it may be counted from where the present parent's begin."""
+        return minimum(coordinate, subtract(level.extent, ONE))
+
+    def parent(self, level: Level, position: Value, parents: Value) -> Value:
+        return quotient(position, level.extent)
+
+
+def _words(positions: int) -> int:
+    return -(-positions // 64)
+
+
+def _unpacked(bits: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return every bit as a byte."""
+    return np.unpackbits(bits.astype("<u8", copy=False).view(np.uint8), bitorder="little")
+
+
+def _are_set(bits: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return ((bits[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1)).astype(bool)
+
+
+BITMAP = Bitmap("bitmap")

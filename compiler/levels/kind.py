@@ -1,0 +1,234 @@
+"""What every kind of level is asked, and which kinds there are (Chou et al., "Format abstraction for sparse tensor algebra compilers").
+
+A kind is one file beside this one: a class and one object of it that is registered. What the class does not say is as it is for
+compressed levels, whose coordinates stand sorted in ``crd``. Nothing outside this folder asks which kind a level is of: it asks what the
+kind can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+from ..ir.arithmetic import ONE, add, compare, every
+from ..ir.nodes import I64, Call, Type, Value
+
+if TYPE_CHECKING:
+    from ..storage.level_arrays import LevelArrays
+    from .level import Level
+    from .traversal import Claimed, Column, Frontier, Walk
+
+Parts = Mapping[str, NDArray[Any]]
+
+
+class LevelKind(str):
+    """How one level stores the coordinates of its mode, below each position of the level above: a name, and what is done under it.
+
+    Attributes:
+        letters: the short names, the first of which is used in generated names.
+        full: every coordinate is present and nothing is stored: position = parent position * extent + coordinate.
+        ordered: positions below one parent have increasing coordinates.
+        steps: loops step through the positions; where that is False, they run over the range and look coordinates up.
+        merges: several operands can be stepped through side by side: sorted, and nothing but coordinates up to where they end.
+        holes: there are positions that hold nothing (``occupied``); what stands below them is never reached.
+        located: finding a coordinate takes no search, so that a schedule that says nothing looks it up.
+        shares_positions: one coordinate a parent, under the parent's own number.
+        repeats: above a level that shares positions a coordinate stands once an entry (COO).
+        has_segments: an array ``pos`` delimits the children of each parent.
+        relative: what is stored of a coordinate does not say it without the parent's position.
+    """
+
+    letters: str = ""
+    full = False
+    ordered = True
+    steps = True
+    merges = True
+    holes = False
+    located = False
+    shares_positions = False
+    repeats = False
+    has_segments = False
+    relative = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return level_kind, (str(self),)
+
+    @property
+    def stores_coordinates(self) -> bool:
+        """Whether the level says which coordinates are present."""
+        return not self.full
+
+    @property
+    def steps_in_order(self) -> bool:
+        """Whether stored coordinates can only be stepped through in order, and otherwise be searched for."""
+        return self.steps and self.ordered
+
+    @property
+    def has_fibres(self) -> bool:
+        """Whether a ``pos`` array delimits sorted children of each parent."""
+        return self.has_segments and self.ordered
+
+    @property
+    def searchable(self) -> bool:
+        """Whether the children of one parent can be searched for a coordinate, where a schedule says so."""
+        return self.steps_in_order and not self.shares_positions
+
+    @property
+    def plain(self) -> LevelKind:
+        """The kind that this one is another encoding of, such as one of fewer bytes; itself where it is none."""
+        return self
+
+    def misplaced(self, above: LevelKind | None) -> str | None:
+        """Return why a level cannot stand below one of a kind, None for the first level; None where it can."""
+        return None
+
+    # Memory
+
+    def types(self, width: Type) -> dict[str, Type]:
+        """Return the arrays and the types of their elements, where positions and coordinates have a width."""
+        raise NotImplementedError
+
+    def positions(self, parts: Parts, parents: int, extent: int) -> int:
+        """Return how many positions a level has, below so many parents."""
+        return len(parts["crd"])
+
+    def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
+        """Return (bytes, positions) that packing a level takes at least, for so many different coordinates below so many parents."""
+        assert self.plain is not self, f"nobody says what {self} levels take"
+        return self.plain.bytes(parents, children, extent)
+
+    def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
+        """Return the arrays that store a column of coordinates below a frontier, and the frontier below.
+
+        Raises:
+            FormatError: the level cannot hold them.
+        """
+        assert self.plain is not self, f"{self} levels are packed by nobody"
+        arrays, below = self.plain.pack(frontier, column)
+        return self.encoded(arrays, column.extent, column.refusal), below
+
+    def unpack(self, walk: Walk, parts: Parts, extent: int) -> Walk:
+        """Return a walk that has reached a level one further; encodings are made plain before."""
+        raise NotImplementedError
+
+    def check(self, claimed: Claimed) -> int:
+        """Return how many positions arrays of somebody else make, all of whose elements are looked at.
+
+        Raises:
+            DataError: they are none of this kind.
+        """
+        raise NotImplementedError
+
+    def encoded(self, arrays: LevelArrays, extent: int, refusal: str) -> LevelArrays:
+        """Return arrays of the ``plain`` kind in this one.
+
+        Raises:
+            FormatError: it cannot hold them; the message begins with ``refusal``, and what the level is follows.
+        """
+        return arrays
+
+    def decoded(self, arrays: LevelArrays, extent: int) -> LevelArrays:
+        """Return arrays of this kind in the ``plain`` one."""
+        return arrays
+
+    def sampled(self, parts: Parts, places: NDArray[np.int64], extent: int) -> NDArray[np.int64]:
+        """Return the coordinates at some positions; anything where they hold none."""
+        return parts["crd"][places].astype(np.int64)
+
+    # Generated code
+
+    def under(self, level: Level, parent: Value, present: Value | None) -> Level:
+        """Return a level as it is seen below a parent, which may not be ``present``: what is read once for it may be kept as ``origin``."""
+        return level
+
+    def begin(self, level: Level, parent: Value) -> Value:
+        """Return the first position below a parent, or below all parents that come before it, where it has none."""
+        return level.load("pos", parent)
+
+    def bounds(self, level: Level, parent: Value, end: Value | None) -> tuple[Value, Value]:
+        """Return the positions below a parent, half open, or below all parents up to ``end``, which hold one coordinate."""
+        return self.begin(level, parent), self.begin(level, add(parent, ONE))
+
+    def filled(self, level: Level, low: Value, high: Value) -> Value:
+        """Return where the positions end that hold something, of those in [low, high) below one parent; for kinds that merge."""
+        return high
+
+    def coordinate(self, level: Level, position: Value) -> Value:
+        """Return the coordinate at a position."""
+        return level.load("crd", position)
+
+    def search(self, level: Level, low: Value, high: Value, coordinate: Value, function: str, *more: Value) -> Value:
+        """Return what a function of the loop IR finds among sorted coordinates: see ``Level.search``."""
+        return Call(function, (level.reference("crd"), low, high, coordinate, *more), I64)
+
+    def locate(self, level: Level, low: Value, high: Value, coordinate: Value) -> Value:
+        """Return the position of a coordinate among those of one parent; ``hit`` tells whether it is there."""
+        return level.search(low, high, coordinate)
+
+    def hit(self, level: Level, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
+        """Return whether what ``locate`` gave holds the coordinate."""
+        return every([compare("<", position, high), compare("==", level.coordinate(position), coordinate)])
+
+    def occupied(self, level: Level, position: Value, coordinate: Value) -> Value | None:
+        """Return the condition that a position holds its coordinate, for kinds with ``holes``."""
+        return None
+
+    def within(self, level: Level, coordinate: Value) -> Value:
+        """Return what stands at some position for a coordinate as one that is no error to compute an address of."""
+        return coordinate
+
+    def parent(self, level: Level, position: Value, parents: Value) -> Value:
+        """Return the parent, of so many, that a position stands below."""
+        raise NotImplementedError
+
+
+_known: dict[str, LevelKind] = {}
+_letters: dict[str, LevelKind] = {}
+
+
+def register(kind: LevelKind) -> LevelKind:
+    """Make a kind known under its name and its letters, and return it.
+
+    Raises:
+        FormatError: a name is taken.
+    """
+    for name in (str(kind), *kind.letters):
+        if name in _known or name in _letters:
+            raise FormatError(f"there is a level kind '{name}' already; choose another name")
+    _known[str(kind)] = kind
+    _letters.update(dict.fromkeys(kind.letters, kind))
+    return kind
+
+
+def unregister(kind: LevelKind) -> None:
+    """Make a kind unknown again, for those who define one for a while; tensors that have such levels must be gone."""
+    del _known[str(kind)]
+    for letter in kind.letters:
+        del _letters[letter]
+
+
+def level_kind(name: str) -> LevelKind:
+    """Return the kind of a name or a letter.
+
+    Raises:
+        FormatError: there is none.
+    """
+    found = _known.get(name) or _letters.get(name)
+    if found is None:
+        *most, last = _known
+        raise FormatError(f"is {name!r}: a level is {', '.join(most)} or {last}")
+    return found
+
+
+def level_kinds() -> tuple[LevelKind, ...]:
+    """Return all kinds, in the order in which they were registered."""
+    return tuple(_known.values())
+
+
+def are_letters(text: str) -> bool:
+    """Whether every letter of a text, which is no kind's name, is that of a kind."""
+    return text not in _known and all(letter in _letters for letter in text)

@@ -1,0 +1,129 @@
+"""One level of a stored tensor as generated code sees it: which arrays it has, and what its kind makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..ir.arithmetic import ZERO, load_index
+from ..ir.nodes import I64, ArrayRef, Type, Value
+
+if TYPE_CHECKING:
+    from .kind import LevelKind
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far an access is resolved: the position in each of its first levels.
+
+    ``end`` is set where the last of these levels is not unique: the positions from the last one to ``end`` all hold the
+    coordinate.
+    """
+
+    positions: tuple[Value, ...] = ()
+    end: Value | None = None
+
+    @property
+    def depth(self) -> int:
+        return len(self.positions)
+
+    @property
+    def parent(self) -> Value:
+        """The position that the next level stands below; 0 for the first level."""
+        return self.positions[-1] if self.positions else ZERO
+
+    def deeper(self, position: Value, end: Value | None = None) -> Place:
+        return Place((*self.positions, position), end)
+
+
+@dataclass(frozen=True)
+class LevelArray:
+    """An array of a level: which part it is (``pos``, ``crd`` ...), its name in the kernel, the type of its elements."""
+
+    part: str
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a stored tensor.
+
+    Attributes:
+        kind: what the level does with its arrays.
+        index: the index whose coordinates it stores.
+        extent: number of coordinates of that index.
+        unique: whether a coordinate stands once below a parent.
+        arrays: what the level stores.
+        length: number of positions of the whole level, for levels with coordinates.
+        origin: where coordinates are counted from something of the parent's: what it is for the parent that ``under`` was told,
+            in 64 bits as everything that is computed of it.
+    """
+
+    kind: LevelKind
+    index: str
+    extent: Value
+    unique: bool = True
+    arrays: tuple[LevelArray, ...] = ()
+    length: Value = ZERO
+    origin: Value | None = None
+
+    def array(self, part: str) -> LevelArray:
+        """Return one of the arrays."""
+        return next(array for array in self.arrays if array.part == part)
+
+    def has(self, part: str) -> bool:
+        return any(array.part == part for array in self.arrays)
+
+    def reference(self, part: str) -> ArrayRef:
+        """Return an array as an argument of a function."""
+        return ArrayRef(self.array(part).name, self.array(part).type)
+
+    def load(self, part: str, at: Value) -> Value:
+        """Return an element of an array, widened to 64 bits."""
+        return load_index(self.array(part).name, at, self.array(part).type)
+
+    def under(self, parent: Value, present: Value | None = None) -> Level:
+        """Return the level as it is seen below a position of the level above, which may not be ``present``."""
+        return self.kind.under(self, parent, present)
+
+    def below(self, above: Place) -> Level:
+        """Return the level as it is seen below a place."""
+        return self.under(above.parent)
+
+    @property
+    def steps(self) -> bool:
+        """Whether the level stores coordinates that can be stepped through."""
+        return self.kind.steps
+
+    def bounds(self, above: Place) -> tuple[Value, Value]:
+        """Return the positions below a parent, half open."""
+        return self.kind.bounds(self, above.parent, above.end)
+
+    def coordinate(self, position: Value) -> Value:
+        """Return the coordinate at a position."""
+        return self.kind.coordinate(self, position)
+
+    def search(self, low: Value, high: Value, coordinate: Value, function: str = "lower_bound", *more: Value) -> Value:
+        """Return the first position in [low, high) whose coordinate is at least the given one, or ``high``.
+
+        ``more`` are further arguments of the function: the first step of ``gallop``.
+        """
+        return self.kind.search(self, low, high, coordinate, function, *more)
+
+    def hit(self, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
+        """Return whether the position that ``locate`` gave holds the coordinate."""
+        return self.kind.hit(self, position, low, high, coordinate)
+
+    def locate(self, low: Value, high: Value, coordinate: Value) -> Value:
+        """Return the position of a coordinate; ``hit`` tells whether it is there."""
+        return self.kind.locate(self, low, high, coordinate)
+
+    def occupied(self, position: Value, coordinate: Value) -> Value | None:
+        """Return the condition that a position holds its coordinate; None where all do."""
+        return self.kind.occupied(self, position, coordinate)
+
+
+def index_array(part: str, name: str, kind: Type = I64) -> tuple[LevelArray, ...]:
+    """Return the arrays of a level that has one."""
+    return (LevelArray(part, name, kind),)

@@ -1,0 +1,151 @@
+"""Merging by a bitmap: operands are scattered to where their coordinates say, and looked up there.
+
+Each operand but one that must be present anyway is laid out over the range: an array holds, for each coordinate, the position that the
+operand has there. Where none must be present, bits of all coordinates come out in order (``csrc/st_bits.h``). However many operands
+meet, each of their entries is touched a constant number of times, and nothing is compared; for that the range takes memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..concrete.lattice import Domain, least_points, met, points, stored
+from ..concrete.nodes import Stmt
+from ..ir.arithmetic import ONE, TRUE, ZERO, add, compare, subtract
+from ..ir.nodes import BOOL, I64, ArrayRef, Call, Declare, For, If, Load, Step, Steps, Store, Value, Var, While
+from ..notation.nodes import Access
+from .context import Context
+from .cursors import Cursor, cursors_of, move_on, with_segment
+from .merges import cases
+from .names import Names
+from .origins import coordinates_of, originating
+from .resolve import Body, has_parts
+from .rooms import room
+from .scope import Scope, Window
+from .unions import undecided
+from .workspaces import U64, bit_words
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """An operand that is laid out: ``array`` holds its position at each coordinate, counted from 1; 0 where it has none."""
+
+    cursor: Cursor
+    array: str
+
+    def fill(self, names: Names, also: Callable[[Value], list[Step]]) -> Step:
+        """Return the loop that lays the entries out; where several have a coordinate, the first one."""
+
+        def entered(position: Value, coordinate: Value) -> list[Step]:
+            store = Store(self.array, coordinate, add(position, ONE))
+            if self.cursor.level.unique:
+                return [store, *also(coordinate)]
+            free = compare("==", Load(self.array, coordinate, I64), ZERO)
+            return [If(free, Steps((store, *also(coordinate))))]
+
+        return self._each(names, entered)
+
+    def clean(self, names: Names) -> Step:
+        """Return the loop that takes the entries away again."""
+        return self._each(names, lambda _, coordinate: [Store(self.array, coordinate, ZERO)])
+
+    def _each(self, names: Names, body: Callable[[Value, Value], list[Step]]) -> Step:
+        with names.block():
+            place = Var(names.local("n"), I64)
+            coordinate = Var(names.local("key"), I64)
+            declared = Declare(coordinate, self.cursor.level.coordinate(place))
+            return For(place, self.cursor.position, self.cursor.high, Steps((declared, *body(place, coordinate))))
+
+    def at(self, context: Context, coordinate: Value, steps: list[Step]) -> tuple[Cursor, Var]:
+        """Return the operand at a coordinate, and whether it stands there."""
+        name = context.storage(self.cursor.access).name
+        slot = Var(context.names.local(f"slot_{name}"), I64)
+        here = Var(context.names.local(f"in_{name}"), BOOL)
+        position = Var(context.names.local(self.cursor.position.name), I64)
+        steps += [Declare(slot, Load(self.array, coordinate, I64)), Declare(here, compare(">", slot, ZERO))]
+        steps.append(Declare(position, subtract(slot, ONE)))
+        return replace(self.cursor, position=position), here
+
+
+def scattered(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body) -> list[Step]:
+    """Return the loop over the coordinates of a domain at which some point of its lattice is present."""
+    least = least_points(found)
+    operands = met([frozenset(stored(found))])
+    driver = next((access for access in operands if all(access in point for point in least)), None)
+    steps: list[Step] = []
+    with context.names.block():
+        cursors = cursors_of(context, scope, index, window, operands, steps)
+        laid = [_laid_out(context, cursor) for access, cursor in cursors.items() if access != driver]
+        counted = [cursors[driver]] if driver is not None else list(cursors.values())
+        with room(context, statement, index, [(cursor.position, cursor.high) for cursor in counted]) as made:
+            if driver is not None:
+                fill, loop = _driven(context, scope, index, statement, found, cursors[driver], laid, body)
+            else:
+                fill, loop = _drained(context, scope, index, statement, found, laid, body)
+        clean = [operand.clean(context.names) for operand in laid]
+    return [*steps, *fill, *made, *originating(loop, coordinates_of(index, least, cut=False)), *clean] if loop else []
+
+
+def _laid_out(context: Context, cursor: Cursor) -> _Laid:
+    array = context.names.permanent(f"at_{context.storage(cursor.access).name}")
+    context.hoist(array, I64, context.size(cursor.level.index), zero=True)
+    return _Laid(cursor, array)
+
+
+def _driven(
+    context: Context, scope: Scope, index: str, statement: Stmt, found: Domain, driver: Cursor, laid: list[_Laid], body: Body
+) -> tuple[list[Step], list[Step]]:
+    """Step through an operand that is always present; look the others up."""
+    fill = [operand.fill(context.names, lambda _: []) for operand in laid]
+    with context.names.block():
+        current = Var(context.names.local(index), I64)
+        inside: list[Step] = [Declare(current, driver.level.coordinate(driver.position))]
+        driver = with_segment(context, scope, driver, current, TRUE, inside)
+        inner = _body(context, scope, index, statement, found, current, [driver], laid, inside, body)
+    whole = Steps((*inside, *inner, move_on(driver, TRUE)))
+    return fill, [While(compare("<", driver.position, driver.high), whole)] if inner else []
+
+
+def _drained(
+    context: Context, scope: Scope, index: str, statement: Stmt, found: Domain, laid: list[_Laid], body: Body
+) -> tuple[list[Step], list[Step]]:
+    """Go through the coordinates of all operands in order, as their bits have it."""
+    size = context.size(index)
+    bits, keys = (context.names.permanent(f"{part}_{index}") for part in ("bits", "keys"))
+    context.hoist(bits, U64, bit_words(size), zero=True)
+    context.hoist(keys, I64, size, zero=False)
+
+    def noted(coordinate: Value) -> list[Step]:
+        new = Var(context.names.local("new"), BOOL)
+        return [Declare(new, Call("bits_insert", (ArrayRef(bits, U64), size, coordinate), BOOL))]
+
+    fill = [operand.fill(context.names, noted) for operand in laid]
+    count = Var(context.names.local(f"count_{index}"), I64)
+    fill.append(Declare(count, Call("bits_drain", (ArrayRef(keys, I64), ArrayRef(bits, U64), size), I64)))
+    with context.names.block():
+        place, current = Var(context.names.local("n"), I64), Var(context.names.local(index), I64)
+        inside: list[Step] = [Declare(current, Load(keys, place, I64))]
+        inner = _body(context, scope, index, statement, found, current, [], laid, inside, body)
+    return fill, [For(place, ZERO, count, Steps((*inside, *inner)))] if inner else []
+
+
+def _body(
+    context: Context, scope: Scope, index: str, statement: Stmt, found: Domain, current: Var, stepped: list[Cursor],
+    laid: list[_Laid], steps: list[Step], body: Body,
+) -> list[Step]:  # fmt: skip
+    """Return what happens at a coordinate; ``steps`` get the declarations before it."""
+    found_there: list[Cursor] = []
+    present: dict[Access, Var] = {}
+    for operand in laid:
+        cursor, here = operand.at(context, current, steps)
+        found_there.append(with_segment(context, scope, cursor, current, here, steps))
+        present[cursor.access] = here
+    known = scope.guarded().inside(index).know(index, current)
+    if has_parts(statement):
+        for cursor in stepped:
+            known = known.found(cursor.access, cursor.place(known))
+        return undecided(context, known, statement, found_there, present, body)
+    by_access = {cursor.access: cursor for cursor in (*stepped, *found_there)}
+    conditions: dict[Access, Value] = {**dict.fromkeys((cursor.access for cursor in stepped), TRUE), **present}
+    return cases(context, known, statement, tuple(by_access), points(found), by_access, conditions, body)

@@ -1,0 +1,28 @@
+"""Levels that are another encoding of a plain kind, such as one of fewer bytes: all at once, there and back."""
+
+from __future__ import annotations
+
+from ..format import Format
+from .tensor import Tensor, level_extent
+
+
+def decoded(tensor: Tensor) -> Tensor:
+    """Return the tensor with plain levels in place of encoded ones; itself where there is none."""
+    if tensor.format.plain is tensor.format:
+        return tensor
+    kinds = enumerate(tensor.format.levels)
+    levels = tuple(kind.decoded(tensor.levels[level], level_extent(tensor, level)) for level, kind in kinds)
+    return Tensor.made(tensor.shape, tensor.format.plain, levels, tensor.values, tensor.fill_value)
+
+
+def encoded(tensor: Tensor, format: Format) -> Tensor:
+    """Return a tensor in ``format.plain`` in the format itself.
+
+    Raises:
+        FormatError: an encoding cannot hold its levels.
+    """
+    levels = tuple(
+        kind.encoded(tensor.levels[level], level_extent(tensor, level), f"format '{format}' cannot hold these entries: level {level + 1}")
+        for level, kind in enumerate(format.levels)
+    )
+    return Tensor.made(tensor.shape, format, levels, tensor.values, tensor.fill_value)
