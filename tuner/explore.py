@@ -124,8 +124,11 @@ def _explored_forests(
     known = formats_of(assignment, formats or _one_sparse(assignment))
     clock = _Clock([], time_limit)
     if preset == "spttn":
-        return spttn(assignment, known, clock, cost, memory_depth, ranges)
-    return sparseauto(assignment, known, clock, ranges, memory_depth, memory_bound)
+        found = spttn(assignment, known, clock, cost, memory_depth, ranges)
+    else:
+        found = sparseauto(assignment, known, clock, ranges, memory_depth, memory_bound)
+    clock.stop()
+    return found
 
 
 def _one_sparse(assignment: Assignment) -> dict[str, Format]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 from ...compiler.errors import TuningError
@@ -10,7 +12,7 @@ from ...compiler.format import Format
 from ...compiler.notation.nodes import Assignment
 from ...compiler.space.forests.costs import Costs, costs_of
 from ...compiler.space.forests.forest import Forest
-from ...compiler.space.forests.optimum import Optimizer
+from ...compiler.space.forests.optimum import Optimizer, Optimum
 from ...compiler.space.forests.paths import PathRules, path_count
 from ...compiler.space.forests.peeling import ForestRules, path_depth
 from ...compiler.space.forests.priced import PricedForests
@@ -39,6 +41,8 @@ def spttn(
     """Fully fused forests in storage order, those of least depth, and among them the cheapest of every path that costs least
     (Kanakagiri and Solomonik, section 5).
 
+    When the time is over while paths are looked at, the best so far are given; the stage says how many of how many paths were.
+
     Args:
         assignment, formats: the expression.
         clock: of the exploration.
@@ -46,23 +50,24 @@ def spttn(
         memory_depth: how many modes buffers have at most, for "dense_loops".
         ranges: of extents; costs take the geometric mean.
     """
-    space = Forests(assignment, formats)
+    space = Forests(assignment, formats, watch=clock.watch)
     _check_size(space)
     domain = domain_of(space.contraction, ranges)
     chosen = cost_of(cost or "dense_loops", {name: (low * high) ** 0.5 for name, (low, high) in domain.extents.items()}, memory_depth)
     clock.note("generated", space.count())
     depths = {path: path_depth(space.contraction, path) for path in space.peeling.paths()}
     least = min(depths.values())
-    clock.note("min_depth", Forests(assignment, formats, ForestRules(loop_depth=least)).count())
+    clock.note("min_depth", Forests(assignment, formats, ForestRules(loop_depth=least), watch=clock.watch).count())
     optimizer = Optimizer(space.peeling, chosen)
-    found = []
-    for path, depth in depths.items():
-        clock.watch()
-        if depth == least:
+    shallow = [path for path, depth in depths.items() if depth == least]
+    found: list[Optimum] = []
+    with _suppressed_after(found):
+        for path in shallow:
+            clock.watch()
             found.append(optimizer.optimum(path))
     best = min(one.cost for one in found)
     forests = [one.forest for one in found if one.forest is not None and one.cost == best]
-    clock.note(chosen.name, len(forests))
+    clock.note(chosen.name, len(forests), paths=len(found), of=len(shallow))
     classes: dict[Costs, list[Forest]] = {}
     for forest in forests:
         classes.setdefault(costs_of(forest, formats), []).append(forest)
@@ -87,12 +92,13 @@ def sparseauto(
 
     Where ranges are given, the depth poset drops only what costs drop too: depths say what is better where sizes grow without bounds.
     """
-    space = Forests(assignment, formats, SPARSEAUTO)
+    space = Forests(assignment, formats, SPARSEAUTO, watch=clock.watch)
     _check_size(space)
     domain = domain_of(space.contraction, ranges)
     clock.note("generated", space.count())
-    shallow = Forests(assignment, formats, ForestRules(SPARSEAUTO.paths, SPARSEAUTO.fused, SPARSEAUTO.derived, memory_depth))
-    priced = PricedForests(shallow.peeling, formats, clock.watch)
+    rules = replace(SPARSEAUTO, memory_depth=memory_depth)
+    shallow = Forests(assignment, formats, rules, watch=clock.watch)
+    priced = PricedForests(shallow.peeling, formats)
     every = priced.costs()
     clock.note("memory_depth", shallow.count(), buckets=len(every))
     if memory_bound is not None:
@@ -123,6 +129,16 @@ def _exploration(
 ) -> ForestExploration:
     frontier = FrontierForests(classes, space)
     return ForestExploration(assignment.text, preset, clock.stages, frontier, tuple(classes), space, dominance)
+
+
+@contextmanager
+def _suppressed_after(found: Sequence[object]) -> Iterator[None]:
+    """End what is inside without an error when the time is over, once something was found."""
+    try:
+        yield
+    except TuningError:
+        if not found:
+            raise
 
 
 def _check_size(space: Forests) -> None:

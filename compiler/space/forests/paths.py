@@ -53,10 +53,10 @@ class PathRules:
     reducing: bool = False
 
 
-def paths(contraction: Contraction, rules: PathRules | None = None) -> tuple[Path, ...]:
-    """Return all contraction paths, in canonical order."""
-    rules = rules or PathRules()
-    return tuple(path for path in _postorders(contraction.everything, rules.pairwise) if _admitted(contraction, path, rules))
+def paths(contraction: Contraction, rules: PathRules | None = None) -> Iterator[Path]:
+    """Yield all contraction paths, in canonical order."""
+    chosen = rules or PathRules()
+    return (path for path in _generated(contraction.everything, chosen.pairwise) if _admitted(contraction, path, chosen))
 
 
 def _admitted(contraction: Contraction, path: Path, rules: PathRules) -> bool:
@@ -78,15 +78,18 @@ def part_indices(contraction: Contraction, part: int) -> int:
 
 @cache
 def _postorders(operands: int, pairwise: bool) -> tuple[Path, ...]:
+    return tuple(_generated(operands, pairwise))
+
+
+def _generated(operands: int, pairwise: bool) -> Iterator[Path]:
     if not operands & (operands - 1):
-        return ((),)
-    found: list[Path] = []
+        yield ()
+        return
     for parts in _partitions(operands, pairwise):
         term = Term(parts)
         for inner in permutations(term.intermediates):
             choices = product(*(_postorders(part, pairwise) for part in inner))
-            found.extend((*(other for path in before for other in path), term) for before in choices)
-    return tuple(found)
+            yield from ((*(other for path in before for other in path), term) for before in choices)
 
 
 def _partitions(operands: int, pairwise: bool) -> Iterator[tuple[int, ...]]:

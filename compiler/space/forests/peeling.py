@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from math import prod
 
+from ..forms import unwatched
 from ..grammar import Alternative, Derivation, Grammar
 from .contraction import Contraction, members
 from .forest import Forest, Loop, Tree
@@ -72,9 +73,16 @@ Symbol = Whole | Rest
 
 
 class Peeling:
-    """The forests of a contraction under rules: a grammar."""
+    """The forests of a contraction under rules: a grammar.
 
-    def __init__(self, contraction: Contraction, rules: ForestRules) -> None:
+    Args:
+        contraction: what is computed.
+        rules: which forests there are.
+        watch: called again and again while forests are counted and sought; it may raise to end that.
+    """
+
+    def __init__(self, contraction: Contraction, rules: ForestRules, watch: Callable[[], None] = unwatched) -> None:
+        self.watch = watch
         self.contraction = contraction
         self.rules = rules
         self.grammar: Grammar[Symbol] = Grammar(self._alternatives)
@@ -84,12 +92,14 @@ class Peeling:
         """Yield the contraction paths, in canonical order."""
         deepest = self.rules.loop_depth
         for path in paths(self.contraction, self.rules.paths):
+            self.watch()
             if deepest is None or path_depth(self.contraction, path) <= deepest:
                 yield path
 
     def _alternatives(self, symbol: Symbol) -> Sequence[Alternative[Symbol]]:
         if isinstance(symbol, Whole):
             return tuple(Alternative(path, (Rest(path, 0),)) for path in self.paths())
+        self.watch()
         return tuple(Alternative(label, self.parts(symbol, label)) for label in self.peelings(symbol))
 
     def peelings(self, rest: Rest) -> Iterator[Peeled]:
@@ -167,7 +177,7 @@ class Peeling:
 
     def admits(self, forest: Forest) -> bool:
         """Return whether a forest is among those of the rules; nothing is counted."""
-        return forest.path in set(self.paths()) and self._admits(forest.trees, Rest(forest.path, 0))
+        return forest.path in self.paths() and self._admits(forest.trees, Rest(forest.path, 0))
 
     def _admits(self, trees: Sequence[Tree], rest: Rest) -> bool:
         first, *others = trees

@@ -6,7 +6,7 @@ follow has few different costs; a grammar over (what may follow, what it costs) 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -56,14 +56,13 @@ class PricedForests:
     Args:
         peeling: the space.
         formats: of its sparse operands.
-        watch: called now and then; raises what ends a search that takes too long.
     """
 
-    def __init__(self, peeling: Peeling, formats: Mapping[str, Format], watch: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, peeling: Peeling, formats: Mapping[str, Format]) -> None:
         self.peeling = peeling
         self.contraction = peeling.contraction
         self.grammar: Grammar[_Symbol] = Grammar(self._alternatives)
-        self._formats, self._watch = formats, watch
+        self._formats = formats
         self._start: Levels = (-1,) * len(self.contraction.chains)
         self._known: dict[tuple[Rest, Levels], frozenset[Costs]] = {}
         self._terms: dict[tuple[Term, Levels], Costs] = {}
@@ -90,7 +89,7 @@ class PricedForests:
         key = (rest, levels)
         found = self._known.get(key)
         if found is None:
-            self._watch()
+            self.peeling.watch()
             options = (self._options(rest, levels, label) for label in self.peeling.peelings(rest))
             found = self._known[key] = frozenset(whole for option in options for whole, _, _ in option)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from ...concrete.concretize import Concretized, concretize
@@ -12,6 +12,7 @@ from ...format import Format
 from ...notation.nodes import Assignment
 from ...schedule.apply import apply_schedule
 from ...schedule.schedule import Schedule
+from ..forms import unwatched
 from .contraction import contraction_of
 from .forest import Forest
 from .peeling import ForestRules, Peeling, Whole, derivation_of
@@ -29,6 +30,7 @@ class Forests:
         formats: a format for every tensor, the result included.
         rules: which forests there are.
         add, multiply: the semiring.
+        watch: called again and again while forests are counted and sought; it may raise to end that.
 
     Raises:
         ExpressionError: the expression is no product of tensors with a different plain index in every mode.
@@ -41,11 +43,12 @@ class Forests:
         rules: ForestRules | None = None,
         add: str = "+",
         multiply: str = "*",
+        watch: Callable[[], None] = unwatched,
     ) -> None:
         self.assignment = assignment
         self.contraction = contraction_of(assignment, formats)
         self.default: Concretized = concretize(replace(assignment, operator="="), formats, add, multiply)
-        self.peeling = Peeling(self.contraction, rules or ForestRules())
+        self.peeling = Peeling(self.contraction, rules or ForestRules(), watch)
         self._grammar = self.peeling.grammar
 
     def count(self) -> int:

@@ -20,6 +20,7 @@ from sparsetune.compiler.space.forests.work import Sizes, work
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.model import problem_candidates, rank
 from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.prune import surviving_space
 
 CHAIN = "A(i,m) = B(i,j) * C(i,k) * D(j,k) * E(j,l) * F(l,m)"
 HAND = "loopfuse(4, true, []); loopfuse(3, true, [0])"
@@ -50,6 +51,18 @@ def test_the_search_has_nests_as_good_as_those_written_by_hand(rows: int, column
     assert flops["best"] <= 1.2 * flops["hand"]
 
 
+def test_pruning_keeps_a_forest_among_the_best() -> None:
+    """What ``tune`` searches holds a nest that the static model expects to be within a tenth of the best candidate."""
+    problem = make_problem(CHAIN, chain_operands(500, 500, 3000, (16, 32, 16)), threads=1)
+    found = problem_candidates(problem)
+    space, stages = surviving_space(problem)
+    assert stages[0]["stage"] == "generated"
+    kept = [candidate for candidate in found if candidate.template in set(space.templates)]
+    best, left = rank(problem, found)[0], rank(problem, kept)[0]
+    assert "forest" in best.candidate.origin
+    assert left.cost <= 1.1 * best.cost
+
+
 def sizes(contraction: Contraction, extents: Mapping[str, int]) -> Sizes:
     return sizes_of(contraction, extents, {})
 
@@ -62,7 +75,7 @@ def test_the_cheapest_of_every_path(name: str) -> None:
     found = list(promising(space.contraction, known, lambda: None))
     costs = [evaluated(forest, work(known)) for forest in found]
     assert costs == sorted(costs)
-    assert len({forest.path for forest in found}) == len(found) == len(paths(space.contraction, PathRules(pairwise=False)))
+    assert len({forest.path for forest in found}) == len(found) == len(tuple(paths(space.contraction, PathRules(pairwise=False))))
 
 
 def test_buffers_that_no_memory_holds_are_left_out() -> None:

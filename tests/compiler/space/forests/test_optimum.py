@@ -77,7 +77,7 @@ def test_the_optimum_is_that_of_listing_all(expression: str) -> None:
 
 def test_tucker_of_order_four() -> None:
     space = forests("TTMc4")
-    every = paths(space.contraction)
+    every = tuple(paths(space.contraction))
     assert Optimizer(space.peeling, buffer_dimension()).best(every).cost == 1
     assert Optimizer(space.peeling, dense_loops(2)).best(every).cost == -6
 

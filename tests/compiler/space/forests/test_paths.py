@@ -21,7 +21,7 @@ def test_postorders(tensors: int, count: int) -> None:
     assert path_count(tensors) == count
     if tensors < 7:
         factors = " * ".join(f"T{number}(i)" for number in range(tensors))
-        found = paths(forests(f"a = {factors}").contraction)
+        found = tuple(paths(forests(f"a = {factors}").contraction))
         assert len(set(found)) == count
         assert set(found) == {path for path in sequences((1 << tensors) - 1) if is_postorder(path)}
 
@@ -37,9 +37,9 @@ def is_postorder(path: Path) -> bool:
 
 def test_paths_of_several_factors_at_once() -> None:
     """Trees whose inner nodes have two children or more: 1, 4, 26 (Schroeder's fourth problem), and orders of what they compute."""
-    three = paths(forests("a = A(i) * B(i) * C(i)").contraction, PathRules(pairwise=False))
+    three = tuple(paths(forests("a = A(i) * B(i) * C(i)").contraction, PathRules(pairwise=False)))
     assert len(set(three)) == len(three) == 4
-    four = paths(forests("a = A(i) * B(i) * C(i) * D(i)").contraction, PathRules(pairwise=False))
+    four = tuple(paths(forests("a = A(i) * B(i) * C(i) * D(i)").contraction, PathRules(pairwise=False)))
     trees = {frozenset(term.parts for term in path) for path in four}
     assert (len(set(four)), len(trees)) == (29, 26)
 
