@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from time import process_time
 from timeit import repeat
 
 import pytest
@@ -78,7 +79,8 @@ def test_the_choice_takes_under_a_millisecond() -> None:
     exploration = found()
     values = sizes(1e-3, i=200, j=300, k=400, l=16, m=32, n=64)
     exploration.chosen(values)
-    assert min(repeat(lambda: exploration.chosen(values), number=1, repeat=20)) < 0.005  # under 0.001 when idle
+    seconds = repeat(lambda: exploration.chosen(values), timer=process_time, number=5, repeat=10)
+    assert min(seconds) / 5 < 0.005  # of the processor; under 0.001 when idle
 
 
 def test_shares_are_checked() -> None:
