@@ -113,8 +113,13 @@ def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str]) ->
 
 
 def _cut(graph: Provenance, loop: str) -> bool:
-    """Return whether a loop goes through pieces that were collapsed, or pieces of what was: they begin and end inside a row."""
+    """Return whether a loop goes through its indices in another order, or in pieces that begin and end inside a row.
+
+    Those are pieces that were collapsed, or pieces of what was.
+    """
     makers = [graph.maker(name) for name in graph.ancestors(loop)]
+    if any(made is not None and not made.in_order for made in makers):
+        return True
     return any(isinstance(made, Split) for made in makers) and any(isinstance(made, Collapse) for made in makers)
 
 

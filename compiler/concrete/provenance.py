@@ -90,22 +90,12 @@ class Provenance:
 
     def space(self, variable: str) -> str:
         """Return "position" for variables that count stored entries, else "coordinate"."""
-        match self._made_by.get(variable):
-            case None | Coord():
-                return "coordinate"
-            case Pos():
-                return "position"
-            case Collapse(_, inner, _):
-                return self.space(inner)
-            case relation:
-                return self.space(relation.parents[0])
+        relation = self._made_by.get(variable)
+        return "coordinate" if relation is None else relation.space(variable, self)
 
     def position_relation(self, variable: str) -> Pos:
         """Return the relation that brought a variable into position space; only where ``space`` is "position"."""
-        relation = self._made_by[variable]
-        if isinstance(relation, Pos):
-            return relation
-        return self.position_relation(relation.inner if isinstance(relation, Collapse) else relation.parents[0])
+        return self._made_by[variable].counted(self)
 
     def position_access(self, variable: str) -> Access:
         """Return the access whose positions a variable counts; only where ``space`` is "position"."""
@@ -167,13 +157,8 @@ class Provenance:
         length = self.constant_extent(variable, extents or {})
         if length is not None:
             return length % factor == 0
-        match self._made_by.get(variable):
-            case Bound(parent, _, amount, "divisible"):
-                return amount % factor == 0 or self.divisible(parent, factor, extents)
-            case Rename(parent, _):
-                return self.divisible(parent, factor, extents)
-            case _:
-                return False
+        relation = self._made_by.get(variable)
+        return relation is not None and relation.child_divisible(variable, factor, self, extents or {})
 
     def constant_extent(self, variable: str, extents: Mapping[str, int] | None = None) -> int | None:
         """Return the length of a variable's range where bounds, factors or known extents make it a constant."""
@@ -182,19 +167,8 @@ class Provenance:
 
     def constant_low(self, variable: str) -> int | None:
         """Return the first value of a variable's range where it is a constant."""
-        match self._made_by.get(variable):
-            case None | Split():
-                return 0
-            case Bound(_, _, amount, "min_exact"):
-                return amount
-            case Bound(parent, _, _, kind) if kind != "min_constraint":
-                return self.constant_low(parent)
-            case Rename(parent, _):
-                return self.constant_low(parent)
-            case Collapse(_, _, fused) if self.space(fused) == "coordinate":
-                return 0
-            case _:
-                return None
+        relation = self._made_by.get(variable)
+        return 0 if relation is None else relation.child_low(variable, self)
 
 
 class Recovery(Generic[Value]):
@@ -204,7 +178,6 @@ class Recovery(Generic[Value]):
         self.graph = graph
         self.arithmetic = arithmetic
         self.known = dict(known)
-        self._steps = graph.derivation(self.known)
         self._values = dict(known)
 
     def value(self, variable: str) -> Value:
@@ -214,7 +187,7 @@ class Recovery(Generic[Value]):
             KeyError: it does not follow from the known ones.
         """
         if variable not in self._values:
-            step = self._steps[variable]
+            step = self.graph.derivation(self.known)[variable]
             recover = step.relation.recover_parent if step.as_parent else step.relation.recover_child
             self._values[variable] = recover(variable, self)
         return self._values[variable]

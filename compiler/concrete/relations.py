@@ -10,7 +10,8 @@ position variable holds absolute positions of the deepest collapsed level of its
 with a position, the result is a position. A coordinate that ``coord`` makes counts as the variable that ``pos`` replaced.
 
 The rules are written over an ``Arithmetic`` (``concrete.arithmetic``): they run on integers (tests, ``concrete.evaluate``) and build
-expressions (lowering).
+expressions (``lowering.recovery``). A relation is one class here: what it does not say otherwise is lowered as a loop over the
+child's range, inside which the parents are recovered by value.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..notation.nodes import Access
 from ..notation.printer import show
@@ -64,9 +65,30 @@ class Relation(ABC):
     def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
         """Return the range of a child, given the ranges of the parents (Figure 19)."""
 
+    renames: ClassVar[bool] = False
+    """Whether the child has the values of the parent, and is iterated as that is."""
+    in_order: ClassVar[bool] = False
+    """Whether loops over the children reach stored levels in their order, whole or in pieces; else coordinates are looked up."""
+
+    def space(self, child: str, graph: Provenance) -> str:
+        """Return what a child counts: "coordinate", or "position" for stored entries."""
+        return graph.space(self.parents[-1])
+
+    def counted(self, graph: Provenance) -> Pos:
+        """Return the relation that brought the children into position space; only where they are in it."""
+        return graph.position_relation(self.parents[-1])
+
     def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
         """Return the length of a child's range where it is a constant."""
         return None
+
+    def child_low(self, child: str, graph: Provenance) -> int | None:
+        """Return the first value of a child's range where it is a constant."""
+        return None
+
+    def child_divisible(self, child: str, factor: int, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        """Return whether the length of a child's range, which is no constant, is known to be a multiple of a factor."""
+        return False
 
     def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
         """Return whether a parent, recovered from its children, may lie outside its range."""
@@ -82,6 +104,7 @@ class Split(Relation):
     inner: str
     factor: int
     constant_inner: bool = True
+    in_order = True
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -122,6 +145,9 @@ class Split(Relation):
         whole = graph.constant_extent(self.parent, extents)
         return None if whole is None else -(-whole // self.factor)
 
+    def child_low(self, child: str, graph: Provenance) -> int | None:
+        return 0
+
     def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
         return super().overruns(parent, graph, extents) or not graph.divisible(self.parent, self.factor, extents)
 
@@ -136,6 +162,7 @@ class Collapse(Relation):
     outer: str
     inner: str
     fused: str
+    in_order = True
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -178,6 +205,9 @@ class Collapse(Relation):
         outer, inner = graph.constant_extent(self.outer, extents), graph.constant_extent(self.inner, extents)
         return None if outer is None or inner is None else outer * inner
 
+    def child_low(self, child: str, graph: Provenance) -> int | None:
+        return 0 if graph.space(child) == "coordinate" else None
+
     def __str__(self) -> str:
         return f"{self.fused} = ({self.outer}, {self.inner}) collapsed"
 
@@ -189,6 +219,7 @@ class Pos(Relation):
     parent: str
     position: str
     access: Access
+    in_order = True
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -197,6 +228,12 @@ class Pos(Relation):
     @property
     def children(self) -> tuple[str, ...]:
         return (self.position,)
+
+    def space(self, child: str, graph: Provenance) -> str:
+        return "position"
+
+    def counted(self, graph: Provenance) -> Pos:
+        return self
 
     def determines(self, graph: Provenance) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*graph.originals(self.parent), self.parent)))
@@ -237,6 +274,7 @@ class Coord(Relation):
 
     position: str
     coordinate: str
+    in_order = True
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -245,6 +283,9 @@ class Coord(Relation):
     @property
     def children(self) -> tuple[str, ...]:
         return (self.coordinate,)
+
+    def space(self, child: str, graph: Provenance) -> str:
+        return "coordinate"
 
     def determines(self, graph: Provenance) -> tuple[str, ...]:
         return (graph.position_relation(self.position).parent, self.position)
@@ -298,6 +339,8 @@ class Bound(Relation):
     bounded: str
     amount: int
     kind: str
+    renames = True
+    in_order = True
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -341,6 +384,16 @@ class Bound(Relation):
             case _:
                 return whole
 
+    def child_low(self, child: str, graph: Provenance) -> int | None:
+        if self.kind == "min_exact":
+            return self.amount
+        return None if self.kind == "min_constraint" else graph.constant_low(self.parent)
+
+    def child_divisible(self, child: str, factor: int, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        if self.kind != "divisible":
+            return False
+        return self.amount % factor == 0 or graph.divisible(self.parent, factor, extents)
+
     def __str__(self) -> str:
         return f"{self.bounded} = {self.parent} ({self.kind} {self.amount})"
 
@@ -351,6 +404,8 @@ class Rename(Relation):
 
     parent: str
     renamed: str
+    renames = True
+    in_order = True
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -371,6 +426,12 @@ class Rename(Relation):
 
     def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
         return graph.constant_extent(self.parent, extents)
+
+    def child_low(self, child: str, graph: Provenance) -> int | None:
+        return graph.constant_low(self.parent)
+
+    def child_divisible(self, child: str, factor: int, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        return graph.divisible(self.parent, factor, extents)
 
     def __str__(self) -> str:
         return f"{self.renamed} = {self.parent}"

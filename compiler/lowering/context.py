@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
-from ..concrete.relations import Coord, Split
 from ..format import Format
-from ..ir.arithmetic import ceiling_quotient, integer, multiply
+from ..ir.arithmetic import integer, multiply
 from ..ir.nodes import I32, I64, Allocate, ArrayParameter, Free, SizeParameter, Step, Type, Value, Var
 from ..levels.level import Level, LevelArray
 from ..notation.nodes import Access, Div, walk
@@ -121,29 +120,6 @@ class Context:
             return integer(self.extents[index])
         name = self.aliases.get(index, index)
         return self.size_parameter(("index", name), f"{name}_size")
-
-    def extent(self, index: str) -> Value:
-        """Return how many values an index, original or derived, can have."""
-        known = self.graph.constant_extent(index, self.extents)
-        if known is not None:
-            return integer(known)
-        if not self.graph.is_derived(index):
-            return self.size(index)
-        relation = self.graph.made_by(index)
-        if isinstance(relation, Coord):  # counts like its index, tiles included, of which it may run through all
-            return self.size(self.graph.originals(index)[0])
-        if self.graph.space(index) == "position" and not isinstance(relation, Split):
-            access = self.operand(self.graph.position_access(index))
-            levels = self.storage(access).levels
-            last = next(depth for depth, level in enumerate(levels, 1) if level.index == self.graph.originals(index)[-1])
-            return self.level_length(access, last)
-        parents = [self.extent(parent) for parent in relation.parents]
-        if isinstance(relation, Split):
-            return ceiling_quotient(parents[0], integer(relation.factor))
-        whole = parents[0]
-        for other in parents[1:]:
-            whole = multiply(whole, other)
-        return whole
 
     def level_length(self, access: Access, depth: int) -> Value:
         """Return how many positions the first ``depth`` levels of an operand have."""

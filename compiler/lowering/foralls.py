@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Forall, targets
-from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
+from ..concrete.relations import Collapse, Coord, Pos, Split
 from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
 from ..notation.printer import show
@@ -18,11 +18,11 @@ from .coiterate import iterate
 from .context import Context
 from .origins import originating
 from .positions import lower_coordinates, lower_positions
-from .recovery import coordinate
+from .recovery import coordinate, extent_of
 from .resolve import named
 from .scope import Clip, Scope, Window
 from .threads import dealt, inserted, inserts
-from .tiles import lower_strided, lower_tiles
+from .tiles import lower_by_value, lower_strided, lower_tiles
 from .windows import narrowed, opening, positions_of, window
 from .workspaces import BitmapWorkspace, HashedWorkspace, ListWorkspace
 
@@ -49,8 +49,8 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
         return _clipped(context, scope, forall, scope.clips[forall.index])
     index, aliases = forall.index, [forall.index]
     while True:
-        relation = context.graph.made_by(index) if context.graph.is_derived(index) else None
-        if isinstance(relation, (Bound, Rename)):
+        relation = context.graph.maker(index)
+        if relation is not None and relation.renames:
             index = relation.parents[0]
         elif isinstance(relation, Split) and index == relation.inner and relation.outer in scope.coordinates:
             index = relation.parent
@@ -71,8 +71,10 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
             return originating(lower_positions(context, scope, forall, relation, aliases), origin)
         case Coord():
             return lower_coordinates(context, scope, forall, relation, aliases)
-        case _:
+        case None:
             return _original(context, scope, forall, index, aliases)
+        case _:
+            return originating(lower_by_value(context, scope, forall, window(context, scope, index), aliases), str(relation))
 
 
 def _original(context: Context, scope: Scope, forall: Forall, index: str, aliases: list[str]) -> list[Step]:
@@ -90,7 +92,7 @@ def lower_collapsed(context: Context, scope: Scope, forall: Forall, relation: Co
     own = window(context, scope, relation.fused)
     steps: list[Step] = []
     with context.names.block():
-        extent = named(context, f"{relation.inner}_extent", maximum(context.extent(relation.inner), ONE), steps)
+        extent = named(context, f"{relation.inner}_extent", maximum(extent_of(context, relation.inner), ONE), steps)
         low, high = named(context, f"{relation.fused}_low", own.low, steps), named(context, f"{relation.fused}_high", own.high, steps)
         inside = narrowed(context, scope, relation.outer, Window(quotient(low, extent), ceiling_quotient(high, extent)))
         inside = replace(inside.clip(relation.inner, Clip(relation.outer, low, high, extent)), revisited=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt
-from ..concrete.relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
-from ..ir.arithmetic import ZERO, add, compare, every, is_constant, minimum, multiply, quotient, remainder, subtract
+from ..concrete.relations import Pos, Relation, Split
+from ..ir.arithmetic import ZERO, add, compare, every, is_constant, minimum, multiply
 from ..ir.nodes import If, Step, Steps, Value
 from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
-from .recovery import root_of
+from .recovery import extent_of, following, root_of
 from .resolve import named, settle
 from .scope import Place, Scope, Window
 from .windows import position_chain, positions_of, tiled, window
@@ -38,20 +38,13 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
             inside = inside.guarded()
         relation = context.graph.maker(index)
         inner: list[Step] = []
-        match relation:
-            case None:
-                further: Known = ()
-            case Pos() | Collapse() if context.graph.space(index) == "position":
-                inside, further = _at_position(context, inside, positions_of(context, index), value, inner), ()
-            case Bound() | Rename() | Coord():
-                further = ((_source(context, relation), value),)
-            case Collapse():
-                extent = context.extent(relation.inner)
-                further = ((relation.outer, quotient(value, extent)), (relation.inner, remainder(value, extent)))
-            case Split():
-                inside, further = _half(context, inside, relation, index, value, inner)
-            case _:
-                raise TypeError(f"nothing follows from {type(relation).__name__}")
+        further: Known = ()
+        if isinstance(relation, Split):
+            inside, further = _half(context, inside, relation, index, value, inner)
+        elif relation is not None and context.graph.space(index) == "position" and not relation.renames:
+            inside = _at_position(context, inside, positions_of(context, index), value, inner)
+        elif relation is not None:
+            further = following(context, inside, relation)
         body = lower_known(context, inside, (*further, *rest), statement)
         occupied = [value for value in _slots(context, relation, index, inside) if body]
         inner += [If(every(occupied), Steps(tuple(body)))] if occupied else body
@@ -62,18 +55,13 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
 
 def _slots(context: Context, relation: Relation | None, index: str, scope: Scope) -> list[Value]:
     """Return the condition that a position holds something, for levels with positions that do not."""
-    if relation is None or context.graph.space(index) != "position" or isinstance(relation, Split | Bound | Rename):
+    if relation is None or relation.renames or isinstance(relation, Split) or context.graph.space(index) != "position":
         return []
     access, chain = position_chain(context, positions_of(context, index))
     level = next(level for level in context.storage(access).levels if level.index == chain[-1])
     position = scope.place(access).positions[-1]
     occupied = level.occupied(position, scope.coordinates[level.index])
     return [] if occupied is None else [occupied]
-
-
-def _source(context: Context, relation: Bound | Rename | Coord) -> str:
-    """Return the variable that has the same value."""
-    return context.graph.position_relation(relation.position).parent if isinstance(relation, Coord) else relation.parents[0]
 
 
 def _in_range(scope: Scope, index: str, value: Value) -> list[Value]:
@@ -92,7 +80,7 @@ def _half(context: Context, scope: Scope, split: Split, half: str, value: Value,
         return _whole(context, scope, root, add(scope.bases[split.inner], value))
     other = split.outer if half == split.inner else split.inner
     parent = window(context, scope, root)
-    size = context.extent(split.inner)
+    size = extent_of(context, split.inner)
     if other in scope.coordinates:
         outer, inner = (value, scope.coordinates[other]) if half == split.outer else (scope.coordinates[other], value)
         return _whole(context, scope, root, add(parent.low, add(multiply(outer, size), inner)))

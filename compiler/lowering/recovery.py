@@ -1,4 +1,4 @@
-"""Values of derived indices, from the coordinates and positions that are known at one place of the nest.
+"""Values and ranges of derived indices at one place of the nest, by the algebra of their relations (``concrete.relations``).
 
 Loops make known what they iterate; what follows from it is computed where it is asked for: the modes of a workspace may be
 indices that were collapsed, tiles, or positions (``recover_derived`` of Senanayake et al., Figure 18).
@@ -7,13 +7,85 @@ indices that were collapsed, tiles, or positions (``recover_derived`` of Senanay
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ..concrete.relations import Bound, Collapse, Coord, Pos, Rename, Split
-from ..ir.arithmetic import ZERO, add, multiply, quotient, subtract
-from ..ir.nodes import Value
+from ..concrete.provenance import Recovery
+from ..concrete.relations import Relation, Split
+from ..ir.arithmetic import ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, quotient, remainder, subtract
+from ..ir.nodes import I64, Const, Select, Value
 from ..notation.nodes import Access
 from .context import Context
-from .scope import Scope
+from .scope import Scope, Window
+
+
+class UnknownIndexError(KeyError):
+    """An index has no value at this place of the nest."""
+
+
+@dataclass(frozen=True)
+class LoopArithmetic:
+    """``concrete.arithmetic.Arithmetic`` that builds expressions of the loop IR for one place of the nest."""
+
+    context: Context
+    scope: Scope
+
+    constant = staticmethod(integer)
+    add = staticmethod(add)
+    sub = staticmethod(subtract)
+    mul = staticmethod(multiply)
+    floordiv = staticmethod(quotient)
+    ceildiv = staticmethod(ceiling_quotient)
+    mod = staticmethod(remainder)
+    minimum = staticmethod(minimum)
+    maximum = staticmethod(maximum)
+
+    def select_le(self, left: Value, right: Value, then: Value, otherwise: Value, /) -> Value:
+        return Select(compare("<=", left, right), then, otherwise, I64)
+
+    def extent(self, index: str, /) -> Value:
+        return self.context.size(index)
+
+    def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], Value], /) -> tuple[Value, Value]:
+        """Return all positions of a level: those of one segment have the same numbers."""
+        return ZERO, self.context.level_length(self.context.operand(access), self._depth(access, indices[-1]))
+
+    def coordinate(self, access: Access, index: str, position: Value, last: str, /) -> Value:
+        raise UnknownIndexError(index)  # what is read at a position is known as soon as the position is
+
+    def search(self, access: Access, index: str, coordinate: Value, value: Callable[[str], Value], /) -> Value:
+        """Return the position at which the operand stands: it was searched for when the coordinate became known."""
+        found = position_at(self.context, self.scope, self.context.operand(access), self._depth(access, index))
+        if found is None:
+            raise UnknownIndexError(index)
+        return found
+
+    def _depth(self, access: Access, index: str) -> int:
+        levels = self.context.storage(self.context.operand(access)).levels
+        return next(depth for depth, level in enumerate(levels, 1) if level.index == index)
+
+
+class Here(Recovery[Value]):
+    """Values and whole ranges of indices at one place of the nest."""
+
+    def __init__(self, context: Context, scope: Scope) -> None:
+        super().__init__(context.graph, LoopArithmetic(context, scope), scope.coordinates)
+        self._context, self._scope = context, scope
+
+    def value(self, variable: str) -> Value:
+        """Return the value of an index; ``UnknownIndexError`` where it is not known yet."""
+        found = coordinate(self._context, self._scope, variable)
+        if found is None:
+            raise UnknownIndexError(variable)
+        return found
+
+    def bounds(self, variable: str) -> tuple[Value, Value]:
+        """Return the whole range: positions, and coordinates of positions, count from the first of all, whatever the tile."""
+        if any(self.graph.space(name) == "position" for name in (variable, *self.graph.parents(variable))):
+            return ZERO, self.length(variable)
+        return super().bounds(variable)
+
+    def length(self, variable: str) -> Value:
+        return extent_of(self._context, variable)
 
 
 def coordinate(context: Context, scope: Scope, index: str) -> Value | None:
@@ -21,48 +93,58 @@ def coordinate(context: Context, scope: Scope, index: str) -> Value | None:
     if index in scope.coordinates:
         return scope.coordinates[index]
     relation = context.graph.maker(index)
-    match relation:
-        case None:
-            return None
-        case Bound() | Rename():
-            return coordinate(context, scope, relation.parents[0])
-        case Coord():
-            return coordinate(context, scope, context.graph.position_relation(relation.position).parent)
-        case Pos():
-            return _stored_position(context, scope, relation)
-        case Collapse() if context.graph.space(index) == "position":
-            return _stored_position(context, scope, context.graph.position_relation(index))
-        case Collapse():
-            outer, inner = coordinate(context, scope, relation.outer), coordinate(context, scope, relation.inner)
-            return None if outer is None or inner is None else add(multiply(outer, context.extent(relation.inner)), inner)
-        case Split():
-            return _piece(context, scope, relation, index)
-        case _:
-            raise TypeError(f"no value of {type(relation).__name__}")
+    if relation is None:
+        return None
+    if index in scope.bases:  # an index that counts from where its tile begins
+        whole = coordinate(context, scope, root_of(context, scope, index))
+        return None if whole is None else subtract(whole, scope.bases[index])
+    try:
+        return relation.recover_child(index, Here(context, scope))
+    except UnknownIndexError:
+        return None
 
 
 def known(context: Context, scope: Scope) -> Callable[[str], Value]:
     """Return a function that gives the values of indices that are known at a place."""
-
-    def value(index: str) -> Value:
-        found = coordinate(context, scope, index)
-        assert found is not None, f"{index} is not known here"
-        return found
-
-    return value
+    return Here(context, scope).value
 
 
-def _piece(context: Context, scope: Scope, split: Split, index: str) -> Value | None:
-    """One half of a split, from the parent and, for the inner half, from where its tile begins."""
-    if index == split.inner and split.inner in scope.bases:
-        whole = coordinate(context, scope, root_of(context, scope, index))
-        return None if whole is None else subtract(whole, scope.bases[split.inner])
-    parent = coordinate(context, scope, split.parent)
-    if parent is None:
-        return None
-    size = context.extent(split.inner)
-    outer = quotient(parent, size)
-    return outer if index == split.outer else subtract(parent, multiply(outer, size))
+def following(context: Context, scope: Scope, relation: Relation) -> tuple[tuple[str, Value], ...]:
+    """Return the coordinates that follow from the children of a relation, as far as these are known."""
+    if not all(child in scope.coordinates for child in relation.children):
+        return ()
+    here = Here(context, scope)
+    parents = (parent for parent in relation.determines(context.graph) if context.graph.space(parent) == "coordinate")
+    return tuple((parent, relation.recover_parent(parent, here)) for parent in parents)
+
+
+def extent_of(context: Context, index: str) -> Value:
+    """Return how many values an index, original or derived, can have."""
+    graph, relation = context.graph, context.graph.maker(index)
+    constant = graph.constant_extent(index, context.extents)
+    if constant is not None:
+        return integer(constant)
+    if relation is None:
+        return context.size(index)
+    if relation.renames:
+        return extent_of(context, relation.parents[0])
+    if graph.space(index) == "coordinate" and graph.space(relation.parents[0]) == "position":  # it may run through all of its index
+        return context.size(graph.originals(index)[0])
+    here = Here(context, Scope())
+    if graph.space(index) == "position" and not isinstance(relation, Split):  # all of them, whichever tile of coordinates they lie in
+        return here.arithmetic.segment(graph.position_access(index), graph.originals(index), here.value)[1]
+    low, high = relation.child_bounds(index, here)
+    return subtract(high, low)
+
+
+def whole_range(context: Context, scope: Scope, index: str) -> Window:
+    """Return the range of an index that counts coordinates, or pieces, as if no loop around had a part of it."""
+    relation = context.graph.maker(index)
+    if relation is None or relation.renames:
+        low, high = ZERO, extent_of(context, index)
+    else:
+        low, high = relation.child_bounds(index, Here(context, scope))
+    return Window(low, high, int(high.value) if isinstance(high, Const) and low == ZERO else None)
 
 
 def root_of(context: Context, scope: Scope, index: str) -> str:
@@ -70,17 +152,10 @@ def root_of(context: Context, scope: Scope, index: str) -> str:
     while context.graph.is_derived(index):
         relation = context.graph.made_by(index)
         inside = isinstance(relation, Split) and index == relation.inner and relation.outer in scope.coordinates
-        if not inside and not isinstance(relation, (Bound, Rename)):
+        if not inside and not relation.renames:
             break
         index = relation.parents[0]
     return index
-
-
-def _stored_position(context: Context, scope: Scope, relation: Pos) -> Value | None:
-    access = context.operand(relation.access)
-    last = context.graph.originals(relation.position)[-1]
-    depth = next(depth for depth, level in enumerate(context.storage(access).levels, 1) if level.index == last)
-    return position_at(context, scope, access, depth)
 
 
 def position_at(context: Context, scope: Scope, access: Access, depth: int) -> Value | None:

@@ -13,7 +13,7 @@ from ..ir.nodes import I64, For, If, Step, Steps, Value, Var
 from .coiterate import loop_mode
 from .context import Context
 from .known import lower_known
-from .recovery import root_of
+from .recovery import extent_of, root_of
 from .resolve import named
 from .scope import Scope, Window
 from .windows import MANY, tiled, window, with_aliases
@@ -91,16 +91,21 @@ def _worth_cloning(context: Context, body: Stmt, split: Split) -> bool:
 def lower_strided(context: Context, scope: Scope, forall: Forall, split: Split, index: str, aliases: list[str]) -> list[Step]:
     """One half of a split whose inner loop stands outside: the parent is outer * size + inner once both are known."""
     if index == split.inner:
-        count = context.extent(split.inner)
+        count = extent_of(context, split.inner)
         if split.constant_inner and split.factor > MANY:
             whole = window(context, scope, root_of(context, scope, split.parent))
             count = minimum(count, subtract(whole.high, whole.low))
     else:
         parent = window(context, scope, root_of(context, scope, split.parent))
-        count = ceiling_quotient(subtract(parent.high, parent.low), context.extent(split.inner))
+        count = ceiling_quotient(subtract(parent.high, parent.low), extent_of(context, split.inner))
     low, past = _own_range(scope, index, count)
+    return lower_by_value(context, scope, forall, Window(low, past), aliases)
+
+
+def lower_by_value(context: Context, scope: Scope, forall: Forall, own: Window, aliases: list[str]) -> list[Step]:
+    """A plain loop over a range of a derived index; what it was made from is recovered from its values."""
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
         inside = with_aliases(context, scope.inside(forall.index), aliases[:-1], variable).guarded()
-        body = lower_known(context, inside, ((index, variable),), forall.body)
-    return [For(variable, low, past, Steps(tuple(body)), loop_mode(forall.tag))] if body else []
+        body = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
+    return [For(variable, own.low, own.high, Steps(tuple(body)), loop_mode(forall.tag))] if body else []

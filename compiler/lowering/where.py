@@ -11,6 +11,7 @@ from ..ir.arithmetic import ZERO, integer, multiply
 from ..ir.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Step, Steps, Type, Value, Var
 from .context import Context, StoreFacts
 from .levels import Stored
+from .recovery import extent_of
 from .scope import Scope
 from .workspaces import (
     U64,
@@ -87,7 +88,7 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
         kind = _shared_kind(context, workspace, kind, statement)
     if kind == "scalar":
         return _scalar(context, scope, workspace, statement, zero)
-    extents = tuple(context.extent(index) for index in workspace.indices)
+    extents = tuple(extent_of(context, index) for index in workspace.indices)
     length: Value = integer(1)
     for extent in extents:
         length = multiply(length, extent)
@@ -113,7 +114,7 @@ def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
         return "list" if is_looked_up(workspace, statement) else "bitmap"
     length: Value = integer(1)
     for index in workspace.indices:
-        length = multiply(length, context.extent(index))
+        length = multiply(length, extent_of(context, index))
     if isinstance(length, Const) and int(length.value) * context.value_type.bytes <= REGISTER_BYTES:
         return "registers"
     return "dense"

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt, targets
-from ..concrete.relations import Bound, Coord, Pos, Rename, Split
+from ..concrete.relations import Coord, Pos, Split
 from ..ir.arithmetic import ZERO, add, compare, maximum, minimum, multiply, subtract
-from ..ir.nodes import I64, Const, Select, Step, Value
+from ..ir.nodes import I64, Select, Step, Value
 from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
-from .recovery import root_of
+from .recovery import root_of, whole_range
 from .resolve import Body
 from .scope import Scope, Window
 
@@ -32,13 +32,13 @@ def window(context: Context, scope: Scope, index: str) -> Window:
         return all_positions(context, scope, positions_of(context, index))
     if isinstance(relation, Coord):
         return coordinate_range(context, scope, relation)
-    if isinstance(relation, (Bound, Rename)) and relation.parents[0] in scope.windows:
+    if relation is not None and relation.renames and relation.parents[0] in scope.windows:
         return scope.windows[relation.parents[0]]
-    extent = context.extent(index)
+    own = whole_range(context, scope, index)
     if isinstance(relation, Split) and relation.factor > MANY and (index == relation.inner) == relation.constant_inner:
         whole = window(context, scope, root_of(context, scope, relation.parent))
-        extent = minimum(extent, subtract(whole.high, whole.low))
-    return Window(ZERO, extent, int(extent.value) if isinstance(extent, Const) else None)
+        return Window(ZERO, minimum(own.high, subtract(whole.high, whole.low)))
+    return own
 
 
 def all_positions(context: Context, scope: Scope, relation: Pos) -> Window:
@@ -145,7 +145,7 @@ def with_aliases(context: Context, scope: Scope, aliases: list[str], value: Valu
 
 def renamed(context: Context, index: str) -> str:
     """Return the variable that an index is another name of."""
-    while isinstance(relation := context.graph.maker(index), (Bound, Rename)):
+    while (relation := context.graph.maker(index)) is not None and relation.renames:
         index = relation.parents[0]
     return index
 

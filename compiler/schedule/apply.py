@@ -52,6 +52,26 @@ _TAGS = (d.Parallelize, d.Unroll, d.Prefetch, d.Build)  # what leaves loops, ope
 _AFTER_PARALLELIZE = (d.Parallelize, d.Unroll, d.Prefetch, *d.DATA, *d.CODE)
 
 
+def register(directive: type[d.Directive], step: _Step) -> None:
+    """Let schedules say one more directive.
+
+    Args:
+        directive: its keyword and parameters, by which its text is read and printed.
+        step: the program that it makes of another one; raises ``Refusal`` where it cannot be carried out.
+
+    Raises:
+        ValueError: there is a directive of that keyword.
+    """
+    if directive.keyword in {*d.DIRECTIVES, *d.ALIASES}:
+        raise ValueError(f"there is a directive {directive.keyword} already")
+    d.DIRECTIVES[directive.keyword], _STEPS[directive] = directive, step
+
+
+def unregister(directive: type[d.Directive]) -> None:
+    """Take back what ``register`` did."""
+    del d.DIRECTIVES[directive.keyword], _STEPS[directive]
+
+
 def apply_schedule(
     program: Program, schedule: Schedule | str, types: Mapping[str, Format], extents: Mapping[str, int] | None = None
 ) -> Program:

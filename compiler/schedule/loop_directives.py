@@ -83,7 +83,7 @@ def split(program: Program, directive: d.Split | d.SplitUp, context: Context) ->
     """Make two loops of one: tiles, and the iterations of a tile."""
     check_positive(directive.factor, "the factor")
     relation = Split(directive.index, directive.outer, directive.inner, directive.factor, isinstance(directive, d.Split))
-    return _replace_loop(program, directive.index, relation, directive.path)
+    return replace_loop(program, directive.index, relation, directive.path)
 
 
 def bound(program: Program, directive: d.Bound, context: Context) -> Program:
@@ -101,7 +101,7 @@ def bound(program: Program, directive: d.Bound, context: Context) -> Program:
     elif length is None and directive.kind not in ("min_exact", "min_constraint") and _depends_on_positions(directive.index, graph):
         refuse(Rule.BOUND_HOLDS, f"how far {directive.index} goes depends on what is stored, and cannot be checked before the kernel runs")
     relation = Bound(directive.index, directive.bounded, directive.amount, directive.kind)
-    return _replace_loop(program, directive.index, relation, directive.path)
+    return replace_loop(program, directive.index, relation, directive.path)
 
 
 def _depends_on_positions(index: str, graph: Provenance) -> bool:
@@ -176,7 +176,10 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
             Rule.POS_LEVELS_CONSECUTIVE,
             f"{directive.index} is a piece of a collapsed loop, or collapsed from pieces; take positions before splitting",
         )
-    tiles = [made for name in graph.ancestors(directive.index) if isinstance(made := graph.maker(name), Split)]
+    makers = [made for name in graph.ancestors(directive.index) if (made := graph.maker(name)) is not None]
+    if not all(made.in_order for made in makers):
+        refuse(Rule.POS_OF_COORDINATE, f"{directive.index} does not go through {', '.join(originals)} in order; take the positions first")
+    tiles = [made for made in makers if isinstance(made, Split)]
     if any(made.inner not in graph.ancestors(directive.index) for made in tiles):
         refuse(Rule.POS_OF_COORDINATE, f"{directive.index} runs through tiles; take the positions of the loop inside a tile")
     if tiles and _unsorted(originals, access, context):
@@ -185,7 +188,7 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
             f"{show(access)} keeps coordinates of {directive.index} in no order; take all positions, and split these",
         )
     _check_levels(originals, access, context)
-    return _replace_loop(program, directive.index, Pos(directive.index, directive.position, access), directive.path)
+    return replace_loop(program, directive.index, Pos(directive.index, directive.position, access), directive.path)
 
 
 def _check_levels(indices: tuple[str, ...], access: Access, context: Context) -> None:
@@ -242,7 +245,7 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
     for space in program.workspaces:
         if set(space.indices).intersection(graph.ancestors(directive.position)):
             refuse(Rule.COORD_OF_POSITION, f"workspace {space.name} has slots for positions of {directive.position}, none for coordinates")
-    return _replace_loop(program, directive.position, Coord(directive.position, directive.coordinate), directive.path)
+    return replace_loop(program, directive.position, Coord(directive.position, directive.coordinate), directive.path)
 
 
 def unroll(program: Program, directive: d.Unroll, context: Context) -> Program:
@@ -301,7 +304,7 @@ def _tagged(program: Program, index: str, path: tuple[int, ...] | None, **change
     return replace(program, statement=put(program.statement, address, replace(loop, tag=replace(loop.tag, **changes))))
 
 
-def _replace_loop(program: Program, index: str, relation: Relation, path: tuple[int, ...] | None) -> Program:
+def replace_loop(program: Program, index: str, relation: Relation, path: tuple[int, ...] | None) -> Program:
     """Put the loops of a relation's children, in their order, in the place of a loop."""
     address = find_loop(program.statement, index, path)
     loop = _untagged(at(program.statement, address))
