@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
 from ..format import Format
 from ..ir.arithmetic import integer, multiply
-from ..ir.nodes import I32, I64, Allocate, ArrayParameter, Free, SizeParameter, Step, Type, Value, Var
+from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value
 from ..levels.level import Level, LevelArray
 from ..notation.nodes import Access, Div, walk
 from .assembly import Assembly
 from .levels import Stored
-from .names import Names
+from .parameters import Parameters
 from .scope import Scope
 from .semiring import Semiring
 from .workspaces import HeldWorkspace
@@ -61,65 +61,56 @@ def loop_type(dtype: str) -> Type:
     return Type(TYPES[dtype])
 
 
+Lower: TypeAlias = "Callable[[Context, Stmt, Scope], list[Step]]"
+
+
 class Context:
-    """Mutable state of one lowering; everything that depends on the place in the nest is in ``Scope`` instead."""
+    """What one kernel gathers while it is lowered; everything that depends on the place in the nest is in ``Scope`` instead."""
 
     def __init__(
-        self, program: Program, types: Mapping[str, TensorType], result: Access, extents: Mapping[str, int], keys: Mapping[Access, str],
-        value_type: Type, aliases: Mapping[str, str],
+        self, program: Program, types: Mapping[str, TensorType], result: Access, keys: Mapping[Access, str], value_type: Type,
+        parameters: Parameters, lower: Lower, *, assembly: Assembly | None = None, shares: Access | None = None, wide: bool = False,
     ) -> None:  # fmt: skip
-        self.program = program
-        self.types = types
-        self.result = result
-        self.extents = dict(extents)
-        self.keys = keys
-        self.value_type = value_type
-        self.aliases = aliases
+        """Begin a kernel.
+
+        Args:
+            program: scheduled concrete notation.
+            types: of every stored operand, by key, and of the result as it is written.
+            result: the left side.
+            keys: the key of every operand access.
+            value_type: what is computed with.
+            parameters: what the kernel takes; more are declared at first use.
+            lower: lowers a statement at a place of the nest.
+            assembly: how a sparse result that shares no pattern is put together.
+            shares: the operand whose pattern the result has.
+            wide: whether extents need coordinates of 64 bits, so that no array has room for all of an index.
+        """
+        self.program, self.types, self.result, self.keys = program, types, result, keys
+        self.value_type, self.parameters = value_type, parameters
+        self.assembly, self.shares, self.wide = assembly, shares, wide
+        self.narrow_result = assembly is not None and all(width == 32 for width in types[result.tensor].widths)
+        self.extents, self.names = parameters.extents, parameters.names
+        self.array, self.size, self.size_parameter = parameters.array, parameters.size, parameters.size_parameter
         self.semiring = Semiring(program.add, program.multiply)
         self.graph = Provenance(program.relations)  # type: ignore[arg-type]  # relations are stored as objects in Program
         self.workspaces: dict[str, Workspace] = {workspace.name: workspace for workspace in program.workspaces}
         self.divides = any(isinstance(node, Div) for assign in assignments(program.statement) for node in walk(assign.value))
         self.completeness = Completeness(program.statement, self.graph, lambda name: name == result.tensor and types[name].format.is_dense)
+        self._lower = lower
         self._writes = _by_target(program.statement)
-        self.names = Names()
-        self.arrays: dict[tuple[object, ...], ArrayParameter] = {}
-        self.sizes: dict[tuple[object, ...], SizeParameter] = {}
-        self.stored: dict[str, Stored] = {}
         self._storages: dict[Access, Stored] = {}
+        self.stored: dict[str, Stored] = {}
         self.hoisted = [Allocations()]
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[str, PrivateCopies] = {}
         self.held: dict[str, HeldWorkspace] = {}
         self.rooms: dict[str, str] = {}  # the workspace whose values are in an array; "" holds those of scalars
         self.outside: dict[str, int] = {}  # how many parallel loops stand around the where of a workspace
-        self.assembly: Assembly | None = None
-        self.shares: Access | None = None
-        self.narrow_result = False
         self.on_gpu = runs_on_gpu(program.statement)
-        self.wide = False
-        self.lower: Callable[[Stmt, Scope], list[Step]] = _unset
 
-    # Parameters
-
-    def array(self, tensor: str, part: str, level: int | None, kind: Type, *, writable: bool = False, assembled: bool = False) -> str:
-        """Return the name of an array parameter, declaring it at first use."""
-        source = (tensor, part) if level is None else (tensor, part, level)
-        if source not in self.arrays:
-            wish = f"{tensor}_vals" if level is None else f"{tensor}{level + 1}_{part}"
-            self.arrays[source] = ArrayParameter(self.names.permanent(wish), kind, source, writable, assembled)
-        return self.arrays[source].name
-
-    def size_parameter(self, source: tuple[str, str] | tuple[str, str, int], wish: str) -> Var:
-        if source not in self.sizes:
-            self.sizes[source] = SizeParameter(self.names.permanent(wish), source)
-        return Var(self.sizes[source].name, I64)
-
-    def size(self, index: str) -> Value:
-        """Return the extent of an original index."""
-        if index in self.extents:
-            return integer(self.extents[index])
-        name = self.aliases.get(index, index)
-        return self.size_parameter(("index", name), f"{name}_size")
+    def lower(self, statement: Stmt, scope: Scope) -> list[Step]:
+        """Return the steps of a statement at one place of the nest."""
+        return self._lower(self, statement, scope)
 
     def level_length(self, access: Access, depth: int) -> Value:
         """Return how many positions the first ``depth`` levels of an operand have."""
@@ -207,6 +198,3 @@ def _by_target(statement: Stmt) -> dict[str, tuple[tuple[tuple[str, ...], Assign
         found[assign.target.tensor] = (*found.get(assign.target.tensor, ()), (loops, assign))
     return found
 
-
-def _unset(statement: Stmt, scope: Scope) -> list[Step]:
-    raise AssertionError("the statement lowering is not set")

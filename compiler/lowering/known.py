@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..concrete.nodes import Stmt
 from ..concrete.relations import Pos, Relation, Split
-from ..ir.arithmetic import ZERO, add, compare, every, is_constant, minimum, multiply
+from ..ir.arithmetic import ZERO, add, compare, every, is_constant, minimum, multiply, remainder, subtract
 from ..ir.nodes import If, Step, Steps, Value
 from ..levels.level import Level
 from ..notation.nodes import Access

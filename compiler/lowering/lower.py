@@ -14,8 +14,8 @@ from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
 from ..ir.nodes import (
     I64,
     PAST_CACHES,
-    ArrayParameter,
     ArrayRef,
+    Const,
     Fill,
     For,
     Free,
@@ -29,6 +29,7 @@ from ..ir.nodes import (
     Step,
     Steps,
     Store,
+    Type,
     Value,
     Var,
 )
@@ -38,9 +39,11 @@ from .collect import collected
 from .context import Context, TensorType, loop_type
 from .index_aliases import index_aliases
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
+from .parameters import Parameters
 from .patterns import is_copy, shared_type_of
 from .rows import added_in_rows, written_in_rows
 from .scope import Scope
+from .semiring import Semiring
 from .statements import lower_statement
 
 GENEROUS, ENOUGH = 64, 2**24  # times what operands store, and entries, that a result of unknown size gets room for at first
@@ -87,12 +90,15 @@ def lower(
     constants |= {name: constants[index] for name, index in aliases.items() if index in constants}
     made = shared_type if shares is not None else _assembled_type(program, requested, result)
     value_type = loop_type(requested.dtype)
-    context = Context(program, {**operand_types, result.tensor: made}, result, constants, keys, value_type, aliases)
-    context.shares, context.wide = shares, wide
+    parameters = Parameters(constants, aliases)
+    assembly = None
     if shares is None and not made.format.is_dense:
-        context.assembly = _assembly(context, result, made)
-        context.narrow_result = all(width == 32 for width in made.widths)
-    context.lower = lambda statement, scope: lower_statement(context, statement, scope)
+        zero = Semiring(program.add, program.multiply).zero(value_type)
+        assembly = _assembly(parameters, result, made, value_type, zero)
+    context = Context(
+        program, {**operand_types, result.tensor: made}, result, keys, value_type, parameters, lower_statement,
+        assembly=assembly, shares=shares, wide=wide,
+    )  # fmt: skip
     steps = context.lower(program.statement, Scope())
     body = _framed(context, result, steps)
     function = _function(context, body)
@@ -192,21 +198,17 @@ def _assembled_type(program: Program, requested: TensorType, result: Access) -> 
     return TensorType(form, requested.dtype, tuple(widest for _ in form.levels))
 
 
-def _assembly(context: Context, result: Access, kind: TensorType) -> Assembly:
+def _assembly(parameters: Parameters, result: Access, kind: TensorType, value_type: Type, zero: Const) -> Assembly:
+    """Return how a sparse result is put together; its arrays are handed back."""
     indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
-    extents = tuple(context.size(index) for index in indices)
-    zero = context.semiring.zero(context.value_type)
-    assembly = Assembly(result.tensor, kind.format, indices, extents, kind.widths, context.value_type, zero, context.names)
+    extents = tuple(map(parameters.size, indices))
+    assembly = Assembly(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, parameters.names)
     for level, entry in enumerate(assembly.levels):
         if entry.crd:
             # Positions are counted in 64 bits: how many entries come is known at the end only.
             for part, array, width in (("pos", entry.pos, I64), ("crd", entry.crd, entry.width)):
-                context.arrays[result.tensor, part, level] = ArrayParameter(
-                    f"{array}_out", width, (result.tensor, part, level), writable=True, assembled=True
-                )
-    context.arrays[result.tensor, "values"] = ArrayParameter(
-        f"{assembly.values}_out", context.value_type, (result.tensor, "values"), writable=True, assembled=True
-    )
+                parameters.assembled(result.tensor, part, level, width, array)
+    parameters.assembled(result.tensor, "values", None, value_type, assembly.values)
     return assembly
 
 
@@ -290,8 +292,8 @@ def _function(context: Context, body: Steps) -> Function:
                 used.add(name)
             case _:
                 pass
-    arrays = tuple(parameter for parameter in context.arrays.values() if parameter.name in used or parameter.assembled)
-    sizes = [parameter for parameter in context.sizes.values() if parameter.name in used]
+    arrays = tuple(parameter for parameter in context.parameters.arrays.values() if parameter.name in used or parameter.assembled)
+    sizes = [parameter for parameter in context.parameters.sizes.values() if parameter.name in used]
     results = [array for array in arrays if array.writable and not array.assembled]
     rows = [array.source[0] for array in results if written_in_rows(body, array.name) or added_in_rows(body, array.name)]
     sizes += [SizeParameter(context.names.permanent(f"{tensor}_{PAST_CACHES}"), (tensor, PAST_CACHES, 0)) for tensor in rows]
