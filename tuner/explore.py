@@ -30,7 +30,7 @@ from ..compiler.pipeline import checked_semiring
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.schedules import Schedules
 from ..compiler.space.space import PIGEON, Rules, ScheduleSpace
-from .asymptotic.algebra import Algebra
+from .asymptotic.algebra import Algebra, quotients_everywhere
 from .asymptotic.model import CostClass, CostModel
 from .asymptotic.taco import taco_schedules
 from .exploration import Exploration, FrontierSchedule, FrontierSchedules
@@ -155,9 +155,11 @@ def explore_structures(
     _check_ranges(ranges, assignment)
     if semiring is not None and (not isinstance(semiring, Sequence) or len(semiring) != 2):
         raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {semiring!r}")
-    algebra = Algebra(*(semiring or ("+", "*")), looks_ahead=preset is None)
-    check_semiring(assignment.value, algebra.add, assignment)
     ours = preset is None
+    algebra = Algebra(*(semiring or ("+", "*")), looks_ahead=ours)
+    check_semiring(assignment.value, algebra.add, assignment)
+    if ours:
+        algebra = replace(algebra, everywhere=quotients_everywhere(assignment, known_formats))
     stages: list[dict[str, Any]] = []
     clock = _Clock(stages, time_limit)
     model = CostModel(

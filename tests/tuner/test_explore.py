@@ -309,3 +309,12 @@ def test_other_semirings():
         kernel = compile_kernel("d(i) = B(i,j) * c(j)", {"B": "csr"}, schedule=one.schedule, semiring=("min", "+"))
         assert (one.program.add, one.program.multiply) == ("min", "+")
         np.testing.assert_array_equal(kernel(B=tensor(matrix, "csr", fill_value=np.inf), c=vector), [4, np.inf, 3])
+
+
+@pytest.mark.parametrize(("expression", "formats", "time"), [
+    ("y(i) = s(i) / b(i)", {"s": "s"}, "I"), ("y = s(i) / b(i)", {"s": "s"}, "nnz(s)"), ("y = s(i) / t(i)", {"s": "s", "t": "s"}, "I"),
+    ("y(i) = s(i) / b(i)", {"s": "s", "y": "s"}, "nnz(s)"),
+])  # fmt: skip
+def test_quotients_cost_what_their_loops_visit(expression: str, formats: dict[str, str], time: str) -> None:
+    """A zero below the line counts in terms of dense results that are not summed, and where it is not stored."""
+    assert {str(item.time) for item in explore(expression, formats=formats).frontier} == {time}

@@ -12,8 +12,11 @@ from math import inf
 
 from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, transform, walk
 from ...compiler.errors import ExpressionError
-from ...compiler.notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
+from ...compiler.format import Format
+from ...compiler.notation.nodes import Access, Add, Assignment, Div, Expr, Literal, Mul, Neg, accesses
 from ...compiler.notation.nodes import transform as transform_expr
+from ...compiler.notation.nodes import walk as walk_expr
+from ...compiler.notation.terms import terms
 
 Number = int | float
 
@@ -34,6 +37,23 @@ def written(statement: Stmt) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*targets(statement), *untouched)))
 
 
+def _never(denominator: Expr) -> bool:
+    return False
+
+
+def quotients_everywhere(assignment: Assignment, formats: Mapping[str, Format]) -> Callable[[Expr], bool]:
+    """Return which denominators make quotients of an expression count everywhere, as the compiler has it.
+
+    Those that may not be stored, and all where a dense result has a quotient in a term that is not summed
+    (``compiler.concrete.annihilation``).
+    """
+    free = frozenset(assignment.target.indices)
+    whole = (term.value for term in terms(assignment.value, free) if not term.reduced)
+    complete = formats[assignment.target.tensor].is_dense and any(isinstance(node, Div) for value in whole for node in walk_expr(value))
+    dense = frozenset(name for name, form in formats.items() if form.is_dense)
+    return lambda denominator: complete or not dense.issuperset(access.tensor for access in accesses(denominator))
+
+
 @dataclass(frozen=True)
 class Algebra:
     """The semiring, and the fill values of tensors where they differ from the identity of its add.
@@ -43,12 +63,15 @@ class Algebra:
         fills: tensor name to fill value.
         looks_ahead: whether what reads a workspace that is not filled is simplified at once, as the compiler does, or is
             executed and finds nothing (the model of the paper).
+        everywhere: whether a quotient by an expression counts where its numerator is zero, as the compiler has it
+            (``quotients_everywhere``); in the paper zero annihilates it.
     """
 
     add: str = "+"
     multiply: str = "*"
     fills: Mapping[str, Number] = field(default_factory=dict)
     looks_ahead: bool = False
+    everywhere: Callable[[Expr], bool] = _never
 
     def __post_init__(self) -> None:
         for operator in (self.add, self.multiply):
@@ -78,7 +101,7 @@ class Algebra:
             case Neg(Literal(number)):
                 return Literal(-number)
             case Div(Literal(number), denominator) if number == self.zero and not isinstance(denominator, Literal):
-                return Literal(number)
+                return value if self.everywhere(denominator) else Literal(number)
             case _:
                 return value
 

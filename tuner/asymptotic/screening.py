@@ -19,7 +19,7 @@ from ...compiler.notation.nodes import Access, Add, Assignment, Expr, accesses
 from ...compiler.space.arrays import array_workspaces
 from ...compiler.space.defaults import with_default_protocols
 from ...compiler.space.situation import Situation
-from .algebra import Algebra
+from .algebra import Algebra, quotients_everywhere
 from .model import CostModel
 from .original_loops import original_loops
 
@@ -42,7 +42,8 @@ class Screening:
         result = situation.formats[assignment.target.tensor]
         cleared = ("{(" + ",".join(assignment.target.indices) + ")}",) if result.is_dense and len(result) > 1 else ()
         sunk = ("inputs", "dimensions", *cleared)
-        algebra, watch = Algebra(looks_ahead=True), situation.deadline.watch
+        algebra = Algebra(looks_ahead=True, everywhere=quotients_everywhere(read, situation.formats))
+        watch = situation.deadline.watch
         self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=algebra, as_stored=True, watch=watch)
 
     def cost(self, program: Program) -> int | None:
