@@ -113,7 +113,9 @@ def _show(answer: dict[str, Any]) -> None:
     total = answer["stages"][-1]["kept"]
     for number, found in enumerate(answer["frontier"], 1):
         print(f"\nschedule {number} of {total}\n{found['loop_nest']}")
-        print(f"time    {found['time']}\nmemory  {found['memory']}\ntasks   {found['task_set']}")
+        print(f"time    {found['time']}\nmemory  {found['memory']}")
+        if found["task_set"] is not None:
+            print(f"tasks   {found['task_set']}")
     if len(answer["frontier"]) < total:
         print(f"\n{total - len(answer['frontier'])} more; --limit {total} lists all")
     if "schedule" in answer:

@@ -179,6 +179,13 @@ def test_what_is_refused(expression: str, options: dict[str, object], error: typ
                 explore(expression, preset=preset, **options)  # type: ignore[arg-type]
 
 
+def test_explain_has_no_tasks_of_forests() -> None:
+    shown = CliRunner().invoke(command, [SPTTN["MTTKRP3"], "--format", "T=csf", "--preset", "spttn", "--schedule", ""]).stdout
+    assert "time    " in shown
+    assert "nnz_T_3 * r" in shown
+    assert "None" not in shown
+
+
 def test_explain_shows_forests() -> None:
     arguments = [SPTTN["MTTKRP3"], "--format", "T=csf", "--preset", "sparseauto", "--range", "T=1e-6:1e-2", "--json"]
     done = CliRunner().invoke(command, arguments)
