@@ -348,7 +348,7 @@ def compile_kernel(
     assignment = parse(expression)
     check_assignment(assignment)
     pair = checked_semiring(semiring)
-    check_semiring(assignment.value, pair[0], assignment)
+    check_semiring(assignment.value, pair[0], assignment, pair[1])
     known = formats_of(assignment, formats or {})
     kind = checked_dtype(dtype)
     constants = checked_extents(assignment, extents or {})

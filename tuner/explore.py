@@ -24,6 +24,7 @@ from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ExpressionError, TuningError
 from ..compiler.format import Format, csf_format
 from ..compiler.levels import COMPRESSED, DENSE
+from ..compiler.notation.functions import has_functions
 from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.notation.parser import parse
 from ..compiler.pipeline import checked_semiring
@@ -114,8 +115,7 @@ def _explored_forests(
     cost: object,
 ) -> ForestExploration:
     """Explore loop nest forests; arguments as for ``explore``."""
-    assignment = parse(expression)
-    check_assignment(assignment)
+    assignment = _explorable(expression)
     if isinstance(memory_depth, bool) or not isinstance(memory_depth, int) or memory_depth < 0:
         raise TuningError(f"memory_depth is {memory_depth!r}: a number of modes, 0 or more, is expected")
     if memory_bound is not None and not (isinstance(memory_bound, Real) and memory_bound >= 0):
@@ -129,6 +129,16 @@ def _explored_forests(
         found = sparseauto(assignment, known, clock, ranges, memory_depth, memory_bound)
     clock.stop()
     return found
+
+
+def _explorable(expression: str) -> Assignment:
+    assignment = parse(expression)
+    check_assignment(assignment)
+    if has_functions(assignment.value):
+        raise ExpressionError(
+            "schedule spaces of expressions with functions are not explored; tune searches among the usual schedules of such expressions"
+        )
+    return assignment
 
 
 def _one_sparse(assignment: Assignment) -> dict[str, Format]:
@@ -149,8 +159,7 @@ def explore_structures(
     time_limit: float | None = EXPLORE_SECONDS,
 ) -> Exploration:
     """Explore structures by asymptotic costs: what ``explore`` does but for forests, with the same arguments."""
-    assignment = parse(expression)
-    check_assignment(assignment)
+    assignment = _explorable(expression)
     known_formats = formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {})
     _check_ranges(ranges, assignment)
     if semiring is not None and (not isinstance(semiring, Sequence) or len(semiring) != 2):

@@ -18,6 +18,7 @@ from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
 from ..compiler.native.machine import this_machine
+from ..compiler.notation.functions import has_functions
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.situation import Situation
 from .asymptotic.screening import Screening, beaten
@@ -109,8 +110,11 @@ def _not_beaten(
 ) -> list[Candidate]:
     """Return the candidates whose loops and workspaces no usable one beats asymptotically (``asymptotic.screening``).
 
-    Workspaces fit into the cache by now, so time alone counts. What is not compared before a deadline stays.
+    Workspaces fit into the cache by now, so time alone counts. What is not compared before a deadline stays, and so does everything
+    of expressions with functions, which that model does not know.
     """
+    if has_functions(problem.assignment.value):
+        return items
     screening = Screening(problem.assignment, Situation(default.program, default.formats, problem.extents, deadline))
     members: dict[Program, list[Candidate]] = {}
     for item in items:

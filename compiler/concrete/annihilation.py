@@ -4,7 +4,8 @@ What is not stored is the fill value, which annihilates products and is the iden
 (DESIGN 4.5). A constant has a value everywhere, unless it is the identity of sums; a constant factor leaves a pattern as it is, even
 0, since 0 * inf is NaN. A quotient has the pattern of its numerator, for 0 / x is 0; and it has a value wherever its denominator is not
 stored, for 0 / 0 is NaN. That a stored denominator may be 0 below a numerator that is not stored counts where nothing needs to be
-searched for it: in the terms of a dense result that are not summed (``concrete.completeness``).
+searched for it: in the terms of a dense result that are not summed (``concrete.completeness``). A function has a value where one of its
+arguments has, and everywhere where it makes something of nothing in a dense result (``Apply.everywhere``).
 
 Counting, legality, the schedule space and lowering differ in what they know of an access; they say it as its domain.
 """
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..notation.constants import is_constant, makes_nan
-from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
+from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg
 from .identities import is_nothing
 from .lattice import EVERYWHERE, NOWHERE, Domain, complement, intersect, is_nowhere, unite
 from .nodes import Assign, Block, Forall, Stmt, Where
@@ -46,6 +47,9 @@ def combined(value: Expr, parts: Sequence[Domain], add: str, complete: Callable[
             return unite(parts)
         case Mul(operands):
             return intersect(part for operand, part in zip(operands, parts, strict=True) if not is_constant(operand))
+        case Apply(_, arguments, everywhere):
+            reading = [part for argument, part in zip(arguments, parts, strict=True) if not is_constant(argument)]
+            return unite((EVERYWHERE, *reading)) if everywhere else unite(reading)
         case Div(_, denominator):
             above, below = parts
             if is_constant(denominator):

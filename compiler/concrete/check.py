@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..errors import ExpressionError, FormatError
 from ..format import Format, parse_format
-from ..notation.nodes import Access, Assignment, Expr, Neg, accesses, walk
+from ..notation.nodes import Access, Apply, Assignment, Expr, Neg, Sum, accesses, indices, walk
 from ..source import Span, pointing
 
 
@@ -32,11 +32,23 @@ def check_assignment(assignment: Assignment) -> None:
             _fail(f"affine subscripts such as {access.subscripts[_first_affine(access)]} are not supported yet", assignment, access.span)
         if access is not target and access.tensor == target.tensor:
             _fail(f"{target.tensor} is the result and cannot be read; use '+=' to start from its given value", assignment, access.span)
+    _check_sums(assignment)
     names = set(orders)
     for access in orders.values():
         clash = names.intersection(access.indices)
         if clash:
             _fail(f"{sorted(clash)[0]} is both a tensor and an index", assignment, access.span)
+
+
+def _check_sums(assignment: Assignment) -> None:
+    for node in walk(assignment.value):
+        if not isinstance(node, Sum):
+            continue
+        for index in node.over:
+            if index in assignment.target.indices:
+                _fail(f"index {index} is on the left, so that it is not summed", assignment, node.span)
+            if index not in indices(node.operand):
+                _fail(f"nothing that is summed over {index} has that index", assignment, node.span)
 
 
 def _check_target(assignment: Assignment) -> None:
@@ -65,8 +77,14 @@ def tensor_names(assignment: Assignment) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_semiring(value: Expr, add: str, assignment: Assignment) -> None:
-    """Refuse negation under an add that has no inverse."""
+def check_semiring(value: Expr, add: str, assignment: Assignment, multiply: str = "*") -> None:
+    """Refuse negation under an add that has no inverse, and functions beside other operators than + and *."""
+    if (add, multiply) == ("+", "*"):
+        return
+    for node in walk(value):
+        if isinstance(node, Apply | Sum):
+            what = node.function if isinstance(node, Apply) else "sum"
+            raise ExpressionError(pointing(f"'{what}' has no meaning with the semiring ({add}, {multiply})", assignment.text, node.span))
     if add == "+":
         return
     for node in walk(value):

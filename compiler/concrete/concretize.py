@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import ExpressionError
-from ..format import Format
+from ..format import Format, dense_format
 from ..levels import COMPRESSED
+from ..notation.inner_sums import Resolved, resolved
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices, transform
 from ..notation.terms import Term, addend_count, distributed, terms
+from .applied import acting, where_defined
 from .assembled import assembled_format
 from .identities import without_identities
 from .lattice import cover, only_point
@@ -61,11 +63,38 @@ def concretize(assignment: Assignment, formats: Mapping[str, Format], add: str =
         known[initial] = formats[assignment.target.tensor]
         sources[initial] = assignment.target.tensor
         value = Add((Access(initial, assignment.target.subscripts), value))
-    builder = _Builder(assignment.target, without_identities(value, add, multiply), known, names)
-    statement = builder.statement()
-    conversions = tuple(builder.conversions.items())
-    program = Program(statement, tuple(builder.workspaces), conversions=conversions, add=add, multiply=multiply)
+    found = resolved(without_identities(value, add, multiply), assignment.target.indices, names.fresh)
+    made = _made(assignment.target, found, known, names, formats[assignment.target.tensor].is_dense)
+    program = Program(made.statement, made.workspaces, conversions=tuple(made.conversions.items()), add=add, multiply=multiply)
     return Concretized(program, known, sources)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A statement with the workspaces and conversions that it needs."""
+
+    statement: Stmt
+    workspaces: tuple[Workspace, ...]
+    conversions: Mapping[Access, Format]
+
+
+def _made(target: Access, found: Resolved, formats: Mapping[str, Format], names: _Names, dense: bool) -> _Made:
+    """Return the statement that computes an expression, what defines its temporaries before it.
+
+    ``dense`` tells whether the result, in the end, is: functions act on all entries then.
+    """
+    temporaries = [definition.target for definition in found.definitions]
+    held = {access.tensor: dense_format(len(access.subscripts)) for access in (target, *temporaries)}
+    builder = _Builder(target, acting(found.value, dense), {**held, **formats}, names)
+    statement = builder.statement()
+    if not found.definitions:
+        return _Made(statement, tuple(builder.workspaces), builder.conversions)
+    inner = [_made(each.target, Resolved(each.value, each.inner), formats, names, dense) for each in found.definitions]
+    wanted = [Workspace(access.tensor, access.indices) for access in temporaries]
+    whole, workspaces = where_defined(statement, [part.statement for part in inner], wanted)
+    inside = tuple(workspace for part in inner for workspace in part.workspaces)
+    conversions = {access: form for part in inner for access, form in part.conversions.items()}
+    return _Made(whole, (*builder.workspaces, *workspaces, *inside), {**conversions, **builder.conversions})
 
 
 class _Names:

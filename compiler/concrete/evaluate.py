@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..format import Format
-from ..notation.nodes import Access, Add, Affine, Div, Expr, Literal, Mul, Neg, accesses
+from ..notation.functions import number_of
+from ..notation.nodes import Access, Add, Affine, Apply, Div, Expr, Literal, Mul, Neg, accesses
 from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, operand_of, reads, said_of, targets
 from .provenance import Provenance, Recovery, Relation
 
@@ -111,6 +112,8 @@ class _Machine:
                 return array[place] if inside else self.identity
             case Neg(operand):
                 return -self.value(operand, known)
+            case Apply(function, arguments):
+                return number_of(function, *(float(self.value(argument, known)) for argument in arguments))
             case Div(numerator, denominator):
                 return np.divide(self.value(numerator, known), self.value(denominator, known))
             case Add(operands) | Mul(operands):

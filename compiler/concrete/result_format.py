@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..format import Format, csf_format, parse_format
-from ..notation.nodes import Access, Add, Assignment, Div, Expr, Literal, Mul, Neg, accesses, walk
+from ..notation.nodes import Access, Add, Apply, Assignment, Div, Expr, Literal, Mul, Neg, accesses, walk
 
 AUTO = "auto"
 """Asks for the format that ``auto_format`` chooses."""
@@ -52,6 +52,8 @@ def _filling_term(value: Expr) -> bool:
             return _filling_term(numerator)
         case Neg(operand):
             return _filling_term(operand)
+        case Apply(_, arguments):
+            return all(map(_filling_term, arguments))
         case Access(subscripts=subscripts):
             return not subscripts
         case _:

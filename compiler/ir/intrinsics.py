@@ -23,6 +23,9 @@ from .nodes import BOOL, I64, SHARE_NUMBER, Type
 OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes"))
 """What is called over the lanes of a vector; the generated code defines these by itself."""
 
+OF_VALUES = frozenset(("exp", "log", "tanh", "sqrt", "abs", "pow"))
+"""Functions of floats, whose values are of their argument's type; ``csrc/st_math.h`` lets compilers apply them to vectors."""
+
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 
@@ -71,6 +74,8 @@ def type_of_call(function: str, arguments: Sequence[Type]) -> Type:
     """Return the type of what a function gives, from the types of its arguments."""
     if function in OF_LANES:
         return arguments[0] if function == "keep_lanes" else arguments[0].element
+    if function in OF_VALUES:
+        return arguments[0]
     return INTRINSICS[function].gives
 
 
@@ -180,6 +185,17 @@ def _leaps(arguments: Sequence[Any], found: int) -> int:
     return looked + _halvings(min(begin + step, high) - begin - 1)
 
 
+def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of numbers that gives inf and NaN without a warning, and Python's own numbers but for float32."""
+
+    def meaning(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            found = function(*arguments)
+        return found if found.dtype == np.float32 else found.item()
+
+    return meaning
+
+
 def _one(_arguments: Sequence[Any], _result: Any) -> int:
     return 1
 
@@ -206,5 +222,11 @@ INTRINSICS: dict[str, Intrinsic] = {
     "map_clear": Intrinsic(KeyMap.clear, "st_map_clear", "st_map.h", updates=True),
     "seldom": Intrinsic(bool, "st_seldom", gives=BOOL),
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
+    **{
+        name: Intrinsic(_quiet(function), f"st_{name}", "st_math.h", typed=True)
+        for name, function in (
+            ("exp", np.exp), ("log", np.log), ("tanh", np.tanh), ("sqrt", np.sqrt), ("abs", np.abs), ("pow", np.power)
+        )
+    },
     SHARE_NUMBER: Intrinsic(lambda: 0, "st_share", "st_loop.h"),
 }

@@ -9,7 +9,8 @@ from ..concrete.lattice import Complement, Domain, Intersection, Nowhere, Stored
 from ..concrete.nodes import Assign
 from ..ir.arithmetic import FALSE, every, some
 from ..ir.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary, Value
-from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul, Neg
+from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg
+from .applied import applied
 from .context import Context
 from .levels import EntryLevel, KeyLevel
 from .levels import Stored as Storage
@@ -37,6 +38,8 @@ def value_of(context: Context, scope: Scope, expr: Expr) -> Value:
             for operand in operands[1:]:
                 whole = _product(context.semiring, whole, value_of(context, scope, operand), kind)
             return whole
+        case Apply(_, arguments):
+            return applied(expr, [value_of(context, scope, argument) for argument in arguments], kind)
         case Div(numerator, denominator):
             return Binary("/", value_of(context, scope, numerator), value_of(context, scope, denominator), kind)
         case _:

@@ -27,7 +27,7 @@ def compile_shared(
         BuildError: the compiler reports an error (its first one is the message, the others are notes of the exception), cannot be
             run, or takes longer than ``timeout`` seconds.
     """
-    _run((*REQUIRED_FLAGS, "-shared", *flags, "-I", str(include), *map(str, sources)), target, compiler, timeout)
+    _run((*REQUIRED_FLAGS, "-shared", *flags, "-I", str(include), *map(str, sources), "-lm"), target, compiler, timeout)
 
 
 def compile_program(source: Path, target: Path, compiler: Compiler, timeout: float) -> None:

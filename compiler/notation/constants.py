@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from .nodes import Add, Div, Expr, Literal, Mul, Neg
+from .functions import number_of
+from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, transform
 
 
 def constant_value(expr: Expr) -> float | None:
@@ -24,6 +25,8 @@ def constant_value(expr: Expr) -> float | None:
             return math.prod(values)
         case Div():
             return _divided(*values)
+        case Apply(function):
+            return number_of(function, *values)
         case _:
             return None
 
@@ -37,6 +40,13 @@ def _divided(numerator: float, denominator: float) -> float:
 def is_constant(expr: Expr) -> bool:
     """Return whether an expression reads no tensor."""
     return isinstance(expr, Literal) or (bool(expr.children) and all(map(is_constant, expr.children)))
+
+
+def value_of_nothing(expr: Expr) -> float:
+    """Return what an expression is worth where none of the tensors that it reads has an entry."""
+    nothing = transform(expr, lambda node: Literal(0.0) if isinstance(node, Access) else None)
+    constant = constant_value(nothing)
+    return math.nan if constant is None else constant
 
 
 def makes_nan(denominator: Expr) -> bool:

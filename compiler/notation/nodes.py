@@ -155,6 +155,40 @@ class Div(Expr):
 
 
 @dataclass(frozen=True)
+class Apply(Expr):
+    """A function of values, a comparison included: ``exp(A(i,j))``, ``max(a, b)``, ``a < b``; ``notation.functions`` knows them.
+
+    ``everywhere`` is set where the function acts on all entries, since the result is dense, and what is not stored does not give 0.
+    """
+
+    function: str
+    arguments: tuple[Expr, ...]
+    everywhere: bool = False
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.arguments
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return Apply(self.function, children, self.everywhere, span=self.span)
+
+
+@dataclass(frozen=True)
+class Sum(Expr):
+    """An explicit sum over indices, ``sum(j, e)``; it is resolved before a program is made (``notation.inner_sums``)."""
+
+    over: tuple[str, ...]
+    operand: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return Sum(self.over, *children, span=self.span)
+
+
+@dataclass(frozen=True)
 class Assignment:
     """A whole statement of index notation, ``target = value`` or ``target += value``, with its source text."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .nodes import Add, Div, Expr, Mul, Neg
+from .nodes import Add, Apply, Div, Expr, Mul, Neg
 from .printer import show
 
 
@@ -22,6 +22,8 @@ def order_free_text(value: Expr, leaf: Callable[[Expr], str] = show) -> str:
             return f"-{order_free_text(operand, leaf)}"
         case Div(numerator, denominator):
             return f"({order_free_text(numerator, leaf)} / {order_free_text(denominator, leaf)})"
+        case Apply(function, arguments):
+            return f"{function}({', '.join(order_free_text(argument, leaf) for argument in arguments)})"
         case _:
             return leaf(value)
 

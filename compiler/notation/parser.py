@@ -1,7 +1,7 @@
 """Text to index notation: ``A(i,j) = B(i,k) * C(k,j) + 2 * D(2*i + 1, j)``.
 
 A precedence parser written by hand, so that every error names a column and points at it. Unary minus binds tighter
-than ``*`` and ``/``, which bind tighter than ``+`` and ``-``; brackets may be round or square.
+than ``*`` and ``/``, which bind tighter than ``+`` and ``-``, and these than comparisons; brackets may be round or square.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import NoReturn
 
 from ..errors import ExpressionError
 from ..source import Span, pointing
-from .nodes import Access, Add, Affine, Assignment, Div, Expr, Literal, Mul, Neg
+from .functions import COMPARISONS, FUNCTIONS, SUM
+from .nodes import Access, Add, Affine, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum
 from .suggest import advice, rewritten
 
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<symbol>\+=|[-+*/=(),\[\]])"
+    r"|(?P<symbol>\+=|[<>=!]=|[-+*/=(),\[\]<>])"
 )
 _CLOSING = {"(": ")", "[": "]"}
 _INDEX_DIGITS = 18
-_DEPTH_LIMIT = 200  # of nested parentheses; far below Python's recursion limit
+_DEPTH_LIMIT = 100  # of nested parentheses and functions; far below Python's recursion limit
 _SIZE_LIMIT = 256  # of operands, signs and parentheses in an expression; passes descend one level for each
 
 
@@ -86,7 +87,7 @@ class _Parser:
         if not self.at("=", "+="):
             self.fail(f"expected '=' or '+=' after the result, found {self.token.text!r}")
         operator = self.take().text
-        value = self.sum()
+        value = self.comparison()
         if self.at("=", "+="):
             self.fail("only one '=' is allowed")
         if self.token.kind != "end":
@@ -106,6 +107,17 @@ class _Parser:
         if self.token.kind != "name":
             self.fail(f"the left side must be a tensor such as A(i,j), found {self.token.text!r}")
         return self.access()
+
+    def comparison(self) -> Expr:
+        start = self.token.span
+        left = self.sum()
+        if not self.at(*COMPARISONS):
+            return left
+        sign = self.take().text
+        right = self.sum()
+        if self.at(*COMPARISONS):
+            self.fail("comparisons do not chain; put one in parentheses, or multiply two")
+        return Apply(sign, (left, right), span=self.span_from(start))
 
     def sum(self) -> Expr:
         start = self.token.span
@@ -153,13 +165,13 @@ class _Parser:
         if token.kind == "number":
             return self.number()
         if token.kind == "name":
-            return self.access()
+            return self.named()
         if self.at("(", "["):
             if self.depth >= _DEPTH_LIMIT:
                 self.fail(f"parentheses are nested deeper than {_DEPTH_LIMIT}")
             self.depth += 1
             opening = self.take().text
-            value = self.sum()
+            value = self.comparison()
             self.expect(_CLOSING[opening], "to close the parenthesis")
             self.depth -= 1
             return value
@@ -172,6 +184,42 @@ class _Parser:
             self.fail("the number is larger than a float64 can be, 1.8e308")
         self.take()
         return Literal(int(token.text) if re.fullmatch(r"\d+", token.text) else float(token.text), span=token.span)
+
+    def named(self) -> Expr:
+        """Read a tensor, or a function where the brackets behind its name hold other things than affine subscripts."""
+        name, begin = self.token, self.place
+        if name.text not in FUNCTIONS and name.text != SUM:
+            return self.access()
+        with suppress(ExpressionError):
+            return self.access()
+        self.place = begin + 1
+        if self.depth >= _DEPTH_LIMIT:
+            self.fail(f"parentheses are nested deeper than {_DEPTH_LIMIT}")
+        self.depth += 1
+        found = self.function(name)
+        self.depth -= 1
+        return found
+
+    def function(self, name: _Token) -> Expr:
+        closing = _CLOSING[self.take().text]
+        arguments = [self.comparison()]
+        while self.at(","):
+            self.take()
+            arguments.append(self.comparison())
+        self.expect(closing, f"to close the arguments of {name.text}")
+        span = self.span_from(name.span)
+        if name.text == SUM:
+            return self.explicit_sum(arguments, span)
+        if len(arguments) != (wanted := FUNCTIONS[name.text].arguments):
+            self.fail(f"{name.text} takes {wanted} argument{'s' if wanted > 1 else ''}, not {len(arguments)}", name.span)
+        return Apply(name.text, tuple(arguments), span=span)
+
+    def explicit_sum(self, arguments: list[Expr], span: Span) -> Sum:
+        *indices, value = arguments
+        names = [part.tensor for part in indices if isinstance(part, Access) and not part.subscripts]
+        if not names or len(names) < len(indices) or len(set(names)) < len(names):
+            self.fail("sum takes indices and then what is summed over them: sum(j, exp(A(i,j)))", span)
+        return Sum(tuple(names), value, span=span)
 
     def access(self) -> Access:
         name = self.take()
@@ -245,7 +293,7 @@ def parse(text: str) -> Assignment:
 def parse_expression(text: str) -> Expr:
     """Parse a right-hand side alone, such as ``B(i,k) * C(k,j)``. Raises ``ExpressionError`` as ``parse`` does."""
     parser = _Parser(text)
-    value = parser.sum()
+    value = parser.comparison()
     if parser.token.kind != "end":
         parser.fail(f"expected an operator or the end, found {parser.token.text!r}")
     return value

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .nodes import Access, Add, Assignment, Div, Expr, Literal, Mul, Neg
+from .functions import COMPARISONS
+from .nodes import Access, Add, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum
 
-_SUM, _PRODUCT, _ATOM = 1, 2, 3
+_COMPARISON, _SUM, _PRODUCT, _ATOM = 0, 1, 2, 3
 
 
-def show(expr: Expr, level: int = _SUM) -> str:
+def show(expr: Expr, level: int = _COMPARISON) -> str:
     """Return the text of ``expr``, in parentheses where its precedence is below ``level``."""
     text, own = _show(expr)
     return f"({text})" if own < level else text
@@ -32,8 +33,22 @@ def _show(expr: Expr) -> tuple[str, int]:
                               + [show(operand, _ATOM) for operand in operands[1:]]), _PRODUCT
         case Div(numerator, denominator):
             return f"{show(numerator, _PRODUCT)} / {show(denominator, _ATOM)}", _PRODUCT
+        case Apply(function, (left, right)) if function in COMPARISONS:
+            return f"{show(left, _SUM)} {function} {show(right, _SUM)}", _COMPARISON
+        case Apply(function, arguments):
+            return f"{function}({_arguments(arguments)})", _ATOM
+        case Sum(over, operand):
+            return f"sum({','.join(over)}, {show(operand)})", _ATOM
         case _:
             raise TypeError(f"no printer for {type(expr).__name__}")
+
+
+def _arguments(arguments: tuple[Expr, ...]) -> str:
+    """Return arguments that cannot be taken for subscripts, which are indices and whole numbers."""
+    shown = [f"{each.tensor}()" if isinstance(each, Access) and not each.subscripts else show(each) for each in arguments]
+    if all(isinstance(each, Literal) for each in arguments):
+        shown[0] = f"({shown[0]})"
+    return ", ".join(shown)
 
 
 def show_assignment(assignment: Assignment) -> str:

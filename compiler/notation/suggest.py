@@ -9,8 +9,8 @@ _FORM = "y(i) = A(i,j) * x(j)"
 _ELSEWHERE = {
     "@": f"products name their indices: {_FORM}",
     "{": f"indices stand in brackets: {_FORM}",
-    "^": "powers are products: x(i) * x(i)",
-    "**": "powers are products: x(i) * x(i)",
+    "^": "write pow(x(i), 2)",
+    "**": "write pow(x(i), 2)",
     ";": "one expression at a time",
     "'": "a transpose is another order of indices: A(j,i)",
 }

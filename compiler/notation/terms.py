@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ..errors import ExpressionError
-from .nodes import Access, Add, Div, Expr, Literal, Mul, Neg, indices
+from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, indices
 
 MOST_TERMS = 64
 """So many terms a product of sums may be distributed to; they double with every factor, and each has loops of its own."""
@@ -70,6 +70,8 @@ def _reductions(value: Expr, free: frozenset[str]) -> frozenset[frozenset[str]]:
             return frozenset({frozenset()})
         case Access():
             return frozenset({frozenset(value.indices) - free})
+        case Apply():
+            return frozenset({frozenset(indices(value)) - free})
         case Neg(operand):
             return _reductions(operand, free)
         case Add(operands):

@@ -10,11 +10,13 @@ from numpy.typing import DTypeLike
 
 from ..errors import DataError
 from ..source import pointing
-from .nodes import Assignment, Div, Literal, Neg, walk
+from .functions import FUNCTIONS, MOST_EXPONENT, whole_exponent
+from .nodes import Apply, Assignment, Div, Literal, Neg, walk
 
 
 def result_dtype(assignment: Assignment, dtypes: Iterable[DTypeLike]) -> np.dtype:
-    """Return the dtype that NumPy would give: that of the operands together, where constants are weak and ``/`` divides truly.
+    """Return the dtype that NumPy would give: that of the operands together, where constants are weak, ``/`` divides truly, and
+    functions such as exp take floats.
 
     float64 where there are no operands.
     """
@@ -24,7 +26,8 @@ def result_dtype(assignment: Assignment, dtypes: Iterable[DTypeLike]) -> np.dtyp
     nodes = list(walk(assignment.value))
     weak = [type(node.value)() for node in nodes if isinstance(node, Literal)]
     kind = np.result_type(*given, *weak)
-    return np.dtype(np.float64) if kind.kind != "f" and any(isinstance(node, Div) for node in nodes) else kind
+    divides = any(isinstance(node, Div) or (isinstance(node, Apply) and FUNCTIONS[node.function].of_floats) for node in nodes)
+    return np.dtype(np.float64) if divides and kind.kind != "f" else kind
 
 
 def number_dtype(number: Any, others: Iterable[Any]) -> np.dtype:
@@ -49,6 +52,9 @@ def check_values(assignment: Assignment, kind: np.dtype) -> None:
     for node in walk(assignment.value):
         if isinstance(node, Literal) and kind.kind in "iu" and not _holds(kind, node.value):
             raise DataError(f"constant {node.value} of '{assignment.text}' is no value of type {kind}; convert an operand to a wider type")
+        if isinstance(node, Apply) and node.function == "pow" and kind.kind != "f" and whole_exponent(node.arguments[1]) is None:
+            message = f"a power of whole numbers has a constant exponent from 0 to {MOST_EXPONENT}; convert an operand to floats for others"
+            raise DataError(pointing(message, assignment.text, node.span))
         if isinstance(node, Neg) and kind.kind == "b":
             message = "'-' has no meaning for values of type bool; convert the operands to a type of numbers"
             raise DataError(pointing(message, assignment.text, node.span))

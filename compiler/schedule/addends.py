@@ -14,6 +14,7 @@ from ..concrete.nodes import Assign, Block, Program, Stmt, Workspace, assignment
 from ..concrete.ordering import default_order
 from ..errors import ExpressionError
 from ..notation import nodes as notation
+from ..notation.functions import has_functions
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript
 from ..notation.order_free import flattened, order_free_text
 from ..notation.printer import show
@@ -30,6 +31,8 @@ MOST_PIECES = 4096
 def addends(program: Program, directive: d.Addends, context: Context) -> Program:
     """Write the right-hand side as a sum of given addends, each in loops of its own, in the default order."""
     target, known = _summed(program)
+    if any(has_functions(term.value) for term in known):
+        refuse(Rule.ADDENDS_SAME, "functions do not distribute over sums; take parts of their arguments with precompute")
     if program.relations:
         refuse(Rule.ADDENDS_FIRST, "loops are transformed already; addends comes before what changes loops")
     named = {part.target.tensor: part for part in directive.addends if isinstance(part, Assignment)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..notation.nodes import Access, Add, Div, Expr, Literal, Mul
+from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul
 from ..notation.order_free import order_free_text
 
 
@@ -87,10 +87,11 @@ def joined(node: Expr, operands: list[Expr]) -> Expr:
 
 
 def distributes(whole: Expr, found: Occurrence) -> bool:
-    """Return whether a sum over the part equals a sum over the whole: it is multiplied, negated or divided, nothing is added."""
+    """Return whether a sum over the part equals a sum over the whole: it is multiplied, negated or divided, nothing is added
+    and no function is taken of it."""
     node = whole
     for number in found.place:
-        if isinstance(node, Add) or (isinstance(node, Div) and number == 1):
+        if isinstance(node, Add | Apply) or (isinstance(node, Div) and number == 1):
             return False
         node = node.children[number]
     return found.members is None or isinstance(node, Mul)

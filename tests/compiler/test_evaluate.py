@@ -136,6 +136,7 @@ SUMS = " * ".join(f"(x({index}) + z)" for index in "abcdefgh")
         (f"y(i) = {' + '.join(['x(i)'] * 5000)}", "more than 256 operands"),
         (f"y(i) = {'-' * 5000}x(i)", "more than 256 operands"),
         (f"y(i) = {'(' * 5000}x(i){')' * 5000}", "nested deeper"),
+        (f"y(i) = {'exp(' * 5000}1 * x(i){')' * 5000}", "nested deeper"),
         (f"y = {SUMS}", "different sums, more than 64"),
         ("y(i) = " + " * ".join(["(x(a) + z)"] * 40), "different sums, more than 64"),
     ],

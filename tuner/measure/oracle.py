@@ -6,34 +6,86 @@ small extents: time and memory are the product of the extents of a term.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiler.notation.nodes import Access, Add, Affine, Assignment, Div, Expr, Literal, Mul, Neg
+from ...compiler.notation.functions import FUNCTIONS
+from ...compiler.notation.inner_sums import Definition, resolved
+from ...compiler.notation.nodes import Access, Add, Affine, Apply, Assignment, Div, Expr, Literal, Mul, Neg
 from ...compiler.notation.terms import terms
+from .patterns import Patterns, pattern_of
 
 
-def evaluate_dense(assignment: Assignment, operands: Mapping[str, NDArray[Any]], extents: Mapping[str, int]) -> NDArray[Any]:
+def evaluate_dense(
+    assignment: Assignment, operands: Mapping[str, NDArray[Any]], extents: Mapping[str, int], stored: Patterns | None = None
+) -> NDArray[Any]:
     """Return the result as an ndarray with one axis for every index on the left.
 
     Args:
         assignment: a checked assignment; ``+=`` starts from the operand of the result's name.
         operands: dense arrays by name.
         extents: extent of every index.
+        stored: where each operand stores something, for a sparse result, in which functions act on stored entries alone; None: on all.
     """
-    left = assignment.target.indices
+    left, names = assignment.target.indices, count()
+    value = resolved(assignment.value, left, lambda wish: f"{wish} {next(names)}")  # no tensor's name
+    space = _Space(extents, operands, stored).with_temporaries(value.definitions)
+    assignment = Assignment(assignment.target, assignment.operator, value.value)
+    return _summed(assignment, space)
+
+
+def _summed(assignment: Assignment, space: _Space) -> NDArray[Any]:
+    left, operands, extents = assignment.target.indices, space.operands, space.extents
     shape = tuple(extents[index] for index in left)
-    start = operands[assignment.target.tensor] if assignment.operator == "+=" else np.zeros(shape, np.result_type(*operands.values()))
+    kind = np.result_type(*operands.values()) if operands else np.dtype(np.float64)
+    start = operands[assignment.target.tensor] if assignment.operator == "+=" else np.zeros(shape, kind)
     total = np.array(start)
     for term in terms(assignment.value, frozenset(left)):
         axes = (*left, *term.reduced)
-        value = np.asarray(_value(term.value, axes, operands, extents))
+        value = np.asarray(_value(term.value, axes, space))
         full = np.broadcast_to(value, tuple(extents[index] for index in axes))
         total = total + full.sum(axis=tuple(range(len(left), len(axes))), dtype=np.result_type(full, total))
     return total
+
+
+@dataclass(frozen=True)
+class _Space:
+    """What expressions are evaluated over: extents, arrays, and where each of these stores something, if that matters."""
+
+    extents: Mapping[str, int]
+    operands: Mapping[str, NDArray[Any]]
+    stored: Patterns | None
+
+    def with_temporaries(self, definitions: tuple[Definition, ...]) -> _Space:
+        """Return the space with the sums inside functions, each an array over the indices that it keeps."""
+        operands, stored = dict(self.operands), None if self.stored is None else dict(self.stored)
+        for each in definitions:
+            inner = self.with_temporaries(each.inner)
+            operands[each.target.tensor] = _summed(Assignment(each.target, "=", each.value), inner)
+            if stored is not None:
+                stored[each.target.tensor] = inner.pattern(each)
+        return _Space(self.extents, operands, stored)
+
+    def pattern(self, definition: Definition) -> NDArray[np.bool_]:
+        """Return where a temporary gets an entry."""
+        left = definition.target.indices
+        found = np.zeros(tuple(self.extents[index] for index in left), np.bool_)
+        for term in terms(definition.value, frozenset(left)):
+            axes = (*left, *term.reduced)
+            full = np.broadcast_to(pattern_of(term.value, self.reader(axes)), tuple(self.extents[index] for index in axes))
+            found |= full.any(axis=tuple(range(len(left), len(axes))))
+        return found
+
+    def reader(self, axes: tuple[str, ...]) -> Callable[[Access], Any]:
+        """Return what gives the pattern of an access over the space of some axes."""
+        stored = self.stored
+        assert stored is not None
+        return lambda access: stored[access.tensor][tuple(_coordinates(subscript, axes, self.extents) for subscript in access.subscripts)]
 
 
 def absolute(assignment: Assignment) -> Assignment:
@@ -51,15 +103,15 @@ def _absolute(expr: Expr) -> Expr:
             return expr.rebuild(tuple(_absolute(child) for child in expr.children)) if expr.children else expr
 
 
-def _value(expr: Expr, axes: tuple[str, ...], operands: Mapping[str, NDArray[Any]], extents: Mapping[str, int]) -> Any:
+def _value(expr: Expr, axes: tuple[str, ...], space: _Space) -> Any:
     def below(child: Expr) -> Any:
-        return _value(child, axes, operands, extents)
+        return _value(child, axes, space)
 
     match expr:
         case Literal(value):
             return value
         case Access(tensor, subscripts):
-            return operands[tensor][tuple(_coordinates(subscript, axes, extents) for subscript in subscripts)]
+            return space.operands[tensor][tuple(_coordinates(subscript, axes, space.extents) for subscript in subscripts)]
         case Neg(operand):
             return -below(operand)
         case Add(parts):
@@ -72,6 +124,10 @@ def _value(expr: Expr, axes: tuple[str, ...], operands: Mapping[str, NDArray[Any
             for part in parts[1:]:
                 product = product * below(part)
             return product
+        case Apply(function, arguments):
+            with np.errstate(all="ignore"):
+                found = FUNCTIONS[function].meaning(*map(below, arguments))
+            return found if space.stored is None else np.where(pattern_of(expr, space.reader(axes)), found, 0)
         case Div(numerator, denominator):
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.true_divide(below(numerator), below(denominator))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiler.concrete.check import tensor_names
+from ...compiler.notation.functions import has_functions
 from ...compiler.notation.nodes import Assignment
 from ...compiler.notation.terms import terms
 from ...compiler.storage.construct import tensor
@@ -24,10 +25,12 @@ from ...compiler.storage.tensor import LevelArrays, Tensor
 from ...compiler.storage.unpack import unpack
 from ..extents import reads
 from .oracle import evaluate_dense
+from .patterns import stored_places
 
 Result = Tensor | NDArray[Any]
 
 _CHUNK = 2**20
+_ENLARGED = 64.0
 _SAMPLED_POINTS = 200_000
 """Most points of the index space of a sampled problem."""
 
@@ -56,8 +59,10 @@ def tolerance_factor(dtype: np.dtype[Any], reduction: float) -> float:
 
 def reduction_length(assignment: Assignment, operands: Mapping[str, Tensor], extents: Mapping[str, int]) -> float:
     """Return a bound on how many terms are summed into one value: the reduced space, or the entries stored in it."""
-    longest = 1.0
-    for term in terms(assignment.value, frozenset(assignment.target.indices)):
+    longest, left = 1.0, frozenset(assignment.target.indices)
+    if has_functions(assignment.value):  # which may enlarge what rounding did to their arguments
+        return _ENLARGED * math.prod(float(extent) for index, extent in extents.items() if index not in left)
+    for term in terms(assignment.value, left):
         space = math.prod(float(extents[index]) for index in term.reduced)
         longest = max(longest, space)
     stored = math.prod(float(max(1, len(operand.values))) for operand in operands.values() if not operand.format.is_dense)
@@ -106,7 +111,8 @@ def sampled_problem(
 def oracle_difference(assignment: Assignment, result: Result, operands: Mapping[str, Tensor], extents: Mapping[str, int]) -> str | None:
     """Return in what a kernel's result on a small problem differs from the definition; None if it is right."""
     dense = {name: operands[name].to_numpy() for name in tensor_names(assignment)}
-    expected = evaluate_dense(assignment, dense, extents)
+    stored = {name: stored_places(operands[name]) for name in dense} if isinstance(result, Tensor) else None
+    expected = evaluate_dense(assignment, dense, extents, stored)
     magnitude = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
     found = result.to_numpy() if isinstance(result, Tensor) else np.asarray(result)
     factor = tolerance_factor(found.dtype, math.prod(extents.values()))

@@ -21,6 +21,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 
 from ...compiler.errors import BuildError, SparsetuneError
+from ...compiler.notation.functions import has_functions
 from ...compiler.notation.nodes import Assignment
 from ...compiler.notation.parser import parse
 from ...compiler.notation.printer import show_assignment
@@ -130,6 +131,8 @@ class Worker:
 
     def _bound_of(self, assignment: Assignment) -> Result | None:
         """Run the expression without differences on absolute operands; None where it is what it was without."""
+        if has_functions(assignment.value):
+            return None
         bounding = absolute(assignment)
         magnitudes = {name: _absolute(operand) for name, operand in self._operands.items()}
         if bounding == assignment and all(magnitudes[name] is operand for name, operand in self._operands.items()):
@@ -218,6 +221,7 @@ class Worker:
         if self._reference is None:
             stored = handover.load(self._folder / "reference")
             result, bound = (_as_result(stored[name]) for name in ("result", "bound" if "bound" in stored else "result"))
+            bound = None if has_functions(parse(self._task.expression).value) else bound
             length = reduction_length(parse(self._task.expression), self._operands, self._task.extents)
             self._reference = Reference(result, bound, tolerance_factor(stored["result"].dtype, length))
         return self._reference

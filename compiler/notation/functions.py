@@ -1,0 +1,79 @@
+"""The functions of expressions (DESIGN 4.5): how many arguments each takes, and what it means for values, in NumPy's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .nodes import Apply, Expr, Literal, Sum, walk
+
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+SUM = "sum"
+MOST_EXPONENT = 64
+"""Largest whole exponent of which the power is a product."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function.
+
+    Attributes:
+        arguments: how many it takes.
+        meaning: of arrays or numbers.
+        of_floats: whether whole numbers are taken as float64, as NumPy does.
+    """
+
+    arguments: int
+    meaning: Callable[..., Any]
+    of_floats: bool = False
+
+
+def _sigmoid(value: Any) -> Any:
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-value))
+
+
+def _compared(compare: Callable[[Any, Any], Any]) -> Function:
+    return Function(2, lambda left, right: np.asarray(compare(left, right), np.result_type(left, right)))
+
+
+FUNCTIONS: dict[str, Function] = {
+    "exp": Function(1, np.exp, True),
+    "sqrt": Function(1, np.sqrt, True),
+    "abs": Function(1, np.abs),
+    "log": Function(1, np.log, True),
+    "tanh": Function(1, np.tanh, True),
+    "sigmoid": Function(1, _sigmoid, True),
+    "relu": Function(1, lambda value: np.maximum(value, 0)),
+    "pow": Function(2, np.power),
+    "max": Function(2, np.maximum),
+    "min": Function(2, np.minimum),
+    "where": Function(3, lambda condition, then, otherwise: np.where(np.not_equal(condition, 0), then, otherwise)),
+    "<": _compared(np.less),
+    "<=": _compared(np.less_equal),
+    ">": _compared(np.greater),
+    ">=": _compared(np.greater_equal),
+    "==": _compared(np.equal),
+    "!=": _compared(np.not_equal),
+}
+
+
+def has_functions(value: Expr) -> bool:
+    """Whether an expression has functions, comparisons or explicit sums, beside the signs of its semiring."""
+    return any(isinstance(node, Apply | Sum) for node in walk(value))
+
+
+def whole_exponent(exponent: Expr) -> int | None:
+    """Return an exponent that is a small whole constant, so that the power is a product; None for others."""
+    if not isinstance(exponent, Literal) or not 0 <= exponent.value <= MOST_EXPONENT or exponent.value != int(exponent.value):
+        return None
+    return int(exponent.value)
+
+
+def number_of(function: str, *arguments: float) -> float:
+    """Return the value of a function of numbers, as IEEE says."""
+    with np.errstate(all="ignore"):
+        return float(FUNCTIONS[function].meaning(*(np.float64(argument) for argument in arguments)))

@@ -1,0 +1,85 @@
+"""Sums inside functions: an argument is an expression of its own (DESIGN 4.5).
+
+An index of an argument that is neither known around the function, on the left or by the other factors of its term, is summed inside.
+Such sums, and explicit ones, become reads of temporaries, each with the expression that defines it, so that what is left has
+no sums but those of its terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, index_subscript, indices
+from .terms import terms
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a temporary holds: ``target = value``, where the value reads the temporaries of ``inner``."""
+
+    target: Access
+    value: Expr
+    inner: tuple[Definition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An expression whose inner sums are temporaries, and their definitions."""
+
+    value: Expr
+    definitions: tuple[Definition, ...] = ()
+
+
+def resolved(value: Expr, left: tuple[str, ...], fresh: Callable[[str], str]) -> Resolved:
+    """Return an expression with temporaries for the sums inside it.
+
+    Args:
+        value: the right-hand side.
+        left: the indices of the result.
+        fresh: gives a name that nothing else has, from a wish.
+    """
+    resolver = _Resolver(fresh)
+    if isinstance(value, Sum):  # of the whole right-hand side, whose terms are summed over what is not on the left in any case
+        return resolver.expression(value.operand, (*left, *value.over))
+    return resolver.expression(value, left)
+
+
+class _Resolver:
+    def __init__(self, fresh: Callable[[str], str]) -> None:
+        self.fresh = fresh
+
+    def expression(self, value: Expr, around: tuple[str, ...]) -> Resolved:
+        """Resolve an expression around which some indices are known."""
+        match value:
+            case Mul() | Div():
+                found = []
+                for place, child in enumerate(value.children):
+                    others = [name for number, other in enumerate(value.children) if number != place for name in indices(other)]
+                    found.append(self.expression(child, (*around, *others)))
+                return self._rebuilt(value, found)
+            case Add() | Neg():
+                return self._rebuilt(value, [self.expression(child, around) for child in value.children])
+            case Apply(_, arguments):
+                return self._rebuilt(value, [self.argument(argument, around) for argument in arguments])
+            case Sum(over, operand):
+                inner = self.expression(operand, tuple(name for name in (*around, *over)))
+                return self._temporary(inner, tuple(name for name in around if name not in over))
+            case _:
+                return Resolved(value)
+
+    def argument(self, value: Expr, around: tuple[str, ...]) -> Resolved:
+        """Resolve an argument: what is not known around it is summed."""
+        inner = self.expression(value, around)
+        if any(term.reduced for term in terms(inner.value, frozenset(around))):
+            return self._temporary(inner, around)
+        return inner
+
+    def _temporary(self, inner: Resolved, around: tuple[str, ...]) -> Resolved:
+        kept = tuple(dict.fromkeys(name for name in indices(inner.value) if name in around))
+        target = Access(self.fresh("s"), tuple(map(index_subscript, kept)))
+        return Resolved(target, (Definition(target, inner.value, inner.definitions),))
+
+    def _rebuilt(self, value: Expr, parts: list[Resolved]) -> Resolved:
+        definitions = tuple(definition for part in parts for definition in part.definitions)
+        return Resolved(value.rebuild(tuple(part.value for part in parts)), definitions)
