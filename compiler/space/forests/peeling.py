@@ -157,7 +157,7 @@ class Peeling:
         if self.rules.fused and self.rules.memory_depth is None:
             paths = tuple(self.paths())
             sizes = tuple(accumulate(prod(map(self.order_count, path)) for path in paths))
-            for _ in range(count if sizes else 0):
+            for _ in range(count if sizes and sizes[-1] else 0):
                 path = paths[bisect_right(sizes, source.randrange(sizes[-1]))]
                 yield Forest(self.contraction, tuple(fused([(term, self._order(term, source)) for term in path])))
             return

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from forest_samples import SPTTN, TTTC6, forests, wrong
+from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.errors import ExpressionError
+from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.forests.forest import Forest
 from sparsetune.compiler.space.forests.paths import PathRules, paths, term_indices
 from sparsetune.compiler.space.forests.peeling import ForestRules, fused, path_depth
@@ -98,6 +100,14 @@ def test_membership_is_that_of_the_list(expression: str, rules: ForestRules) -> 
     every = forests(expression, ForestRules(fused=False, derived=False))
     assert {forest for forest in every.sample_forests(300, seed=3) if space.peeling.admits(forest)} <= listed
     assert all(space.peeling.admits(forest) for forest in space.sample_forests(100, seed=4))
+
+
+def test_storage_orders_that_no_loops_keep() -> None:
+    """One operand stores i before k, the other k before i: no term can read both."""
+    assignment = parse("A(i,l) = B(i,k) * C(k,i) * D(i,l)")
+    space = Forests(assignment, formats_of(assignment, {"B": "csr", "C": "csr"}))
+    assert space.count() == 0
+    assert space.sample(3) == list(space) == []
 
 
 def test_a_tensor_train_is_counted_at_once() -> None:
