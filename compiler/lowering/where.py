@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..concrete.assembled import handing
 from ..concrete.nodes import Block, Stmt, Where, Workspace, filled_by_threads, is_looked_up, targets
+from ..concrete.workspace_kinds import KEEPERS, keeps_entries
 from ..errors import ScheduleError
 from ..ir.arithmetic import ZERO, integer, multiply
 from ..ir.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Step, Steps, Type, Value, Var
@@ -92,9 +93,9 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     length: Value = integer(1)
     for extent in extents:
         length = multiply(length, extent)
-    if kind in ("registers", "dense", "positions"):
+    if not keeps_entries(kind):
         if asks_pattern(context, workspace.name, statement.consumer):
-            raise ScheduleError(f"workspace({workspace.name}, {kind}): its reader stores only entries; use list, bitmap or hashed")
+            raise ScheduleError(f"workspace({workspace.name}, {kind}): its reader stores only entries; use {KEEPERS}")
         return _dense(context, scope, workspace, kind, extents, length, zero)
     if kind == "list":
         return _list(context, scope, workspace, extents, length, zero, is_looked_up(workspace, statement))
@@ -122,7 +123,7 @@ def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
 
 def _shared_kind(context: Context, workspace: Workspace, kind: str, statement: Where) -> str:
     """Return the kind of a workspace that threads fill together: an array, since no two of them can put entries in one list."""
-    if kind in ("registers", "dense", "positions"):
+    if kind != "scalar" and not keeps_entries(kind):
         return kind
     if workspace.kind not in (None, "scalar") or asks_pattern(context, workspace.name, statement.consumer):
         raise ScheduleError(f"workspace({workspace.name}, {kind}): threads fill it together and cannot keep its entries; use dense")
@@ -131,15 +132,10 @@ def _shared_kind(context: Context, workspace: Workspace, kind: str, statement: W
 
 def asks_pattern(context: Context, name: str, consumer: Stmt) -> bool:
     """Whether a consumer hands the entries of a workspace on to something that stores only entries, through others or at once."""
-    asking = {held for held, kept in context.held.items() if _stores_entries(kept)}
+    asking = {name for name, held in context.held.items() if held.keeps_entries}
     if context.assembly is not None:
         asking.add(context.result.tensor)
     return name in handing(consumer, asking)
-
-
-def _stores_entries(held: HeldWorkspace) -> bool:
-    flagged = isinstance(held, ScalarWorkspace) and held.flag is not None
-    return flagged or isinstance(held, (ListWorkspace, BitmapWorkspace, HashedWorkspace))
 
 
 def _scalar(context: Context, scope: Scope, workspace: Workspace, statement: Where, zero: Const) -> ScalarWorkspace:

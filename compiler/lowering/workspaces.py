@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
+from ..concrete.workspace_kinds import keeps_entries
 from ..ir.arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from ..ir.nodes import (
     BOOL,
@@ -58,9 +60,15 @@ class HeldWorkspace:
         depth: how many guards stood around the ``where`` that owns it.
     """
 
+    kind: ClassVar[str]
     stored: Stored
     zero: Const
     depth: int
+
+    @property
+    def keeps_entries(self) -> bool:
+        """Whether it knows which components were written."""
+        return keeps_entries(self.kind)
 
     @property
     def looked_up(self) -> bool:
@@ -98,8 +106,13 @@ class HeldWorkspace:
 
 @dataclass(frozen=True)
 class ScalarWorkspace(HeldWorkspace):
+    kind = "scalar"
     value: Var
     flag: Var | None = None
+
+    @property
+    def keeps_entries(self) -> bool:
+        return self.flag is not None
 
     def prepare(self, needs_zero: bool) -> list[Step]:
         steps: list[Step] = [Declare(self.value, self.zero)]
@@ -116,6 +129,7 @@ class ScalarWorkspace(HeldWorkspace):
 class DenseWorkspace(HeldWorkspace):
     """``length`` values over the whole range; registers are made anew in every iteration around, memory only once."""
 
+    kind = "dense"
     length: Value
     registers: bool
 
@@ -131,6 +145,7 @@ class DenseWorkspace(HeldWorkspace):
 class ListWorkspace(HeldWorkspace):
     """An array, marks and a list of keys, which is sorted unless entries are only looked up."""
 
+    kind = "list"
     marks: str
     keys: str
     key_type: Type
@@ -168,6 +183,7 @@ class ListWorkspace(HeldWorkspace):
 class BitmapWorkspace(HeldWorkspace):
     """Values over the whole range, and the set of keys as bits in levels, which come out sorted (csrc/st_bits.h)."""
 
+    kind = "bitmap"
     bits: str
     keys: str
     key_type: Type
@@ -268,6 +284,7 @@ def bit_words(length: Value) -> Value:
 class HashedWorkspace(HeldWorkspace):
     """A map from keys to slots, and a sorted list of the keys unless entries are only looked up."""
 
+    kind = "hashed"
     map: str
     keys: str
     count: Var

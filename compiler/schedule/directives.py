@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from ..concrete.workspace_kinds import WORKSPACES
 from ..notation.nodes import Access, Assignment, Expr
 
 UNITS: Final = ("cpu_thread", "cpu_vector", "gpu_block", "gpu_warp", "gpu_thread")
@@ -16,7 +17,6 @@ RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_re
 CHUNKINGS: Final = ("static", "dynamic", "guided")
 BOUNDS: Final = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")
 PROTOCOLS: Final = ("step", "locate", "append", "insert")
-WORKSPACES: Final = ("scalar", "registers", "dense", "list", "bitmap", "hashed", "positions")
 ASSEMBLIES: Final = ("append", "insert", "workspace")
 MERGES: Final = ("two_finger", "gallop", "locate", "bitmap")
 CALLS: Final = ("gemm", "gemv", "ger", "axpy", "dot")

@@ -13,6 +13,7 @@ from ..concrete.apart import covers
 from ..concrete.assembled import handing
 from ..concrete.nodes import Assign, Forall, Program, operand_of, reads
 from ..concrete.provenance import Coord
+from ..concrete.workspace_kinds import KEEPERS, keeps_entries
 from ..notation.nodes import Access, accesses
 from ..notation.printer import show
 from . import directives as d
@@ -123,14 +124,14 @@ class Judgement:
 
     def workspace(self, program: Program, directive: d.WorkspaceDirective) -> None:
         """Refuse workspaces that do not know what was written to them where that is asked for."""
-        if directive.kind not in ("registers", "dense", "positions"):
+        if directive.kind == "scalar" or keeps_entries(directive.kind):
             return
         entries = keeping(program, graph_of(program.relations), self.context)
         if directive.workspace in handing(program.statement, entries):
             refuse(
                 Rule.WORKSPACE_FITS,
                 f"what reads {directive.workspace} stores only entries, and a {directive.kind} workspace does not know which it has;"
-                " use list, bitmap or hashed",
+                f" use {KEEPERS}",
             )
 
     def prefetch(self, program: Program, directive: d.Prefetch) -> None:

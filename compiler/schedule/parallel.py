@@ -14,6 +14,7 @@ from ..concrete.lattice import is_everywhere, stored
 from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
+from ..concrete.workspace_kinds import keeps_entries
 from ..format import Format
 from ..notation.nodes import Access
 from ..notation.printer import show
@@ -25,7 +26,6 @@ from .iteration import Iteration, producers_inside
 from .rules import Rule, refuse
 
 _RANK = {"cpu_thread": 0, "cpu_vector": 1, "gpu_block": 0, "gpu_warp": 1, "gpu_thread": 2}
-KEEPING = ("list", "bitmap", "hashed")
 _OVER_VARIABLE = ("temporary", "parallel_reduction")
 
 
@@ -152,7 +152,7 @@ def _check_filled(program: Program, loop: Forall, write: _Write, graph: Provenan
     if not write.local or not loop.tag.is_dealt:
         return
     kind = next((space.kind for space in program.workspaces if space.name == name), None)
-    if kind in KEEPING or name in handing(program.statement, keeping(program, graph, context)):
+    if keeps_entries(kind) or name in handing(program.statement, keeping(program, graph, context)):
         refuse(
             Rule.PARALLEL_INSERT,
             f"iterations of {loop.index} fill workspace {name} together, and threads cannot put entries into one list;"
@@ -162,7 +162,7 @@ def _check_filled(program: Program, loop: Forall, write: _Write, graph: Provenan
 
 def keeping(program: Program, graph: Provenance, context: Context) -> frozenset[str]:
     """Return the tensors that store only entries: workspaces that keep them, and sparse results without an operand's pattern."""
-    found = {space.name for space in program.workspaces if space.kind in KEEPING}
+    found = {space.name for space in program.workspaces if keeps_entries(space.kind)}
     for _, leaf in leaves(program.statement):
         form = context.types.get(leaf.target.tensor)
         if form is not None and not form.is_dense and sharing_operand(program, leaf.target, graph, context) is None:

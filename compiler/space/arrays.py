@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ..concrete.nodes import Program, assignments
+from ..concrete.workspace_kinds import is_whole
 from ..notation.nodes import accesses
 from .decorations import shares_pattern
 from .situation import Situation, result_leaf
-
-_ENTRIES = ("list", "bitmap", "hashed", "positions")
 
 
 def array_workspaces(program: Program, situation: Situation) -> frozenset[str]:
@@ -23,4 +22,4 @@ def array_workspaces(program: Program, situation: Situation) -> frozenset[str]:
     for assign in assignments(program.statement):  # consumers stand before what fills the workspaces that they read
         if assign.target.tensor in asked:
             asked.update(access.tensor for access in accesses(assign.value) if access.tensor in local)
-    return frozenset(name for name, kind in local.items() if kind not in _ENTRIES and not (kind is None and name in asked))
+    return frozenset(name for name, kind in local.items() if (name not in asked if kind is None else is_whole(kind)))

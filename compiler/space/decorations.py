@@ -13,6 +13,7 @@ from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program, Where
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
+from ..concrete.workspace_kinds import KEEPING
 from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, everywhere, frames, leaves, path_to
@@ -130,7 +131,7 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
     if not situation.formats[result_leaf(program)[1].target.tensor].is_dense and not shares_pattern(program, situation):
         for space in program.workspaces:
             if space.indices:
-                kinds = (d.WorkspaceDirective(space.name, kind) for kind in ("list", "bitmap", "hashed"))
+                kinds = (d.WorkspaceDirective(space.name, kind) for kind in KEEPING)
                 yield Hole(f"kind_{space.name}", (None, *kinds))
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from ..concrete.assembled import handing
 from ..concrete.concretize import Concretized
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, operand_of, said_of, transform
+from ..concrete.workspace_kinds import keeps_entries
 from ..format import Format
 from ..notation.nodes import Access, Assignment, Expr, index_subscript
 from ..notation.nodes import transform as transform_expr
@@ -227,7 +228,7 @@ class _Speller:
     def _kinds(self) -> None:
         sparse = not self.formats[self.table.target.tensor].is_dense
         kinds = {space.name: workspace_kind(space, self.program.statement, sparse) for space in self.program.workspaces if space.indices}
-        keeping = {name for name, kind in kinds.items() if kind != "dense"}.union(map(self._name, self.roots) if sparse else ())
+        keeping = {name for name, kind in kinds.items() if keeps_entries(kind)}.union(map(self._name, self.roots) if sparse else ())
         asked = handing(self.program.statement, keeping)  # what they read has to know its entries too
         for name, kind in kinds.items():
             self.write(d.WorkspaceDirective(name, "list" if name in asked and kind == "dense" else kind))
