@@ -28,6 +28,7 @@ from .kernels import compile_problem
 from .lookup import known_inputs, usable
 from .measure.finals import Verdict, play
 from .measure.handover import sweep_folders
+from .measure.helpers import Helpers
 from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
 from .measure.runner import Runner, Worker
@@ -35,7 +36,7 @@ from .problem import Problem, make_problem
 from .prune import check_skip, surviving_space
 from .records import Decision, Status
 from .search.space import Space
-from .search.strategy import choose_strategy
+from .search.strategy import Strategy, choose_strategy
 from .settings import MOST_SEED, Budget, Settings
 from .shipped import shipped_decisions
 from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
@@ -184,10 +185,12 @@ def tune_problem(
     seed: int = 0,
     report: Report = lambda progress: None,
     given: Sequence[str] = (),
+    helpers: Helpers | None = None,
 ) -> TuneResult:
     """Tune one problem with an open database and a worker; both stay open. See ``tune``.
 
-    ``given`` are schedules to try first, in canonical names (``check_schedules``).
+    ``given`` are schedules to try first, in canonical names (``check_schedules``). ``helpers`` measure what the search proposes, as
+    long as there are some.
     """
     seed = check_seed(seed)
     sweep_folders()
@@ -213,7 +216,7 @@ def tune_problem(
             ) from None
         runner.end = limit
         with suppress(TimeOver):
-            _search(campaign, trials, space, runner, budget, deadline, seed, report, given)
+            _search(campaign, trials, space, runner, budget, deadline, seed, report, given, helpers)
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         verdict, samples = _finals(trials, runner, settings, budget)
@@ -275,12 +278,13 @@ def _finished(
 
 def _search(
     campaign: Campaign, trials: Trials, space: Space, runner: Runner, budget: Budget, deadline: float, seed: int, report: Report,
-    given: Sequence[str],
+    given: Sequence[str], helpers: Helpers | None,
 ) -> None:  # fmt: skip
     """Try what the user gives and what is known of similar inputs, then what the strategy proposes, until the budget is spent."""
 
-    def spent() -> bool:
-        return len(trials) >= budget.trials or (time.monotonic() > deadline and len(trials) >= _ALWAYS_TRIED)
+    def spent(begun: int = 0) -> bool:
+        count = len(trials) + begun
+        return count >= budget.trials or (time.monotonic() > deadline and count >= _ALWAYS_TRIED)
 
     for origin, schedules in (("given", given), ("known", _known_schedules(campaign))):
         for schedule in schedules:
@@ -291,12 +295,35 @@ def _search(
     with closing(strategy):
         for trial in trials:
             strategy.know(trial.canonical, trial.seconds)
+        if helpers is not None:
+            _search_together(strategy, trials, helpers, spent, runner.end, lambda: report(_progress("searching", trials, budget)))
         while not spent():
             report(_progress("searching", trials, budget))
             proposal = strategy.ask()
             if proposal is None:
                 break
             strategy.tell(proposal, trials.run(proposal.schedule, runner, "search", proposal.parameters).seconds)
+
+
+def _search_together(
+    strategy: Strategy, trials: Trials, helpers: Helpers, spent: Callable[[int], bool], end: float, report: Callable[[], None]
+) -> None:
+    """Have helpers measure what the strategy proposes, until the budget is spent, nothing is left to propose, or no helper is left."""
+    over = False
+    while helpers.some:
+        report()
+        while helpers.idle and not over and not spent(helpers.busy):
+            proposal = strategy.ask()
+            if proposal is None:
+                over = True
+            else:
+                helpers.start(proposal, trials.question(proposal.schedule), end - time.monotonic())
+        if not helpers.busy:
+            return
+        for answer in helpers.answers():
+            proposal, built = answer.proposal, answer.built
+            told = None if built is None else trials.note(proposal.schedule, built, answer.measured, "search", proposal.parameters)
+            strategy.tell(proposal, None if told is None else told.seconds)
 
 
 def _known_schedules(campaign: Campaign) -> list[str]:

@@ -13,6 +13,8 @@ from ..compiler.native.machine import available_cores
 from ..compiler.storage.tensor import Tensor
 from .config import Suite, SuiteInput, SuiteKernel
 from .database import Database
+from .measure.helpers import Helpers
+from .measure.policy import Policy
 from .measure.runner import Worker
 from .operands import load_operands, load_tensor
 from .problem import Problem, make_problem
@@ -70,7 +72,12 @@ def open_items(suite: Suite) -> Iterator[tuple[Item, Callable[[], Problem], Work
 
 
 def tune_suite(
-    suite: Suite, store: Database, budget: Budget, seed: int, report: Callable[[Item, int, int], Report]
+    suite: Suite,
+    store: Database,
+    budget: Budget,
+    seed: int,
+    report: Callable[[Item, int, int], Report],
+    helpers: Callable[[Item, Policy], Helpers] | None = None,
 ) -> Iterator[Outcome]:
     """Tune item by item; one that fails does not stop the others, and one that was finished before is not measured again.
 
@@ -79,11 +86,14 @@ def tune_suite(
     Args:
         budget: of each item.
         report: called with an item, its number from 1 and the number of items; returns where its progress goes.
+        helpers: called with an item and how its candidates are timed; returns who measures them besides.
     """
     count = len(suite_items(suite))
     for number, (item, problem, worker) in enumerate(open_items(suite), 1):
         try:
-            yield Outcome(item, tune_problem(problem(), store, worker, budget, suite.settings, seed, report(item, number, count)))
+            given = None if helpers is None else helpers(item, suite.settings.policy)
+            progress = report(item, number, count)
+            yield Outcome(item, tune_problem(problem(), store, worker, budget, suite.settings, seed, progress, helpers=given))
         except DatabaseError:
             raise
         except SparsetuneError as error:

@@ -9,8 +9,9 @@ from typing import Any
 from ..compiler.errors import TuningError
 from .database import Database
 from .environment import code_version, describe_environment, load_per_core
+from .measure.helpers import Question
 from .measure.policy import Policy
-from .measure.runner import Measured, Rival, Runner
+from .measure.runner import Built, Measured, Rival, Runner
 from .problem import Problem
 from .records import Measurement, Status, digest
 
@@ -167,8 +168,22 @@ class Trials:
         known = self._by_schedule.get(schedule)
         if known is not None:
             return known
-        text = self._campaign.user_text(schedule)
-        built = runner.build(text, self._by_source)
+        question = self.question(schedule)
+        built = runner.build(question.schedule, question.known)
+        fresh = built.status is Status.OK and built.source not in self._by_source
+        measured = runner.measure(question.schedule, question.rival) if fresh else None
+        return self.note(schedule, built, measured, origin, parameters)
+
+    def question(self, schedule: str) -> Question:
+        """Return what there is to find out about a candidate."""
+        best = self.best
+        rival = None if best is None else Rival(best.schedule, _seconds(best))
+        return Question(self._campaign.user_text(schedule), tuple(self._by_source), rival)
+
+    def note(
+        self, schedule: str, built: Built, measured: Measured | None, origin: str, parameters: Mapping[str, Any] | None = None
+    ) -> Trial:
+        """Record how a candidate ended; ``measured`` is None for one that was not built, or whose source was measured before."""
         fields: dict[str, Any] = {"origin": origin, "parameters": dict(parameters or {}), "source": built.source}
         fields |= {"build_seconds": built.seconds, "compiler": built.compiler, "flags": built.flags}
         if built.status is not Status.OK:
@@ -177,9 +192,8 @@ class Trials:
         if twin is not None:
             same = Measured(twin.status, twin.seconds, twin.low, twin.high, disturbed=twin.disturbed)
             return self._note(schedule, replace(same, message=f"same code as trial {twin.number}"), fields)
-        best = self.best
-        rival = None if best is None else Rival(best.schedule, _seconds(best))
-        return self._note(schedule, runner.measure(text, rival), fields)
+        assert measured is not None
+        return self._note(schedule, measured, fields)
 
     def _note(self, schedule: str, measured: Measured, fields: dict[str, Any]) -> Trial:
         """Record a trial and keep it."""

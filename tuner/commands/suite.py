@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,10 @@ from ..settings import Budget
 from ..suite import Outcome, tune_suite
 from . import options
 from .help import ExampleCommand
-from .output import interruptible, print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
+from .output import interruptible, leave, note, print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
+
+if TYPE_CHECKING:
+    from ..distributed.crew import Crew
 
 
 @click.command(
@@ -25,19 +28,45 @@ from .output import interruptible, print_json, print_table, require_compiler, sh
         ("tune-kernel suite mine.toml --json", "a suite of your own; configs/quick.toml shows the form"),
     ),
 )
-@options.together(options.suite, options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database,
-                  options.resume, options.as_json)  # fmt: skip
+@options.together(
+    options.suite, options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database, options.resume,
+    click.option("--mpi", is_flag=True, help="Measure on all ranks that mpiexec started; rank 0 decides and records."),
+    options.as_json,
+)  # fmt: skip
 def command(**given: Any) -> int:
     """Tune every kernel on every input of a suite (a name of configs/, or a .toml file).
 
     Items that were finished before are not measured again. Status 1 if an item failed.
+
+    With --mpi, "mpiexec -n 4 tune-kernel suite quick --mpi" has ranks 1 to 3 build and measure what rank 0 proposes, each on a machine
+    like that of rank 0; ranks of one machine take turns at what they time.
     """
+    if not given["mpi"]:
+        return _run(given, None)
+    from ..distributed.crew import Crew
+    from ..distributed.world import world
+
+    here = world()
+    crew = Crew.gathered(here)
+    if crew is None:
+        return 0
+    with crew:
+        status = _run(given, crew)
+    if crew.lost:  # MPI waits for those at its end
+        leave(status)
+    return status
+
+
+def _run(given: dict[str, Any], crew: Crew | None) -> int:
     require_compiler()
     suite = suite_of(given)
     with open_database(given["database"]) as store, interruptible(store):
         warn_if_busy()
         with shown_suite_progress(suite.name) as report:
-            items = list(map(item_json, tune_suite(suite, store, budget_of(suite), given["seed"], report)))
+            helpers = None if crew is None else crew.take_up
+            items = list(map(item_json, tune_suite(suite, store, budget_of(suite), given["seed"], report, helpers)))
+    for message in () if crew is None else crew.notes:
+        note(message)
     failed = sum(item["status"] != "ok" for item in items)
     if given["as_json"]:
         print_json({"suite": suite.name, "items": items, "failed": failed})

@@ -98,7 +98,7 @@ def choose_grid(
         grids: what there is to choose from, at least one.
         moved: bytes that are sent with a grid, or what is proportional to them.
         held: an estimate of what the rank that holds most holds.
-        closely: the same exactly; asked for a few grids only.
+        closely: a better estimate; asked for a few grids only.
     """
     costs = {grid: moved(grid) for grid in grids}
     least = min(costs.values())

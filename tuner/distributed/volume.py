@@ -93,7 +93,7 @@ class Request:
             raise ExpressionError(f"no grid of {ranks} ranks distributes '{self.contraction.assignment.text}'")
         if self.sparse_result:
             grids = [grid for grid in grids if self.contraction.stays_in_place(grid)] or grids
-        return choose_grid(grids, self.moved_by_blocks, self._held_about, lambda grid: self.costs(grid).memory)
+        return choose_grid(grids, self.moved_by_blocks, self._held_about, self._held_by_fullest)
 
     def moved_by_blocks(self, grid: tuple[int, ...]) -> int:
         """Return the bytes that dense operands and a dense result take, from sizes alone."""
@@ -103,14 +103,13 @@ class Request:
         """Return what the call moves and holds on a grid."""
         counts = self.pattern.counts(grid)
         reduce, gather = self._sparse_result(grid) if self.sparse_result else self._dense_result(grid)
-        mean = self.pattern.nnz / len(counts)
         return Costs(
             grid=grid,
             replicate=self.replicate(grid),
             reduce=reduce,
             gather=gather,
             memory=int((self.pattern.bytes(grid) + self._block_bytes(grid)).max()) + self._gathered_bytes,
-            imbalance=float(counts.max() / mean) if mean else 1.0,
+            imbalance=int(counts.max()) * len(counts) / self.pattern.nnz if self.pattern.nnz else 1.0,
         )
 
     def replicate(self, grid: tuple[int, ...]) -> dict[str, int]:
@@ -164,6 +163,11 @@ class Request:
         layouts = [(self.operand_layout(access, grid), self.itemsizes[access.tensor]) for access in self.contraction.dense]
         layouts += [] if self.sparse_result else [(self.result_layout(grid), self._result_itemsize)]
         return stored + sum(math.prod(layout.block_shape(0)) * itemsize for layout, itemsize in layouts)
+
+    def _held_by_fullest(self, grid: tuple[int, ...]) -> float:
+        """Return about what the rank that holds most holds, from how many entries each rank has."""
+        stored = self.pattern.counts(grid) * record_bytes(self.pattern.shape, self.pattern.itemsize)
+        return float((stored + self._block_bytes(grid)).max())
 
     @cached_property
     def _kept_modes(self) -> tuple[int, ...]:

@@ -51,6 +51,7 @@ class OptunaStudy:
         self._space = space
         self._labels = tuple(digest(template.text)[:8] for template in space.templates)
         self._known: dict[str, float | None] = {}
+        self._asked: set[str] = set()  # schedules that were proposed and not told yet
         self._failures: Counter[str] = Counter()  # by template; below 0 once it has worked
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -73,17 +74,25 @@ class OptunaStudy:
         for _ in range(_TRIES):
             proposal, point = self._propose()
             if self._is_new(point):
-                return proposal
-            self._finish(proposal, self._known.get(proposal.schedule))
+                return self._ask(proposal)
+            if proposal.schedule in self._asked:
+                self._study.tell(self._trial(proposal).number, state=TrialState.FAIL)
+            else:
+                self._finish(proposal, self._known.get(proposal.schedule))
         for _ in range(_RANDOM_TRIES):
             point = self._space.random_point(self._random)
             if self._is_new(point):
                 self._study.enqueue_trial(self._encode(point))
-                return self._propose()[0]
+                return self._ask(self._propose()[0])
         return None
+
+    def _ask(self, proposal: Proposal) -> Proposal:
+        self._asked.add(proposal.schedule)
+        return proposal
 
     def tell(self, proposal: Proposal, seconds: float | None) -> None:
         self._known[proposal.schedule] = seconds
+        self._asked.discard(proposal.schedule)
         self._finish(proposal, seconds)
         template = self._trial(proposal).params[_TEMPLATE]
         self._failures[template] = -1 if seconds is not None or self._failures[template] < 0 else self._failures[template] + 1
@@ -104,7 +113,8 @@ class OptunaStudy:
     def _is_new(self, point: Point) -> bool:
         """Return whether a point is worth measuring: not known, and not of a template that has only ever failed."""
         hopeless = self._failures[self._labels[point.template]] >= _HOPELESS
-        return not hopeless and self._space.schedule(point) not in self._known
+        schedule = self._space.schedule(point)
+        return not hopeless and schedule not in self._known and schedule not in self._asked
 
     def _finish(self, proposal: Proposal, seconds: float | None) -> None:
         # pruned without intermediate values ranks behind every finished trial, so the sampler avoids the like; failed is ignored

@@ -1,0 +1,135 @@
+"""Campaigns over ranks: rank 0 searches, others measure; one that is lost costs its candidate, and a run that is killed goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from mpi_runs import launcher
+from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.tuner.database import open_database
+from sparsetune.tuner.distributed.crew import Crew, Identity
+from sparsetune.tuner.measure.helpers import Question
+from sparsetune.tuner.measure.runner import Built
+from sparsetune.tuner.records import Status
+from sparsetune.tuner.search.strategy import Proposal
+
+pytestmark = [pytest.mark.cc, pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")]
+COMMAND = "import sys; from sparsetune.tuner.cli import main; main()"
+TRIALS = 8
+SUITE = f"""
+[suite]
+trials = {TRIALS}
+search = "quick"
+threads = [1]
+[[kernel]]
+name = "spmv"
+expression = "y(i) = A(i,j) * x(j)"
+operand = "A"
+order = 2
+[[input]]
+name = "small"
+source = "random:uniform:200x100:nnz=800"
+order = 2
+"""
+
+
+def start(folder: Path, ranks: int = 3) -> subprocess.Popen[str]:
+    (folder / "mine.toml").write_text(SUITE)
+    arguments = ["suite", str(folder / "mine.toml"), "--mpi", "--json", "--db", str(folder / "s.sqlite")]
+    command = [launcher(), "-n", str(ranks), sys.executable, "-c", COMMAND, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+
+
+def measurements(folder: Path) -> list[Any]:
+    with open_database(str(folder / "s.sqlite")) as store:
+        return [found for found in store.measurements() if found.role != "final"]
+
+
+def test_a_suite_is_tuned_on_all_ranks(tmp_path: Path) -> None:
+    campaign = start(tmp_path)
+    out, error = campaign.communicate(timeout=300)
+    assert campaign.returncode == 0, error
+    found = json.loads(out)
+    assert (found["failed"], [item["status"] for item in found["items"]]) == (0, ["ok"])
+    recorded = measurements(tmp_path)
+    assert len(recorded) == TRIALS
+    assert len({record.schedule for record in recorded}) == TRIALS
+
+
+def test_a_run_that_is_killed_loses_no_finished_trial(tmp_path: Path) -> None:
+    campaign = start(tmp_path)
+    while campaign.poll() is None and (not (tmp_path / "s.sqlite").exists() or len(measurements(tmp_path)) < 2):
+        time.sleep(0.1)
+    before = {record.schedule for record in measurements(tmp_path)}
+    ranks = [process for process in psutil.Process(campaign.pid).children(recursive=True) if process.environ().get("PMI_RANK") == "2"]
+    killed = time.monotonic()
+    os.kill(min(process.pid for process in ranks), signal.SIGKILL)
+    campaign.communicate(timeout=60)
+    assert campaign.returncode != 0
+    assert time.monotonic() - killed < 10
+    again = start(tmp_path, 2)
+    out, error = again.communicate(timeout=300)
+    assert again.returncode == 0, error
+    assert json.loads(out)["failed"] == 0
+    recorded = [record.schedule for record in measurements(tmp_path)]
+    assert before <= set(recorded)
+    assert len(recorded) == len(set(recorded)) == TRIALS
+
+
+class Wire:
+    """A communicator whose other ends are played by the test."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, Any]] = []
+        self.waiting: dict[int, deque[Any]] = {}
+
+    def send(self, told: Any, rank: int) -> None:
+        self.sent.append((rank, told))
+
+    def iprobe(self, source: int) -> bool:
+        return bool(self.waiting.get(source))
+
+    def recv(self, source: int) -> Any:
+        return self.waiting[source].popleft()
+
+
+def test_a_helper_that_is_lost_costs_its_candidate() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    wire, own = Wire(), Identity.own()
+    crew = Crew(wire, {1: own, 2: replace(own, process=child.pid)})
+    first, second = Proposal("one", 0), Proposal("two", 1)
+    for proposal in (first, second):
+        assert crew.idle
+        crew.start(proposal, Question(proposal.schedule, (), None), 60.0)
+    assert (crew.idle, crew.busy) == (False, 2)
+    child.kill()
+    child.wait()
+    assert [(answer.proposal, answer.built) for answer in crew.answers()] == [(second, None)]
+    assert (crew.lost, list(crew.members), len(crew.notes)) == (True, [1], 1)
+    built = Built(Status.OK, "source")
+    wire.waiting[1] = deque([(built, None, "")])
+    assert [(answer.proposal, answer.built) for answer in crew.answers()] == [(first, built)]
+    wire.waiting[1] = deque([(None, None, "cannot measure: no file")])
+    crew.start(first, Question("one", (), None), 60.0)
+    assert [answer.built for answer in crew.answers()] == [None]
+    assert not crew.some
+    assert "cannot measure: no file" in crew.notes[-1]
+
+
+def test_other_machines_and_compilers_do_not_fit() -> None:
+    own = Identity.own()
+    assert own.lives
+    assert own.fits(replace(own, host="elsewhere", process=1))
+    assert not own.fits(replace(own, machine="another"))
+    assert not own.fits(replace(own, compilers=()))

@@ -1,0 +1,61 @@
+"""Other processes that build and measure candidates of a problem for the one that owns the search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..search.strategy import Proposal
+from .runner import Built, Measured, Rival
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a helper is asked to do with a candidate.
+
+    Attributes:
+        schedule: its text in the user's names.
+        known: digests of the sources that were measured before; such a candidate is not measured again.
+        rival: what it is timed beside.
+    """
+
+    schedule: str
+    known: tuple[str, ...]
+    rival: Rival | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How it ended; ``built`` is None where it did not: the helper was lost, or had no time left."""
+
+    proposal: Proposal
+    built: Built | None = None
+    measured: Measured | None = None
+
+
+class Helpers(Protocol):
+    """Helpers for one problem; each has one candidate at a time."""
+
+    @property
+    def some(self) -> bool:
+        """Whether any are left."""
+        ...
+
+    @property
+    def idle(self) -> bool:
+        """Whether one waits for work."""
+        ...
+
+    @property
+    def busy(self) -> int:
+        """How many work."""
+        ...
+
+    def start(self, proposal: Proposal, question: Question, seconds: float) -> None:
+        """Give an idle one work that has to be done in so many seconds."""
+        ...
+
+    def answers(self) -> Iterable[Answer]:
+        """Wait a moment; return what was finished."""
+        ...

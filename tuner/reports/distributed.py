@@ -1,0 +1,129 @@
+"""``python -m sparsetune.tuner.reports.distributed``: volumes, memory and imbalance of cyclic distributions, to thousands of ranks.
+
+Writes results/distributed.md: computed for every number of ranks, and counted in runs of as many ranks as ``--runs`` names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...compiler.errors import BuildError
+from ...compiler.native.machine import available_cores, this_machine
+from ...compiler.native.memory import readable_bytes
+from ...datasets import load
+from ..distributed.plan import volume
+from .distributed_cases import KERNELS
+from .markdown import table
+
+RANKS = (1, 2, 4, 7, 16, 64, 256, 1024, 4096)
+PAPER = (
+    ("random:uniform:8192x8192x8192:nnz=5e5", {"MTTKRP": 32, "TTMc": 32, "TTTP": 32}),
+    ("random:uniform:1024x1024x1024x1024:nnz=5e5", {"MTTKRP": 32, "TTMc": 32}),
+    ("random:uniform:80x80x80x80x80x80:nnz=5e5", {"TTTc": 16}),
+)
+"""Extents and ranks of Figures 5 and 6; fewer entries than there, which volumes do not depend on."""
+REAL = {"MTTKRP": 64, "TTMc": 16, "TTTP": 32, "TTTc": 16}
+
+
+@click.command()
+@click.argument("tensors", nargs=-1)
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results/distributed.md"), show_default=True)
+@click.option("--ranks", type=int, multiple=True, default=RANKS, show_default=True, help="Numbers of ranks to compute for.")
+@click.option("--run", "counted", multiple=True, metavar="TENSOR", help="A tensor to run the kernels on; may be repeated.")
+@click.option("--runs", type=int, multiple=True, default=(1, 2, 4, 7), show_default=True, help="Numbers of ranks to run on.")
+@click.option("--paper/--no-paper", default=True, show_default=True, help="Also at the sizes of the paper.")
+def main(
+    tensors: Sequence[str], output: Path, ranks: Sequence[int], counted: Sequence[str], runs: Sequence[int], paper: bool
+) -> None:
+    """Write the page: volumes for TENSORS, .tns files or names of the catalogue."""
+    cases = [*(PAPER if paper else ()), *((tensor, REAL) for tensor in tensors)]
+    volumes = [row for source, kernels in cases for row in volume_rows(source, kernels, ranks)]
+    rows = [row for source in counted for row in run_rows(source, runs)]
+    words = [*(Path(found).name for found in tensors), *(f"--run {Path(found).name}" for found in counted)]
+    output.write_text(page(volumes, rows, " ".join(words)))
+
+
+def volume_rows(source: str, kernels: dict[str, int], ranks: Sequence[int]) -> Iterator[list[str]]:
+    """Yield a row for every kernel and number of ranks."""
+    tensor = load(source, "csf")
+    for kernel, rank in kernels.items():
+        case = KERNELS[kernel](tensor, rank)
+        for count in ranks:
+            found = volume(
+                case.expression, case.operands, count, gather=False, output_format="csf" if case.sparse else None, factors="distributed"
+            )
+            grid = " x ".join(map(str, found["grid"]))
+            sent, memory = readable_bytes(found["bytes"]), readable_bytes(found["memory"])
+            share = readable_bytes(found["bytes"] / count)
+            yield [Path(source).name, kernel, str(rank), str(count), grid, sent, share, memory, f"{found['imbalance']:.3f}"]
+
+
+def run_rows(source: str, runs: Sequence[int]) -> Iterator[list[str]]:
+    """Yield a row for every kernel and number of ranks that is run."""
+    for kernel in REAL:
+        seconds: dict[int, float] = {}
+        for count in runs:
+            found = run(kernel, source, 16, count)
+            seconds[count] = found["seconds"]
+            agree = all(found[name] == found[other] for name, other in (
+                ("sent", "computed"), ("bytes", "bytes_computed"), ("imbalance", "imbalance_computed"),
+            ))  # fmt: skip
+            grid = " x ".join(map(str, found["grid"]))
+            shown = f"{found['sent']}", f"{found['computed']}", f"{found['bytes']}", f"{found['bytes_computed']}"
+            speed = f"{seconds[runs[0]] / found['seconds']:.2f}"
+            yield [Path(source).name, kernel, str(count), grid, *shown, f"{found['imbalance']:.3f}", "yes" if agree else "NO", speed]
+
+
+def run(kernel: str, source: str, rank: int, ranks: int) -> dict[str, Any]:
+    """Run a kernel on so many ranks of this machine. Raises ``BuildError``: there is no mpiexec, or the run failed."""
+    launcher = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    if launcher is None:
+        raise BuildError("mpiexec is not installed: pip install 'sparsetune[mpi]'")
+    command = [launcher, "-n", str(ranks), sys.executable, "-m", "sparsetune.tuner.reports.distributed_run", kernel, source, str(rank)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "SPARSETUNE_THREADS": "1"})
+    if done.returncode:
+        raise BuildError(f"{kernel} on {ranks} ranks failed: {done.stderr.strip().splitlines()[-1:]}")
+    return json.loads(done.stdout)
+
+
+def page(volumes: Sequence[Sequence[str]], counted: Sequence[Sequence[str]], tensors: str) -> str:
+    """Return the page."""
+    computed = table(("tensor", "kernel", "R", "ranks", "grid", "sent", "sent by a rank", "most memory", "imbalance"), volumes)
+    heading = ("tensor", "kernel", "ranks", "grid", "sent", "computed", "part", "computed", "imbalance", "agree", "speed")
+    return f"""# Distribution over ranks
+
+`python -m sparsetune.tuner.reports.distributed {tensors}` makes this page.
+
+## Computed
+
+Each element of a dense operand and of the result is on one rank; the sparse tensor stays where it is (Kanakagiri, Solomonik,
+section 5.2). Sent is what all ranks together send to replicate operands along sub-grids and to sum the result; most memory is what the
+fullest rank holds of tensor, blocks and result; imbalance is its stored entries over the mean. All are exact for the tensor named. At
+the sizes of the paper's Figures 5 and 6 the tensors have 500,000 entries instead of up to 10^9: what is sent does not depend on
+them, the part of the tensor in the memory grows with them, and imbalance of uniform entries falls. The grid is the one
+that `st.distributed.volume` chooses.
+
+{computed}
+
+## Counted
+
+Runs on {this_machine().model} with {available_cores()} cores, R = 16, one thread a rank, operands whole on every rank, the result left in
+shares, on the grid that `st.distributed.tensor` chooses: bytes sent, and bytes of the fullest part of the tensor, beside those
+computed before. Speed is that of the fastest of five runs against one rank; beyond the cores that there are it says nothing, and
+little where others use them: the load average was {os.getloadavg()[0]:.0f}.
+
+{table(heading, counted)}
+"""
+
+
+if __name__ == "__main__":
+    main()
