@@ -68,6 +68,52 @@ def _mapped(function: np.ufunc, tensor: Tensor) -> Tensor:
     return Tensor.made(tensor.shape, tensor.format, tensor.levels, values, fill)
 
 
+_SIGNS = {np.add: "+", np.subtract: "-", np.multiply: "*", np.true_divide: "/"}
+
+
+def applied(function: np.ufunc, operands: tuple[Any, ...]) -> Any:
+    """Return what a function of NumPy's makes of operands of which one is a Tensor.
+
+    Signs mean expressions, and functions of one operand that make 0 of 0 act on the stored values.
+
+    Raises:
+        ExpressionError: the function would fill the tensor.
+    """
+    if function in _SIGNS and len(operands) == 2:
+        return elementwise(_SIGNS[function], *operands)
+    if function is np.matmul:
+        left, right = operands
+        return left @ right if isinstance(left, Tensor) else right.__rmatmul__(left)
+    if function is np.power and isinstance(operands[0], Tensor):
+        return power(*operands)
+    if len(operands) != 1 or function.nout != 1:
+        return NotImplemented
+    return _of_values(function, operands[0])
+
+
+def power(tensor: Tensor, exponent: Any) -> Tensor:
+    """Return the tensor whose values are powers of the stored ones; the exponent is a positive number, so that 0 stays 0."""
+    if isinstance(exponent, bool) or not isinstance(exponent, (int, float, np.integer, np.floating)):
+        return NotImplemented
+    if not exponent > 0:
+        raise ExpressionError(f"'** {exponent}' would fill every coordinate of a sparse tensor; use .to_numpy()")
+    return _of_values(lambda values: values**exponent, tensor)
+
+
+def _of_values(function: Any, tensor: Tensor) -> Tensor:
+    name = getattr(function, "__name__", "**")
+    if tensor.fill_value != 0:
+        raise DataError(f"'{name}' needs a fill value of 0, this tensor's is {tensor.fill_value}; apply it to .values, see with_values")
+    try:
+        with np.errstate(all="ignore"):
+            zero = function(np.zeros(1, tensor.dtype))[0]
+    except TypeError:
+        raise DataError(f"'{name}' has no meaning for values of type {tensor.dtype}; cast them with .astype") from None
+    if zero != 0 and not tensor.format.is_dense:
+        raise ExpressionError(f"'{name}' makes {zero} of 0 and would fill every coordinate of a sparse tensor; use .to_numpy()")
+    return tensor.with_values(function(tensor.values))
+
+
 def _operand(data: Any) -> _Operand | None:
     """Return data as a tensor or an ndarray, as which scalars go too; None for what is neither. ``_weak`` knows Python's numbers."""
     if type(data) in (int, float):

@@ -132,6 +132,47 @@ def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None, dtype: DTypeLi
     return dense
 
 
+def max_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
+    """Return the largest value over some modes, what is not stored counting as the fill value; as ``sum_modes`` otherwise.
+
+    Raises:
+        ShapeError: a mode is not the tensor's, or nothing is along one.
+        DataError: the fill value is not 0.
+    """
+    if tensor.fill_value != 0:
+        raise DataError(f"max needs a fill value of 0, this tensor's is {tensor.fill_value}; use .values.max()")
+    axes = tuple(range(tensor.order)) if axis is None else tuple(axis) if isinstance(axis, tuple) else (axis,)
+    axes = tuple(_checked_axis(one, tensor.order) for one in axes)
+    if len(set(axes)) < len(axes):
+        raise ShapeError(f"axis {axis} names a mode twice")
+    along = dense_size(tuple(tensor.shape[mode] for mode in axes))
+    if along == 0:
+        raise ShapeError("the largest of no values does not exist: a mode has extent 0")
+    kept = tuple(mode for mode in range(tensor.order) if mode not in axes)
+    entries = unpack(tensor)
+    if not len(entries):
+        return tensor.dtype.type(0) if not kept else sum_modes(tensor, axes).astype(tensor.dtype)
+    order = np.lexsort(tuple(entries.coordinates[mode] for mode in reversed(kept))) if kept else np.arange(len(entries))
+    columns = [entries.coordinates[mode][order] for mode in kept]
+    changes = np.zeros(len(order), np.bool_)
+    changes[0] = True
+    for column in columns:
+        changes[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(changes)
+    largest = np.maximum.reduceat(entries.values[order], starts)
+    counts = np.diff(np.append(starts, len(order)))
+    largest = np.where(counts < along, np.maximum(largest, tensor.dtype.type(0)), largest)
+    if not kept:
+        return largest[0]
+    shape = tuple(tensor.shape[mode] for mode in kept)
+    if len(kept) == 1:
+        dense = aligned_full(shape[0], 0, tensor.dtype)
+        dense[columns[0][starts]] = largest
+        return dense
+    form = "dcsr" if len(shape) == 2 and shape[0] > MOST_ROWS else None
+    return from_entries(shape, tuple(column[starts] for column in columns), largest, form)
+
+
 def _checked_axis(axis: Any, order: int) -> int:
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -order <= axis < order:
         raise ShapeError(f"axis {axis!r} is no mode of a tensor of order {order}")

@@ -45,6 +45,7 @@ def read(data: Any, format: Format | str | None = None, borrow: bool = False) ->
 
 def _read(data: Any, format: Format | str | None, borrow: bool) -> Tensor | None:
     library = type(data).__module__.partition(".")[0]
+    _refuse_strangers(data, library)
     if library == "scipy" and hasattr(data, "format") and hasattr(data, "tocoo"):
         return _from_scipy(data, format, borrow)
     if library == "cupyx" and hasattr(data, "get"):
@@ -54,6 +55,16 @@ def _read(data: Any, format: Format | str | None, borrow: bool) -> Tensor | None
     if library == "torch" and "sparse" in str(getattr(data, "layout", "")):
         return _from_torch(data, format)
     return None
+
+
+def _refuse_strangers(data: Any, library: str) -> None:
+    """Refuse what NumPy would take for an array of names, and tensors whose derivatives would be cut off."""
+    if library == "networkx" and hasattr(data, "adj"):
+        raise DataError("a graph of networkx is no tensor on its own; hand over networkx.to_scipy_sparse_array(graph)")
+    if library in ("pandas", "polars", "pyarrow") and hasattr(data, "columns"):
+        raise DataError(f"a table of {library} is no tensor on its own; hand over its numbers: .to_numpy(), or (coordinates, values)")
+    if library == "torch" and getattr(data, "requires_grad", False):
+        raise DataError("a torch tensor that requires grad would lose its derivatives; hand over tensor.detach()")
 
 
 def bytes_to_pack(data: Any) -> int:
@@ -76,10 +87,11 @@ def dense_array(data: Any) -> NDArray[Any]:
         DataError: the data are no array of numbers.
     """
     library = type(data).__module__.partition(".")[0]
+    _refuse_strangers(data, library)
     if library == "cupy" and hasattr(data, "get"):
         data = data.get()
     elif library == "torch" and hasattr(data, "detach"):
-        data = data.detach().cpu().numpy()
+        data = _of_torch(data)
     elif _only_dlpack(data):
         data = _from_dlpack(data)
     if isinstance(data, np.ma.MaskedArray):
@@ -93,6 +105,14 @@ def dense_array(data: Any) -> NDArray[Any]:
     if array.dtype == object and not isinstance(data, np.ndarray):
         raise DataError(f"cannot make a tensor of {_named(data)}; give an ndarray, a sparse array or (coordinates, values)")
     return array
+
+
+def _of_torch(data: Any) -> NDArray[Any]:
+    try:
+        return data.detach().cpu().numpy()
+    except (TypeError, RuntimeError) as error:  # types of values that NumPy lacks, such as bfloat16
+        reason = str(error).splitlines()[0]
+        raise DataError(f"a torch tensor of {getattr(data, 'dtype', '?')} cannot be read ({reason}); convert it with .float()") from None
 
 
 def _only_dlpack(data: Any) -> bool:

@@ -50,7 +50,9 @@ class Tensor:
     values: NDArray[Any]
     fill_value: Any = 0
 
-    __array_ufunc__ = None
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Do what NumPy's functions do to stored values where that leaves zeros zero; signs are those of ``compiler.operators``."""
+        return NotImplemented if method != "__call__" or keywords else _operators().applied(ufunc, inputs)
 
     def __post_init__(self) -> None:
         from .check import check
@@ -141,6 +143,35 @@ class Tensor:
 
         return to_scipy(self)
 
+    toarray = to_numpy
+
+    def tocsr(self) -> scipy.sparse.sparray:
+        """Return a matrix as a SciPy CSR array; values are shared where the tensor is stored so.
+
+        Raises:
+            ShapeError: it is no matrix. DataError: the fill value is not 0.
+        """
+        if self.order != 2:
+            raise ShapeError(f"tocsr takes matrices, not a tensor of order {self.order}; use to_scipy")
+        return self.convert("csr").to_scipy()
+
+    def with_values(self, values: Any) -> Tensor:
+        """Return a tensor that stores other values at the same places; the level arrays are shared, the values are copied.
+
+        Args:
+            values: one for every position of ``T.values``, in the same order.
+
+        Raises:
+            DataError: there are more or fewer, or they are not of a supported type.
+        """
+        from .dtypes import cast_values, checked_dtype, checked_fill
+
+        given = np.array(values)
+        if given.shape != self.values.shape:
+            raise DataError(f"values of shape {given.shape} do not fit the {self.values.size} positions of this tensor")
+        kept = cast_values(given, checked_dtype(given.dtype))
+        return Tensor.made(self.shape, self.format, self.levels, kept, checked_fill(self.fill_value, kept.dtype))
+
     def convert(self, format: Format | str) -> Tensor:
         """Return the same entries in another format; the tensor itself if it is in that format.
 
@@ -205,6 +236,25 @@ class Tensor:
         if out is not None:
             raise DataError("sums of a Tensor are not written into a given array; leave out= away")
         return sum_modes(self, axis, dtype)
+
+    def max(self, axis: int | tuple[int, ...] | None = None, out: None = None) -> Any:
+        """Return the largest value over modes, zeros that are not stored included: as ``sum``, a scalar, an ndarray or a Tensor."""
+        from .arithmetic import max_modes
+
+        if out is not None:
+            raise DataError("the largest values of a Tensor are not written into a given array; leave out= away")
+        return max_modes(self, axis)
+
+    def matvec(self, vector: Any) -> NDArray[Any]:
+        """Return ``T @ vector``, as SciPy's solvers ask for it (``scipy.sparse.linalg.aslinearoperator``)."""
+        return self @ np.asarray(vector)
+
+    def rmatvec(self, vector: Any) -> NDArray[Any]:
+        """Return ``T.T @ vector``, as SciPy's solvers ask for it."""
+        return self.T @ np.asarray(vector)
+
+    def __pow__(self, exponent: Any) -> Tensor:
+        return _operators().power(self, exponent)
 
     def __add__(self, other: Any) -> Any:
         return _operators().elementwise("+", self, other)
