@@ -14,7 +14,6 @@ from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ...datasets.generate import PREFIX, generate
 from ...datasets.inputs import fetch, load
-from ..environment import describe_environment
 from ..measure.timing import least_of
 from .compile_times import TYPICAL_EXPRESSIONS, compile_time, five_operands, read_times, sums_of_high_order, write_times
 from .default_cases import PYDATA, Case, Run, conversions, kernels, products
@@ -56,13 +55,18 @@ def main(only: tuple[str, ...], inputs: tuple[str, ...], results: Path, seconds:
     races = Races.read(races_file)
     for figure, names in INPUTS.items():
         if not only or figure in only:
+            click.echo(f"{figure} ...", err=True)
+            missing = True
             for rows in _raced(figure, inputs or names, Pace(seconds, 6, 51)):
                 races.add(rows)
                 races.write(races_file)
+                missing = False
+            if missing:
+                click.echo(f"{figure}: nothing to do: its inputs are missing (SPARSETUNE_DATA)", err=True)
     if not only or "compile" in only:
         expressions = (*TYPICAL_EXPRESSIONS, *sums_of_high_order(), *five_operands())
         write_times(times_file, [compile_time(expression) for expression in expressions])
-    text = page(races, read_times(times_file), describe_environment({}))
+    text = page(races, read_times(times_file))
     (results / "defaults.md").write_text(text, encoding="utf-8")
 
 

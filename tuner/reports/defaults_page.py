@@ -9,6 +9,7 @@ from .compile_times import MOST, TYPICAL, CompileTime
 from .default_cases import OURS, PYDATA, SCIPY, SORTED
 from .markdown import geometric_mean, milliseconds, ratio, table
 from .records import Races, Row, times_faster
+from .states import States
 
 COMMAND = "python -m sparsetune.tuner.reports.defaults"
 _TITLES = {
@@ -25,18 +26,19 @@ _NOTES = {
 }
 
 
-def page(races: Races, times: Sequence[CompileTime], machine: Mapping[str, Any]) -> str:
+def page(races: Races, times: Sequence[CompileTime]) -> str:
     """Return the whole page."""
-    parts = [_introduction(machine, races), *(_figure(races, figure) for figure in _TITLES), _compilation(times)]
+    parts = [_introduction(races), *(_figure(races, figure) for figure in _TITLES), _compilation(times)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _introduction(machine: Mapping[str, Any], races: Races) -> str:
+def _introduction(races: Races) -> str:
     loads = [row.load for row in races.rows.values()] or [0.0]
     return f"""# Default schedules
 
-Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} cores; {_compilers(machine)}. Nothing here is tuned: each
-kernel is what the empty schedule gives. float64 values, int32 coordinates.
+{States(races.rows.values()).text}
+
+Nothing here is tuned: each kernel is what the empty schedule gives. float64 values, int32 coordinates.
 
 Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, in another
 order each round; ratios are medians of paired ratios with a 95% interval, above 1 ours is faster. PyData/sparse, which
@@ -45,10 +47,6 @@ may take a hundred times as long, ran by itself after the others. The load avera
 
 `{COMMAND}` makes everything here; raw times, one a round, are in `defaults.csv`. Real inputs are found in the folder that
 `SPARSETUNE_DATA` names, and left out where it lacks them."""
-
-
-def _compilers(machine: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}: {version}" for name, version in machine.get("compilers", {}).items()) or "no C compiler"
 
 
 def _figure(races: Races, figure: str) -> str:
@@ -68,9 +66,10 @@ def _figure(races: Races, figure: str) -> str:
     against += [(f"SciPy / ours, {most} threads", SCIPY, most)] if most > 1 else []
     lines: list[list[str]] = []
     gains: dict[str, dict[str, list[float]]] = {}
-    for operation, name in found:
+    states = States(races.rows.values())
+    for (operation, name), taken in found.items():
         row = _finder(races, figure, operation, name)
-        line = [operation, f"`{name}`", *(milliseconds(row(OURS, threads)) for _, threads in ours)]
+        line = [operation, f"`{name}`{states.mark(taken)}", *(milliseconds(row(OURS, threads)) for _, threads in ours)]
         line += [milliseconds(row(variant, threads)) for _, variant, threads in columns]
         for title, variant, threads in against:
             faster = times_faster(row(variant, 1), row(OURS, threads))

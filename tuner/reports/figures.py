@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from ...compiler.storage.tensor import Tensor
-from ..environment import describe_environment
 from ..peers import Peer, choose_peers
 from .operations import count_nests, fibres
 from .page import Material, page
@@ -91,10 +90,14 @@ def main(
         "ttmc": _race_nests,
         "bandwidth": _race_bandwidth,
     }
+    if (kernel or inputs) and not any(True for _ in plan.cases()):
+        click.echo("nothing to do: no kernel has such an input, or its file is missing (SPARSETUNE_DATA)", err=True)
     for figure in FIGURES[:-1]:
         if figure in only or (not only and figure != "schedules"):
+            click.echo(f"{figure} ...", err=True)
             makers[figure](plan)
     _write_page(plan)
+    click.echo(f"wrote {plan.folder / 'performance.md'}", err=True)
 
 
 def _tune(plan: Plan) -> None:
@@ -110,7 +113,7 @@ def _tune(plan: Plan) -> None:
                 database=plan.database,
             )  # fmt: skip
             click.echo(f"{case.name}, {name}, {threads} threads: {found.speedup:.2f} by '{found.best}'", err=True)
-            chosen[case.name, name, threads] = Chosen(case.name, name, threads, str(found.best))
+            chosen[case.name, name, threads] = Chosen(case.name, name, threads, str(found.best), len(found.measured), plan.seconds)
             write_chosen(plan.chosen_file, chosen.values())
 
 
@@ -150,7 +153,7 @@ def _write_page(plan: Plan) -> None:
     races, sizes = Races.read(plan.races_file), _sizes(plan)
     hand = Races.read(plan.folder / "performance_hand.csv")
     races.add(hand.rows.values())
-    material = Material(races, read_chosen(plan.chosen_file), read_counts(plan.counts_file), sizes, describe_environment({}))
+    material = Material(races, read_chosen(plan.chosen_file), read_counts(plan.counts_file), sizes)
     (plan.folder / "performance.md").write_text(page(material), encoding="utf-8")
 
 

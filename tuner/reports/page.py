@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from ...compiler.pipeline import CONSTANT_BOUND
 from .markdown import geometric_mean, milliseconds, ratio, table
 from .records import Chosen, Count, Races, Row, times_faster
 from .speed import NARROW, product_bytes, triad_bytes
+from .states import States
 from .workloads import KERNELS, SYNTHETIC
 
 COMMAND = "python -m sparsetune.tuner.reports.figures"
@@ -25,14 +28,20 @@ class Material:
         chosen: the tuned schedules.
         counts: operations of loop nests.
         sizes: shape, nonzeros and fibres by input.
-        environment: of the machine, by name.
     """
 
     races: Races
     chosen: Mapping[tuple[str, str, int], Chosen]
     counts: Sequence[Count]
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def states(self) -> States:
+        return States(self.races.rows.values())
+
+    def named(self, figure: str, kernel: str, name: str) -> str:
+        """Return the name of an input as it stands in a table: with marks where its rows are not of the page's own state."""
+        return name + self.states.mark(row for row in self.races.rows.values() if row.race == (figure, kernel, name))
 
 
 def page(material: Material) -> str:
@@ -44,51 +53,71 @@ def page(material: Material) -> str:
 
 
 def _introduction(material: Material) -> str:
-    machine = material.environment
     rows = list(material.races.rows.values())
     loads, spreads = [row.load for row in rows] or [0.0], sorted(row.times.spread for row in rows) or [0.0]
     return f"""# Performance
 
-Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} cores, {_caches(machine)};
-{", ".join(f"{name}: {version}" for name, version in machine.get("compilers", {}).items())}. float64 values, int32 coordinates.
+{material.states.text}
+
+float64 values, int32 coordinates. Dense extents of at most {CONSTANT_BOUND} are constants in our code, as they are for users who call
+`evaluate`; libraries are not told them. Operands are in the formats that kernels take, so that no conversion is timed.
 
 Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, in another
-order each round; speedups are medians of paired ratios with a 95% interval from order statistics. The machine is
-shared, and the load average when the races began, {min(loads):.1f} to {max(loads):.1f}, says how much beside them waited for its
-{machine.get("cores", "?")} cores. Half the distance between the quartiles of a row's times is at most {spreads[len(spreads) // 2]:.1%} of
+order each round; speedups are medians of paired ratios with a 95% interval from order statistics. Machines were
+shared, and the load average when the races began, {min(loads):.1f} to {max(loads):.1f}, says how much beside them
+waited. Half the distance between the quartiles of a row's times is at most {spreads[len(spreads) // 2]:.1%} of
 their median in half of the rows, and at most {spreads[len(spreads) * 9 // 10]:.1%} in nine tenths of them.
 
 `{COMMAND}` makes everything here: all races, then this page. Raw times, one a round: `performance.csv`. Real inputs are found in
 the folder that `SPARSETUNE_DATA` names."""
 
 
-def _caches(machine: Mapping[str, Any]) -> str:
-    found = machine.get("caches", ())
-    return ", ".join(f"L{level} {size // 1024} KiB" + (f" for {shared} cores" if shared > 1 else "") for level, size, shared in found)
-
-
 def _speedups(material: Material) -> str:
-    lines, gains = [], {1: [], 2: []}
+    lines: list[list[str]] = []
+    gains: dict[int, list[tuple[str, float]]] = {1: [], 2: []}
     for (kernel, name), _ in _ordered(material, "kernels"):
         default = material.races.find("kernels", kernel, name, "default", 1)
-        cells = [kernel, name, milliseconds(default)]
+        cells = [kernel, material.named("kernels", kernel, name), milliseconds(default)]
         for threads in (1, 2):
             tuned = material.races.find("kernels", kernel, name, "tuned", threads)
             found = times_faster(default, tuned)
             if found is not None:
-                gains[threads].append(found.ratio)
+                gains[threads].append((kernel, found.ratio))
             cells += [milliseconds(tuned), ratio(found)]
         lines.append(cells)
     if not lines:
         return ""
-    means = " and ".join(f"{geometric_mean(gains[threads]):.2f} with {threads} thread{'s' * (threads > 1)}" for threads in (1, 2))
     return f"""## Tuned against default
 
-The default schedule is serial. Geometric means of the speedups: {means}. Schedules: last section.
+The default schedule is serial, so that what two threads gain is shown beside what schedules gain on one. {_means(gains)}
+{_budgets(material)}
+Schedules: last section.
 
     {COMMAND} --only kernels
 
 """ + table(("kernel", "input", "default", "tuned, 1 thread", "speedup", "tuned, 2 threads", "speedup"), lines)
+
+
+def _means(gains: Mapping[int, Sequence[tuple[str, float]]]) -> str:
+    """Return the geometric means of the speedups by threads: of all kernels, and without TTMc, whose default is no one's choice."""
+    parts = []
+    for what, wanted in (("all kernels", lambda kernel: True), ("without TTMc", lambda kernel: not kernel.startswith("TTMc"))):
+        found = {threads: [gain for kernel, gain in those if wanted(kernel)] for threads, those in gains.items()}
+        means = (f"{geometric_mean(found[threads]):.2f} with {threads} thread{'s' * (threads > 1)}" for threads in (1, 2) if found[threads])
+        parts.append(f"{what} {' and '.join(means)}")
+    return f"Geometric means of the speedups over it: {'; '.join(parts)}."
+
+
+def _budgets(material: Material) -> str:
+    """Return how long the campaigns were that chose the schedules, as far as it was written down."""
+    known = [chosen for chosen in material.chosen.values() if chosen.trials is not None]
+    if not known:
+        return "Trials and seconds of the campaigns were not written down when these schedules were chosen."
+    trials, seconds = [one.trials or 0 for one in known], sorted({one.budget or 0.0 for one in known})
+    shown = " or ".join(f"{one:g}" for one in seconds)
+    unknown = len(material.chosen) - len(known)
+    rest = f"; of {unknown} others that was not written down" if unknown else ""
+    return f"Campaigns of {min(trials)} to {max(trials)} trials within {shown} s chose {len(known)} of the schedules{rest}."
 
 
 def _threads(material: Material) -> str:
@@ -127,7 +156,7 @@ def _peers(material: Material) -> str:
                 continue
             narrow = material.races.find("kernels", kernel, name, NARROW, threads)
             ours = [tuned] if narrow is None else [tuned, narrow]
-            cells = [kernel, name, str(threads), milliseconds(tuned), milliseconds(narrow)]
+            cells = [kernel, material.named("kernels", kernel, name), str(threads), milliseconds(tuned), milliseconds(narrow)]
             cells += [milliseconds(found.get(peer)) for peer in PEERS[:2]]
             faster = times_faster(_fastest(found.values()), _fastest(ours))
             undisturbed = min(map(_least, found.values())) / min(map(_least, ours))
@@ -143,7 +172,8 @@ def _peers(material: Material) -> str:
     ]
     return f"""## Other libraries
 
-Speedup: time of the fastest library over ours; geometric means {", ".join(means)}. SciPy runs on one thread; MKL with and without
+Speedup: time of the fastest library over ours; geometric means {", ".join(means)}. SciPy runs on one thread. PyData/sparse is left out
+here, being many times slower; `defaults.md` has it. MKL runs with GNU's threading layer (`MKL_THREADING_LAYER=GNU`), with and without
 `mkl_sparse_optimize`, which copies the matrix into a form of its own, whichever is faster, on 64-byte-aligned operands; ours as it is
 and, where rows are short enough, with its coordinates `narrow` (2 bytes a nonzero instead of 4) and the same schedule, whichever is faster.
 Neither copy is timed. By least times: what is left while nobody else uses the memory of the machine.
@@ -166,7 +196,8 @@ def _hand(material: Material) -> str:
             found = times_faster(hand, ours)
             if found is not None:
                 gains.append(found.ratio)
-                lines.append((kernel, name, str(threads), milliseconds(hand), milliseconds(ours), ratio(found)))
+                shown = material.named("hand", kernel, name)
+                lines.append((kernel, shown, str(threads), milliseconds(hand), milliseconds(ours), ratio(found)))
     if not lines:
         return ""
     return f"""## Hand-written C
@@ -213,8 +244,8 @@ def _ttmc_line(material: Material, kernel: str, name: str) -> tuple[str, ...]:
     ranks = KERNELS[kernel].dims
     nnz, fibres = size["nnz"], size["fibres"]
     less = 3 * nnz * ranks["r"] * ranks["s"] / (2 * nnz * ranks["s"] + 2 * fibres * ranks["r"] * ranks["s"])
-    return (kernel, name, f"{nnz / fibres:.1f}", milliseconds(unfactorized), milliseconds(fused), ratio(found), f"{less:.2f}",
-            f"{found.ratio / less:.2f}")  # fmt: skip
+    shown = material.named("ttmc", kernel, name), f"{nnz / fibres:.1f}", milliseconds(unfactorized), milliseconds(fused)
+    return (kernel, *shown, ratio(found), f"{less:.2f}", f"{found.ratio / less:.2f}")
 
 
 def _bandwidth(material: Material) -> str:
@@ -233,7 +264,7 @@ def _bandwidth(material: Material) -> str:
             ]
             shares = [f"{ours / theirs:.0%}" for ours, theirs in rates]
             shown = [f"{ours:.1f} ({rates[1][place]:.1f})" for place, ours in enumerate(rates[0])]
-            lines.append((kernel, name, str(threads), *shown, f"{shares[0]} ({shares[1]})"))
+            lines.append((kernel, material.named("bandwidth", kernel, name), str(threads), *shown, f"{shares[0]} ({shares[1]})"))
     if not lines:
         return ""
     return f"""## Bandwidth of a matrix-vector product
@@ -270,7 +301,9 @@ def _schedules(material: Material) -> str:
         return ""
     return f"""## Tuned schedules
 
-    {COMMAND} --tune 60 --only schedules
+    {COMMAND} --only schedules --tune TRIALS --time-budget SECONDS
+
+{_budgets(material)}
 
 """ + table(("kernel", "input", "threads", "schedule"), lines)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import time
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 
+from ...compiler.native.machine import this_machine
+from ..environment import commit
 from ..measure.finals import Comparison
 from .race import Series
 
@@ -21,6 +24,7 @@ class Row:
         load: load average of the last minute when the race began.
         schedule: of our variants.
         times: seconds, one a round.
+        machine, date, commit: where, when (ISO 8601, a day) and with which version the race ran; empty where that is not known.
     """
 
     figure: str
@@ -31,6 +35,9 @@ class Row:
     load: float
     schedule: str
     times: Series
+    machine: str = field(default_factory=lambda: this_machine().model)
+    date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d"))
+    commit: str = field(default_factory=commit)
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
@@ -43,12 +50,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The schedule that tuning chose for a kernel on an input."""
+    """The schedule that tuning chose for a kernel on an input, after so many trials of a campaign that had so many seconds (None: not
+    written down)."""
 
     kernel: str
     input: str
     threads: int
     schedule: str
+    trials: int | None = None
+    budget: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,8 @@ class Count:
     expected: int
 
 
-_ROW_HEADER = ("figure", "kernel", "input", "variant", "threads", "load", "median_ms", "least_ms", "spread", "schedule", "times_ms")
+_ROW_HEADER = ("figure", "kernel", "input", "variant", "threads", "load", "median_ms", "least_ms", "spread", "schedule", "machine", "date",
+               "commit", "times_ms")
 
 
 class Races:
@@ -102,7 +113,13 @@ def times_faster(slower: Row | None, faster: Row | None) -> Comparison | None:
 
 
 def read_chosen(path: Path) -> dict[tuple[str, str, int], Chosen]:
-    found = (Chosen(record["kernel"], record["input"], int(record["threads"]), record["schedule"]) for record in read_records(path))
+    found = [
+        Chosen(
+            record["kernel"], record["input"], int(record["threads"]), record["schedule"],
+            int(record["trials"]) if record.get("trials") else None, float(record["budget"]) if record.get("budget") else None,
+        )
+        for record in read_records(path)
+    ]  # fmt: skip
     return {(chosen.kernel, chosen.input, chosen.threads): chosen for chosen in found}
 
 
@@ -125,13 +142,14 @@ def write_counts(path: Path, counts: Iterable[Count]) -> None:
 def _cells(row: Row) -> tuple[object, ...]:
     times = row.times
     shown = (f"{1e3 * times.median:.4g}", f"{1e3 * times.least:.4g}", f"{times.spread:.3f}")
-    return (*row.key, f"{row.load:.2f}", *shown, row.schedule, " ".join(f"{1e3 * time:.5g}" for time in times.times))
+    state = (row.machine, row.date, row.commit)
+    return (*row.key, f"{row.load:.2f}", *shown, row.schedule, *state, " ".join(f"{1e3 * time:.5g}" for time in times.times))
 
 
 def _row(record: dict[str, str]) -> Row:
     times = Series(tuple(float(time) / 1e3 for time in record["times_ms"].split()))
     return Row(record["figure"], record["kernel"], record["input"], record["variant"], int(record["threads"]), float(record["load"]),
-               record["schedule"], times)  # fmt: skip
+               record["schedule"], times, *(record.get(name) or "" for name in ("machine", "date", "commit")))  # fmt: skip
 
 
 def read_records(path: Path) -> list[dict[str, str]]:

@@ -75,8 +75,9 @@ class RuleLoss:
 
     @property
     def loss(self) -> float:
-        """By how much the fastest template of the smaller set is slower, by least times; the larger one contains it, so not below 0."""
-        return max(0.0, self.least - 1.0)
+        """By how much the fastest template of the smaller set is slower, by least times. The larger set contains it, so what is below 0 is
+        noise, and is shown as it is."""
+        return self.least - 1.0
 
 
 def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[RuleLoss]:

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from ...compiler.errors import DataError
-from ..environment import describe_environment
 from .race import Pace
 from .records import Races, Row, read_chosen
 from .rule_cases import RULE_CASES
@@ -64,17 +63,28 @@ def main(
     """Measure what results/scheduling.md shows, and write it. What results/scheduling*.csv have already is kept, unless --fresh."""
     results.mkdir(parents=True, exist_ok=True)
     plan = Plan(results, seconds, rule_seconds, fresh, kernels, inputs, hand)
-    makers: dict[str, Callable[[Plan], None]] = {"rules": _rules, "skew": _skew, "spmspv": _spmspv, "hand": _hand}
+    makers: dict[str, Callable[[Plan], int]] = {"rules": _rules, "skew": _skew, "spmspv": _spmspv, "hand": _hand}
     try:
         for part, make in makers.items():
             if part in only or (not only and (part != "hand" or hand is not None)):
-                make(plan)
+                click.echo(f"{part} ...", err=True)
+                if not make(plan):
+                    click.echo(f"{part}: nothing to do: {_why_nothing(plan)}", err=True)
         _write_page(plan)
+        click.echo(f"wrote {plan.file('scheduling.md')}", err=True)
     except DataError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _rules(plan: Plan) -> None:
+def _why_nothing(plan: Plan) -> str:
+    if plan.kernels or plan.inputs:
+        return "it has no such kernel or input, or the files have it already (--fresh measures again)"
+    return "the files have everything (--fresh measures again), or its inputs are missing (SPARSETUNE_DATA)"
+
+
+def _rules(plan: Plan) -> int:
+    """Measure what rules on templates cost; return how many kernels were measured."""
+    done = 0
     path = plan.file("scheduling_rules.csv")
     found = read_losses(path)
     for kernel in RULE_CASES:
@@ -82,26 +92,38 @@ def _rules(plan: Plan) -> None:
             made = rule_losses(kernel, plan.rule_seconds, plan.pace)
             found = [loss for loss in found if loss.kernel != kernel] + made
             write_losses(path, found)
+            done += 1
             worst = max(made, key=lambda loss: loss.loss)
             click.echo(f"{kernel}: {len(made)} losses, the largest {worst.loss:.0%} ({worst.rule}, {worst.switched})", err=True)
+    return done
 
 
-def _skew(plan: Plan) -> None:
+def _skew(plan: Plan) -> int:
+    """Race schedules on skewed rows; return how many races there were."""
+    done = 0
     for kernel in SKEW_SCHEDULES:
         for rows, skew in itertools.product(SKEWED[kernel], SKEWS):
             if plan.wants(kernel) and _missing(plan, "skew", kernel, rows.format(skew)):
                 _keep(plan, skew_race(kernel, rows, skew, plan.pace))
+                done += 1
+    return done
 
 
-def _spmspv(plan: Plan) -> None:
+def _spmspv(plan: Plan) -> int:
+    """Race products with sparse vectors; return how many races there were."""
+    done = 0
     for sparse_result in (False, True):
         for name in SPMSPV_INPUTS:
             kernel = "SpMSpV, sparse result" if sparse_result else "SpMSpV"
             if plan.wants("SpMSpV", name) and _missing(plan, "spmspv", kernel, name):
                 _keep(plan, spmspv_race(name, sparse_result, plan.pace))
+                done += 1
+    return done
 
 
-def _hand(plan: Plan) -> None:
+def _hand(plan: Plan) -> int:
+    """Race against hand-written kernels; return how many races there were."""
+    done = 0
     if plan.hand is None:
         raise DataError("--only hand needs --hand FOLDER, the folder with the hand-written kernels")
     library, chosen = hand_library(plan.hand), read_chosen(plan.file("performance_schedules.csv"))
@@ -113,6 +135,8 @@ def _hand(plan: Plan) -> None:
         if source is not None:
             for case in wanted:
                 _keep(plan, hand_race(library, case, name, source, chosen, plan.pace), "performance_hand.csv")
+                done += 1
+    return done
 
 
 def _missing(plan: Plan, *race: str) -> bool:
@@ -137,9 +161,7 @@ def _keep(plan: Plan, rows: Iterable[Row], name: str = "scheduling.csv") -> None
 def _write_page(plan: Plan) -> None:
     races = Races.read(plan.file("scheduling.csv"))
     races.add(Races.read(plan.file("performance_hand.csv")).rows.values())
-    figures = Figures(
-        races, read_losses(plan.file("scheduling_rules.csv")), read_outside(plan.file("scheduling_peers.csv")), describe_environment({})
-    )
+    figures = Figures(races, read_losses(plan.file("scheduling_rules.csv")), read_outside(plan.file("scheduling_peers.csv")))
     plan.file("scheduling.md").write_text(page(figures), encoding="utf-8")
     chart = imbalance_chart(races)
     if chart:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..plots import Bar, bar_chart
 from .markdown import geometric_mean, milliseconds, ratio, table
@@ -29,6 +28,7 @@ from .schedule_races import (
     imbalance,
     predicted_factor,
 )
+from .states import States
 from .template_draws import KINDS
 from .workloads import KERNELS
 
@@ -58,7 +58,6 @@ class Figures:
     races: Races
     losses: Sequence[RuleLoss]
     outside: Sequence[Outside] = ()
-    environment: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_outside(path: Path) -> list[Outside]:
@@ -76,12 +75,12 @@ def page(figures: Figures) -> str:
 
 
 def _introduction(figures: Figures) -> str:
-    machine = figures.environment
-    compilers = ", ".join(f"{name}: {version}" for name, version in machine.get("compilers", {}).items())
     loads = [row.load for row in figures.races.rows.values()] or [0.0]
     return f"""# What schedules are worth
 
-Machine: {machine.get("processor", "unknown")}, {machine.get("cores", "?")} cores; {compilers}. float64 values, int32 coordinates.
+{States(figures.races.rows.values()).text}
+
+float64 values, int32 coordinates.
 Times are in milliseconds, `median (least)`; what stands on one line, or under one input, ran in one process in turn, and ratios are
 medians of paired ratios with a 95% interval. Load average when the races began: {min(loads):.1f} to {max(loads):.1f}.
 
@@ -107,7 +106,7 @@ def _rules(figures: Figures) -> str:
 Two threads, small inputs of two kinds a kernel. Loss: time of the fastest template that the default rules of
 `compiler/space/template_filters.py` leave over that of the fastest when one rule ({" or ".join(KINDS)}) is switched off, less 1,
 by the least times; for the paper's own versions of rules, against ours. The larger of two inputs, in brackets the lower end of the
-interval of paired ratios; empty where the rule decides about nothing. Not every template is measured: the shortest that the default
+interval of paired ratios; empty where the rule decides about nothing. Below 0: the fastest of what the rule drops is slower than ours. Not every template is measured: the shortest that the default
 rules leave, a seeded sample of every set, split sizes from a short list, more near the best, and for the best without a rule its like
 among those left. {verdict}
 
@@ -125,7 +124,7 @@ def _worst(losses: Sequence[RuleLoss], kernel: str) -> str:
     if not own:
         return ""
     worst = max(own, key=lambda loss: loss.loss)
-    return f"{worst.loss:.0%} [{max(0.0, worst.gain.low - 1):.0%}]"
+    return f"{worst.loss:.0%} [{worst.gain.low - 1:.0%}]"
 
 
 def _tried(figures: Figures) -> str:

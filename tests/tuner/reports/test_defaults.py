@@ -59,7 +59,7 @@ def test_the_page_says_where_others_are_faster(tmp_path: Path) -> None:
         row("conversions", "CSR to CSC", SCIPY, 1, 0.15, 0.15),
     ])  # fmt: skip
     write_times(tmp_path / "times.csv", [CompileTime("SpMV", "csr", True, 0.01, 0.2, 30), CompileTime("sum", "coo", False, 0.1, 1.2, 300)])
-    text = page(races, read_times(tmp_path / "times.csv"), {"processor": "abacus", "cores": 2})
+    text = page(races, read_times(tmp_path / "times.csv"))
     assert "SciPy / ours: geometric mean 1.50, least 1.50; nowhere behind." in text
     assert "sorted / ours: geometric mean 2.00" in text
     assert "SciPy / ours: geometric mean 0.75, least 0.75; behind somewhere: CSR to CSC 0.75." in text
@@ -68,7 +68,7 @@ def test_the_page_says_where_others_are_faster(tmp_path: Path) -> None:
 
 
 def test_a_page_of_nothing_has_no_tables() -> None:
-    assert "|" not in page(Races(), [], {})
+    assert "|" not in page(Races(), [])
 
 
 @pytest.mark.cc

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from sparsetune.compiler.native.machine import this_machine
 from sparsetune.datasets.generate import generate
-from sparsetune.tuner.reports import figures, race
+from sparsetune.tuner.reports import figures, race, scheduling
 from sparsetune.tuner.reports.markdown import geometric_mean, milliseconds, table
 from sparsetune.tuner.reports.operations import counted, factorized, fibres, unfactorized
 from sparsetune.tuner.reports.page import HAND, Material, page
@@ -25,6 +26,7 @@ from sparsetune.tuner.reports.records import (
     write_chosen,
     write_counts,
 )
+from sparsetune.tuner.reports.states import States
 from sparsetune.tuner.reports.workloads import KERNELS, SYNTHETIC, load_input, operands_of
 
 FUSED = figures.TTMC_NESTS["fused"]
@@ -141,7 +143,7 @@ def material() -> Material:
     ]
     sizes = {"uni200k": {"shape": (10, 10), "nnz": 50, "fibres": 10}, "t3long": {"shape": (5, 5, 90), "nnz": 300, "fibres": 20}}
     chosen = {("SpMM 32", "uni200k", 1): Chosen("SpMM 32", "uni200k", 1, "reorder(i, j)")}
-    return Material(Races(rows), chosen, [Count("kinships", "fused", "16x16", 10, 10)], sizes, {"processor": "abacus", "cores": 2})
+    return Material(Races(rows), chosen, [Count("kinships", "fused", "16x16", 10, 10)], sizes)
 
 
 def test_the_page_shows_every_figure() -> None:
@@ -153,6 +155,52 @@ def test_the_page_shows_every_figure() -> None:
     share = 8.0 / (3 * 300 * 256 / (2 * 300 * 16 + 2 * 20 * 256))
     assert f"| {share:.2f} |" in text
     assert "| `t3long` | `random:uniform:300x200x20000:nnz=3e6` | 5 x 5 x 90 | 300 | 20 |" in text
+
+
+def test_rows_say_where_and_when_they_were_taken(tmp_path: Path) -> None:
+    here, there = row("default", 1, 0.5), replace(row("tuned", 1, 0.5, name="rmat18"), machine="abacus", date="2026-01-02", commit="abc")
+    Races([here, there]).write(tmp_path / "races.csv")
+    read = Races.read(tmp_path / "races.csv").rows
+    assert (read[there.key].machine, read[there.key].date, read[there.key].commit) == ("abacus", "2026-01-02", "abc")
+    assert read[here.key].machine == this_machine().model
+    assert read[here.key].date >= "2026-11-23"
+
+
+def test_rows_of_other_states_are_marked() -> None:
+    rows = [replace(row(variant, 1, 0.5), commit="new", date=f"2026-11-2{day}") for day, variant in enumerate(("default", "tuned"))]
+    rows += [replace(row("default", 1, 0.5, name="rmat18"), machine="abacus", commit="old", date="2026-01-02")]
+    states = States(rows)
+    assert (states.mark(rows[:2]), states.mark(rows[2:]), states.mark(rows)) == ("", " (b)", " (b)")
+    assert "(b) abacus, 2026-01-02, commit old: 1 rows" in states.text
+    assert "2026-11-20 to 2026-11-21, commit new: 2 rows" in states.text
+    shown = page(Material(Races(rows), {}, []))
+    assert "| SpMM 32 | rmat18 (b) |" in shown
+    assert "| SpMM 32 | uni200k |" in shown
+
+
+def test_means_are_given_with_and_without_ttmc() -> None:
+    rows = [row("default", 1, 8.0), row("tuned", 1, 4.0), row("tuned", 2, 2.0)]
+    ttmc = [row(variant, threads, time, kernel="TTMc 16x16", name="t3long") for variant, threads, time in
+            (("default", 1, 8.0), ("tuned", 1, 1.0), ("tuned", 2, 0.5))]  # fmt: skip
+    shown = page(Material(Races([*rows, *ttmc]), {}, []))
+    assert "all kernels 4.00 with 1 thread and 8.00 with 2 threads; without TTMc 2.00 with 1 thread and 4.00 with 2 threads." in shown
+
+
+def test_budgets_are_those_that_were_used() -> None:
+    chosen = {number: Chosen("SpMV", "uni200k", number, "", trials, budget) for number, (trials, budget) in
+              enumerate([(40, 12.0), (60, 14.0), (None, None)], 1)}  # fmt: skip
+    shown = page(Material(Races(), {("SpMV", "uni200k", number): one for number, one in chosen.items()}, []))
+    assert "Campaigns of 40 to 60 trials within 12 or 14 s chose 2 of the schedules; of 1 others that was not written down." in shown
+
+
+def test_nothing_to_do_is_said(tmp_path: Path) -> None:
+    arguments = ["--only", "kernels", "--kernel", "SpMV", "--input", "nowhere", "--results", str(tmp_path)]
+    done = CliRunner().invoke(figures.main, arguments)
+    assert done.exit_code == 0
+    assert "nothing to do: no kernel has such an input" in done.output
+    done = CliRunner().invoke(scheduling.main, ["--only", "spmspv", "--input", "copter2", "--results", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "spmspv: nothing to do: it has no such kernel or input" in done.output
 
 
 def test_a_page_of_nothing_has_no_tables() -> None:

@@ -1,0 +1,243 @@
+"""``results/nights.md``: how often ``tune-kernel nightly`` is wrong.
+
+Two copies of this version race, one of them with a change without effect that alters every generated source: whatever is found is a false
+alarm. Then one of them is made a fifth slower in one place, which is to be found. Processes that keep cores busy come and go meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...compiler.errors import TuningError
+from ..environment import commit, describe_environment
+from ..nightly.race import ROOT
+from .disturbances import busy
+from .markdown import table
+
+_COMMAND = "python -m sparsetune.tuner.reports.nights"
+_UNWANTED = shutil.ignore_patterns(".*", "tests", "results", "__pycache__", "*.egg-info")
+
+_SLOWER = '''
+import time as _time
+def _slower(call, part={part}):
+    def slow(*given, **named):
+        begin = _time.perf_counter()
+        found = call(*given, **named)
+        end = _time.perf_counter() + part * (_time.perf_counter() - begin)
+        while _time.perf_counter() < end:
+            pass
+        return found
+    return slow
+'''
+_TIMED_C = """
+#include <time.h>
+static double st_seconds_now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
+"""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of one file of a copy: a text that stands there once, what takes its place, and what is added at the end."""
+
+    path: str
+    old: str
+    new: str
+    end: str = ""
+
+    def make(self, root: Path) -> None:
+        """Change the file. Raises ``TuningError``: the text does not stand there once, since the code has changed."""
+        path = root / self.path
+        text = path.read_text()
+        if text.count(self.old) != 1:
+            raise TuningError(f"{self.path} has '{self.old}' {text.count(self.old)} times: the edits of this report are out of date")
+        path.write_text(text.replace(self.old, self.new) + self.end)
+
+
+WITHOUT_EFFECT = Edit(
+    "compiler/targets/c.py",
+    "        return print_c(function, heading)",
+    '        return print_c(function, heading + "\\nanother version")',
+)
+_WRAPPED = (
+    '"\\n#include <time.h>\\n" + source.replace("int32_t st_kernel(", "static int32_t st_kernel_fast(") + '
+    '"\\nstatic double st_seconds_now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t);"'
+    '" return t.tv_sec + 1e-9 * t.tv_nsec; }"'
+    '"\\nint32_t st_kernel(void **a, int64_t *s, int64_t n) { double b = st_seconds_now(); int32_t r = st_kernel_fast(a, s, n);"'
+    '" double e = st_seconds_now(); e += 0.2 * (e - b); while (st_seconds_now() < e) {} return r; }\\n"'
+)
+_BOUND_CALL = "        if self._taken is not None:\n            with self._taken:\n                return self._run()"
+PLANTED: Mapping[str, tuple[Edit, ...]] = {
+    "generated code": (
+        Edit("compiler/targets/c.py", "library = load_kernel(source, compiler", f"library = load_kernel({_WRAPPED}, compiler"),
+    ),
+    "csrc helper": (
+        Edit(
+            "csrc/st_order.c",
+            "int32_t st_sort_pairs(int64_t count,",
+            _TIMED_C + "static int32_t st_sort_pairs_fast(int64_t count,",
+            """
+int32_t st_sort_pairs(int64_t count, int32_t low, int32_t high, const uint64_t *keys, const uint64_t *payload, uint64_t *sorted_keys,
+                      uint64_t *sorted, int32_t threads) {
+  double begin = st_seconds_now();
+  int32_t found = st_sort_pairs_fast(count, low, high, keys, payload, sorted_keys, sorted, threads);
+  double end = st_seconds_now();
+  end += 0.5 * (end - begin); /* of sorting, which is some half of packing */
+  while (st_seconds_now() < end) {}
+  return found;
+}
+""",
+        ),
+    ),
+    "packing": (
+        Edit("compiler/storage/construct.py", "from __future__ import annotations", "from __future__ import annotations",
+             _SLOWER.format(part=0.2) + "pack = _slower(pack)\n"),
+    ),
+    "Python path of a bound call": (
+        Edit("compiler/build/kernel.py", _BOUND_CALL, "        for _ in range(6):\n            pass\n" + _BOUND_CALL),
+    ),
+}  # fmt: skip
+_ITEMS = {"packing": ("pack csr", "pack csf"), "Python path of a bound call": ("bound call",), "csrc helper": ("pack csr", "pack csf")}
+
+
+@dataclass(frozen=True)
+class Night:
+    """What one run of the command said.
+
+    Attributes:
+        seconds: how long it took.
+        items, regressions, improvements, undecided: how many.
+        found: names of the items that regressed.
+    """
+
+    seconds: float
+    items: int
+    regressions: int
+    improvements: int
+    undecided: int
+    found: tuple[str, ...]
+
+
+def copies(folder: Path, edits: tuple[Edit, ...]) -> tuple[Path, Path]:
+    """Return two copies of this version: one as it is, one with edits and a change without effect that alters every source."""
+    older, newer = folder / "older" / "sparsetune", folder / "newer" / "sparsetune"
+    for place in (older, newer):
+        shutil.copytree(ROOT, place, ignore=_UNWANTED)
+    for edit in (WITHOUT_EFFECT, *edits):
+        edit.make(newer)
+    return older, newer
+
+
+def night(older: Path, newer: Path, suite: str, folder: Path, margin: float) -> Night:
+    """Run the command in one copy with the other as its base; compiled objects are kept in a folder of both."""
+    path = os.pathsep.join([str(newer.parent), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": path, "SPARSETUNE_CACHE": str(folder / "cache")}
+    program = "from sparsetune.tuner.cli import main; main()"
+    baseline = folder / f"{newer.parent.name}.json"
+    command = [sys.executable, "-P", "-c", program, "nightly", suite, "--baseline", str(baseline), "--base", str(older)]
+    command += ["--margin", str(margin), "--db", str(folder / "nights.sqlite"), "--json"]
+    begin = time.monotonic()
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - begin
+    if done.returncode not in (0, 1):
+        raise TuningError(f"the night failed: {done.stderr.strip().splitlines()[-1]}")
+    found = json.loads(done.stdout)
+    items, regressions, improvements, undecided = (len(found[name]) for name in ("items", "regressions", "improvements", "undecided"))
+    return Night(seconds, items, regressions, improvements, undecided, tuple(item["kernel"] for item in found["regressions"]))
+
+
+@contextlib.contextmanager
+def company(share: float, seed: int) -> Iterator[None]:
+    """Keep every core busy for some seconds now and then, a share of the time, as long as the context is open."""
+    over, draw = threading.Event(), random.Random(seed)
+
+    def run() -> None:
+        while share and not over.wait(draw.uniform(1, 9) * (1 - share)):
+            with busy(1)(0):
+                over.wait(draw.uniform(1, 9) * share)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def page(rows: list[list[str]], environment: Mapping[str, Any], suite: str, margin: float) -> str:
+    """Return the page of the figures."""
+    header = ("planted", "company", "nights", "right", "false alarms", "nights with undecided items", "items", "median seconds")
+    return f"""# Nights
+
+Machine: {environment["processor"]}, {environment["available_cores"]} cores; commit {commit() or "unknown"}, {time.strftime("%Y-%m-%d")}.
+
+`tune-kernel nightly {suite} --base PATH` on two copies of one version, of which the newer has a change without effect that alters every
+generated source. "Nothing" planted: a night is right if it finds nothing, and whatever regresses or improves is a false alarm. Else the
+newer copy is made a fifth slower in one place: a night is right if it finds that, and whatever else it finds is a false alarm. Company: a
+process a core that comes and goes, about half of the time. The margin is {margin:g}.
+
+{table(header, rows)}
+
+Made by `{_COMMAND}`.
+"""
+
+
+def _row(planted: str, share: float, nights: list[Night]) -> list[str]:
+    wanted = _ITEMS.get(planted, ())
+    if planted == "nothing":
+        right = sum(not night.regressions and not night.improvements for night in nights)
+        false = sum(night.regressions + night.improvements for night in nights)
+    elif planted == "generated code":
+        right, false = sum(night.regressions > 0 for night in nights), sum(night.improvements for night in nights)
+    else:
+        right = sum(any(name in night.found for name in wanted) for night in nights)
+        false = sum(sum(name not in wanted for name in night.found) + night.improvements for night in nights)
+    undecided = sum(night.undecided > 0 for night in nights)
+    seconds = sorted(night.seconds for night in nights)[len(nights) // 2]
+    counts = (len(nights), right, false, undecided, nights[0].items, round(seconds))
+    return [planted, "half of the time" if share else "none", *map(str, counts)]
+
+
+@click.command()
+@click.option("--suite", default="quick", show_default=True, help="a suite of configs/, or a .toml file")
+@click.option("--nights", "count", default=20, show_default=True, help="of each kind")
+@click.option("--planted", multiple=True, type=click.Choice(["nothing", *PLANTED]), help="only these")
+@click.option("--company/--alone", "crowded", default=True, show_default=True)
+@click.option("--margin", default=0.1, show_default=True)
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+def main(suite: str, count: int, planted: tuple[str, ...], crowded: bool, margin: float, results: Path) -> None:
+    """Run nights whose right answer is known, and write results/nights.md."""
+    share = 0.5 if crowded else 0.0
+    rows = []
+    for name in planted or ("nothing", *PLANTED):
+        with tempfile.TemporaryDirectory(prefix="sparsetune-nights-") as temporary:
+            folder = Path(temporary)
+            older, newer = copies(folder, PLANTED.get(name, ()))
+            found = []
+            for number in range(count):
+                with company(share, number):
+                    found.append(night(older, newer, suite, folder, margin))
+                click.echo(f"{name}, night {number + 1}: {found[-1]}")
+        rows.append(_row(name, share, found))
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "nights.md").write_text(page(rows, describe_environment({}), suite, margin), encoding="utf-8")
+    click.echo((results / "nights.md").read_text())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The states of machine and code in which the rows of a page were taken, and the marks of rows that are not of the page's own state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from string import ascii_lowercase
+
+from .records import Row
+
+State = tuple[str, str]
+"""Machine and commit."""
+
+
+class States:
+    """The states of rows; the one of most rows is the page's own and has no mark, the others are (b), (c) ..."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        found = list(rows)
+        self._counts: Counter[State] = Counter(_state(row) for row in found)
+        self._dates: dict[State, list[str]] = {}
+        for row in found:
+            self._dates.setdefault(_state(row), []).append(row.date)
+        self._order = [state for state, _ in self._counts.most_common()]
+
+    def mark(self, rows: Iterable[Row]) -> str:
+        """Return the marks of rows that stand on one line; empty where all are of the page's own state."""
+        places = sorted({self._order.index(_state(row)) for row in rows} - {0})
+        return "".join(f" ({_letter(place)})" for place in places)
+
+    @property
+    def text(self) -> str:
+        """Where and when the rows were taken, a line a state."""
+        lines = []
+        for place, state in enumerate(self._order):
+            machine, commit = (part or "unknown" for part in state)
+            dates = sorted(filter(None, self._dates[state]))
+            when = "date unknown" if not dates else dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+            mark = f"({_letter(place)}) " if place else ""
+            lines.append(f"- {mark}{machine}, {when}, commit {commit}: {self._counts[state]} rows")
+        return "Rows were taken in these states; those on lines with a mark are not of the first:\n\n" + "\n".join(lines)
+
+
+def _state(row: Row) -> State:
+    return row.machine, row.commit
+
+
+def _letter(place: int) -> str:
+    return ascii_lowercase[place] if place < len(ascii_lowercase) else str(place)
