@@ -75,8 +75,8 @@ class RuleLoss:
 
     @property
     def loss(self) -> float:
-        """By how much the fastest template of the smaller set is slower, by least times. The larger set contains it, so what is below 0 is
-        noise, and is shown as it is."""
+        """By how much the fastest template of the smaller set is slower than that of what the rule drops, by least times; below 0 it is
+        faster, and the rule loses nothing."""
         return self.least - 1.0
 
 

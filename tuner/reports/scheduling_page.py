@@ -106,9 +106,9 @@ def _rules(figures: Figures) -> str:
 Two threads, small inputs of two kinds a kernel. Loss: time of the fastest template that the default rules of
 `compiler/space/template_filters.py` leave over that of the fastest when one rule ({" or ".join(KINDS)}) is switched off, less 1,
 by the least times; for the paper's own versions of rules, against ours. The larger of two inputs, in brackets the lower end of the
-interval of paired ratios; empty where the rule decides about nothing. Below 0: the fastest of what the rule drops is slower than ours. Not every template is measured: the shortest that the default
-rules leave, a seeded sample of every set, split sizes from a short list, more near the best, and for the best without a rule its like
-among those left. {verdict}
+interval of paired ratios; empty where the rule decides about nothing. Below 0: the fastest of what the
+rule drops is slower than ours. Not every template is measured: the shortest that the default rules leave, a seeded sample of every set,
+split sizes from a short list, more near the best, and for the best without a rule its like among those left. {verdict}
 
     {COMMAND} --only rules
 
