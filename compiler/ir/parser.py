@@ -17,11 +17,14 @@ from .nodes import (
     Allocate,
     ArrayParameter,
     ArrayRef,
+    Barrier,
     Binary,
     Call,
     Cast,
+    Combine,
     Comment,
     Const,
+    Dealt,
     Declare,
     Fill,
     For,
@@ -29,11 +32,14 @@ from .nodes import (
     Function,
     Grow,
     If,
+    Kernel,
     Load,
+    Once,
     Parallel,
     Prefetch,
     Publish,
     Run,
+    Scratch,
     Select,
     SetVar,
     Simd,
@@ -56,6 +62,7 @@ _TOKENS = re.compile(
     rf"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?(?P<suffix>{_TYPE})?(?!\w))|(?P<infinite>[+-](?:inf|nan)(?P<kind>f32)?(?!\w))"
     rf"|(?P<type>{_TYPE}(?!\w))|(?P<name>\w+|`\w+`)|(?P<mark>\.\.|[<>=!]=|[-+*/%<>()\[\],:=]))"
 )
+STORAGE = ("heap", "registers", "block", "warp")
 _HEAD = re.compile(r"(reads|writes|assembles) (\S+): (\w+)\[\] = (.+)|size (\S+) = (.+)")
 
 
@@ -162,9 +169,44 @@ class _Reader:
         if self._take("block"):
             self._expect(":")
             return self.body(depth)
-        if any(map(self._sees, ("for", "parallel", "vector", "simd", "unroll"))):
+        if self._take("kernel"):
+            return self._kernel(depth)
+        if self._take("once"):
+            self._expect("a")
+            unit = self._next()[1]
+            self._expect(":")
+            return Once(unit, self.body(depth))  # type: ignore[arg-type]  # the verifier knows the units
+        if any(map(self._sees, ("for", "parallel", "vector", "simd", "unroll", "dealt"))):
             return self._loop(depth)
         return None
+
+    def _kernel(self, depth: int) -> Kernel:
+        self._expect("of")
+        blocks = self._value()
+        self._expect("blocks")
+        self._expect("of")
+        threads, gives = self._number(), list[Var]()
+        if self._take("giving"):
+            while not gives or self._take(","):
+                gives.append(self._variable(self._name()))
+        self._expect(":")
+        scratch: list[Scratch] = []
+        while self.lines and self.lines[-1].depth > depth and self.lines[-1].text.startswith("scratch "):
+            self._begin(self.lines.pop())
+            scratch.append(self._scratch())
+        return Kernel(self.body(depth), blocks, threads, tuple(gives), tuple(scratch))
+
+    def _scratch(self) -> Scratch:
+        self._expect("scratch")
+        array = self._name()
+        self._expect(":")
+        kind = self.arrays[array] = self._type()
+        length = self._bracketed()
+        self._expect("a")
+        unit, zero = self._next()[1], self._take("of")
+        if zero:
+            self._expect("zeros")
+        return Scratch(array, kind, length, unit, zero)  # type: ignore[arg-type]  # the verifier knows the units
 
     def _loop(self, depth: int) -> For:
         tag = self._tag()
@@ -208,7 +250,7 @@ class _Reader:
             taken.append(self.lines.pop())
         return taken[::-1]
 
-    def _tag(self) -> Parallel | Vector | Simd | Unroll | None:
+    def _tag(self) -> Parallel | Vector | Simd | Unroll | Dealt | None:
         if self._take("parallel"):
             details = self._details()
             names = [text for kind, text in details if kind == "name"]
@@ -221,6 +263,9 @@ class _Reader:
             return Vector(int(words[0]) if words and words[0] != "least" else None, least)
         if self._take("simd"):
             return Simd(_by_operator(self._details()))
+        if self._take("dealt"):
+            unit, _, within = (text for _, text in self._details())
+            return Dealt(unit, within)  # type: ignore[arg-type]  # the verifier knows the units
         if self._take("unroll"):
             return Unroll(int(self._details()[0][1]))
         return None
@@ -247,6 +292,9 @@ class _Reader:
             return Prefetch(array, index, count)
         if self._take("publish"):
             return self._publish()
+        if self._take("barrier"):
+            self._expect("of")
+            return Barrier(self._next()[1])  # type: ignore[arg-type]  # the verifier knows the units
         atomic, streams = self._take("atomic"), self._take("stream")
         name = self._name()
         if self._sees("("):
@@ -260,7 +308,7 @@ class _Reader:
             self.scalars[name] = kind
             return Declare(Var(name, kind), value)
         op = self._operator()
-        if op == "" and (self._sees("heap") or self._sees("registers")):
+        if op == "" and any(map(self._sees, STORAGE)):
             return self._allocate(name)
         return SetVar(self._variable(name), self._value(), op)
 
@@ -294,16 +342,14 @@ class _Reader:
         return Publish(self._name(), array, length)
 
     def _allocate(self, array: str) -> Allocate:
-        storage = "heap" if self._take("heap") else "registers"
-        if storage == "registers":
-            self._expect("registers")
+        storage = self._next()[1]
         kind = self._type()
         length = self._bracketed()
         self.arrays[array] = kind
         zero = self._take("of")
         if zero:
             self._expect("zeros")
-        return Allocate(array, kind, length, storage, zero)
+        return Allocate(array, kind, length, storage, zero)  # type: ignore[arg-type]  # one of STORAGE
 
     def _operator(self) -> str:
         """Read ``=`` or an update, ``+=``, ``min=``."""
@@ -321,7 +367,21 @@ class _Reader:
             left = Binary(op, left, right, _combined(op, left.type, right.type))
         return left
 
+    def _combined(self) -> Combine:
+        self._expect("(")
+        op = self._next()[1]
+        self._expect(",")
+        unit = self._next()[1]
+        self._expect("of")
+        within = self._next()[1]
+        self._expect(",")
+        value = self._value()
+        self._expect(")")
+        return Combine(op, value, unit, within, value.type)  # type: ignore[arg-type]  # the verifier knows the units
+
     def _operand(self) -> Value:
+        if self._take("combine"):
+            return self._combined()
         kind, text = self._next()
         if kind == "number":
             return _constant(text)

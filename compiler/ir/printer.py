@@ -56,9 +56,10 @@ PRECEDENCE = {
     "or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
 }  # fmt: skip
 WORDS = frozenset((
-    "and", "as", "assembles", "atomic", "block", "else", "finish", "first", "for", "free", "grow", "heap", "if", "in", "inf", "kernel",
-    "least", "max", "min", "more", "nan", "not", "of", "or", "parallel", "prefetch", "private", "publish", "reads", "registers", "simd",
-    "size", "step", "stream", "to", "unroll", "vector", "while", "writes", "zeros", "True", "False",
+    "and", "as", "assembles", "atomic", "barrier", "block", "combine", "dealt", "else", "finish", "first", "for", "free", "grow", "heap",
+    "if", "in", "inf", "kernel", "least", "max", "min", "more", "nan", "not", "of", "once", "or", "parallel", "prefetch", "private",
+    "publish", "reads", "registers", "scratch", "simd", "size", "step", "stream", "to", "unroll", "vector", "warp", "while", "writes",
+    "zeros", "True", "False",
 ))  # fmt: skip
 """What the text says itself."""
 
@@ -119,7 +120,7 @@ def _lines(statement: Step, indent: str, declared: set[str]) -> Iterator[str]:
             yield f"{indent}kernel of {show_expression(blocks)} blocks of {threads}{given and ' giving ' + given[2:]}:"
             for made in scratch:
                 zeros = " of zeros" if made.zero else ""
-                yield f"{below}{_name(made.array)} = {made.type.name}[{show_expression(made.length)}] a {made.unit}{zeros}"
+                yield f"{below}scratch {_name(made.array)}: {made.type.name}[{show_expression(made.length)}] a {made.unit}{zeros}"
             yield from _lines(body, below, set())
         case Once(unit, body):
             yield f"{indent}once a {unit}:"
@@ -154,7 +155,7 @@ def _tag(tag: Parallel | Vector | Simd | Unroll | Dealt | None) -> str:
         case Unroll(factor):
             return f"unroll({factor}) "
         case Dealt(unit, within):
-            return f"{unit}s of {within} "
+            return f"dealt({unit} of {within}) "
     return ""
 
 
@@ -207,7 +208,7 @@ def _expression(expr: Value, above: int) -> str:
         case Select(condition, then, otherwise):
             return f"({show_expression(then)} if {show_expression(condition)} else {show_expression(otherwise)})"
         case Combine(op, value, unit, within):
-            return f"combine {op} over {unit}s of {within}({show_expression(value)})"
+            return f"combine({op}, {unit} of {within}, {show_expression(value)})"
         case Call(function, arguments):
             return f"{function}({', '.join(map(show_expression, arguments))})"
         case Binary(op, left, right) if op in PRECEDENCE:

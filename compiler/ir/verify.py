@@ -56,6 +56,7 @@ from .printer import show_expression, show_statement
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _LOGICAL = frozenset(("and", "or"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "min", "max"))
+_GROUPS, _MEMBERS = ("block", "warp"), ("block", "warp", "thread")
 _UPDATES = _ARITHMETIC | _LOGICAL | {""}
 
 
@@ -149,9 +150,11 @@ class _Verifier:
                 outside, self.shared = self.shared, frozenset()
                 self.block((body,), dict(scope), dict(local) | {made.array: made.type for made in scratch})
                 self.shared = outside
-            case Once(_, body):
+            case Once(unit, body) if unit in _GROUPS:
                 self.block((body,), dict(scope), dict(local))
-            case Comment() | Barrier():
+            case Barrier(unit) if unit in _GROUPS:
+                pass
+            case Comment():
                 pass
             case _:
                 self.memory(statement, scope, local)
@@ -161,6 +164,8 @@ class _Verifier:
             self.fail("a loop counts upwards in whole numbers")
         self.place(loop.low, scope, local)
         self.place(loop.high, scope, local)
+        if isinstance(loop.tag, Dealt) and (loop.tag.unit not in _MEMBERS or loop.tag.within not in ("grid", *_GROUPS)):
+            self.fail(f"a GPU has no {loop.tag.unit} of a {loop.tag.within}")
         parallel, dealt = isinstance(loop.tag, Parallel), isinstance(loop.tag, Dealt)
         if (loop.private or loop.finish) and not parallel and not dealt:
             self.fail("only threads have something private")
@@ -293,8 +298,10 @@ class _Verifier:
                     self.value(branch, scope, local)
                     if branch.type != kind:
                         self.fail(f"a choice of {branch.type.name} is said to be {kind.name}")
-            case Combine(_, operand, _, _, kind):
+            case Combine(op, operand, unit, within, kind):
                 self.value(operand, scope, local)
+                if op not in _UPDATES or unit not in _MEMBERS or within not in _GROUPS:
+                    self.fail(f"nothing is combined by {op} over {unit} of {within}")
                 if operand.type != kind:
                     self.fail(f"{operand.type.name} is combined to {kind.name}")
             case Cast(operand, kind):

@@ -48,6 +48,9 @@ from ..ir.nodes import (
 from ..ir.rewrite import as_steps, block, mentions, substitute, transform, walk
 from .manager import Setting
 
+BLOCK_BYTES = 48 * 1024 - 1024
+"""Of the memory that threads of a block share, without what sums of a block take."""
+
 
 def deal_to_members(function: Function, setting: Setting) -> Function:
     """Return a function whose kernels say what every thread does.
@@ -58,9 +61,24 @@ def deal_to_members(function: Function, setting: Setting) -> Function:
     fresh = setting.names(function)
 
     def change(node: Node) -> Node:
-        return replace(node, body=_Member("grid", fresh).of(as_steps(node.body))) if isinstance(node, Kernel) and node.threads > 1 else node
+        if not isinstance(node, Kernel) or node.threads == 1:
+            return node
+        made = replace(node, body=_Member("grid", fresh).of(as_steps(node.body)))
+        _check_room(made)
+        return made
 
     return replace(function, body=transform(function.body, change))
+
+
+def _check_room(kernel: Kernel) -> None:
+    """Refuse more memory of blocks than every GPU has."""
+    needed = {"block": 0, "warp": 0}
+    for node in walk(kernel.body):
+        if isinstance(node, Allocate) and node.storage in needed and isinstance(node.length, Const):
+            needed[node.storage] += int(node.length.value) * node.type.bytes
+    whole = needed["block"] + needed["warp"] * kernel.threads // 32
+    if whole > BLOCK_BYTES:
+        raise ScheduleError(f"on a GPU a block has {BLOCK_BYTES} bytes that its threads share, and the workspaces take {whole}; split them")
 
 
 def done_by_all(function: Function) -> str | None:

@@ -15,12 +15,14 @@ import cffi
 import numpy as np
 from sparsetune.compiler.build.kernel import Kernel
 from sparsetune.compiler.codegen.c import KERNEL
+from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.nodes import Forall, Program, loops, walk
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.space.templates import templates
 from sparsetune.compiler.targets.cuda import DECLARATIONS, CudaKernel
 from sparsetune.compiler.targets.executor import FLAGS
 
@@ -113,6 +115,38 @@ def build_on_processor(kernels: Sequence[Kernel], folder: Path, name: str) -> No
 
 FEW = ((0, "scattered"), (0, "rows"), (3, "scattered"), (6, "full"))
 MANY = tuple((number, pattern) for number in range(len(SHAPES)) for pattern in ("scattered", "rows", "one", "full", "none"))
+
+
+TEMPLATES: tuple[tuple[str, str], ...] = (
+    ("y(i) = A(i,j) * x(j)", "A=csr"), ("y(i) = A(i,j) * x(j)", "A=csc x=compressed"), ("Y(i,k) = A(i,j) * X(j,k)", "A=csr"),
+    ("Z(i,k) = B(i,k) * C(i,j) * D(j,k)", "B=csr Z=csr"), ("T(i,j) = B(i,j,k) * c(k)", "B=csf T=dcsr"),
+)  # fmt: skip
+
+
+@cache
+def mapped_templates(sizes: int = 4) -> tuple[Scheduled, ...]:
+    """Return every template for GPUs that the filters keep, with tiles of a size."""
+    found: list[Scheduled] = []
+    for expression, text in TEMPLATES:
+        formats, assignment = kinds_of(text), parse(expression)
+        for template in templates(assignment, formats_of(assignment, dict(formats)), "cuda"):
+            schedule = template.template.fill(dict.fromkeys(template.sizes, sizes))
+            found.append(Scheduled(len(found), expression, formats, str(schedule)))
+    return tuple(found)
+
+
+def one_template(seed: int) -> Scheduled:
+    return mapped_templates()[seed]
+
+
+def run_templates(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:
+    """Compile and run templates by their numbers; return those that fail."""
+
+    def made(case: Scheduled) -> tuple[CompiledExpression, Kernel]:
+        found = compiled(case)
+        return found, found.default_kernel
+
+    return _run([one_template(seed) for seed in seeds], made, lambda case, found: fault(case, found, FEW[:2]))
 
 
 def run_gpu(seeds: Sequence[int], flags: Sequence[str] = (), patterns: Sequence[tuple[int, str]] = FEW) -> list[Failure]:

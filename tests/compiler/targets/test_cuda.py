@@ -16,9 +16,13 @@ from differential.runner import run_isolated
 from differential.scheduled import reference
 from sparsetune.compiler.build.standalone import standalone
 from sparsetune.compiler.errors import BuildError, ScheduleError
+from sparsetune.compiler.ir.parser import parse_function
+from sparsetune.compiler.ir.printer import show_function
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.passes.cuda import CUDA as PASSES
+from sparsetune.compiler.passes.manager import VectorUnit
 from sparsetune.compiler.pipeline import Signature
 from sparsetune.compiler.space.library import LIBRARY
 
@@ -166,6 +170,14 @@ def test_a_campaign_of_random_expressions() -> None:
     assert not found, "\n".join(map(str, found))
 
 
+@needs_cxx
+@pytest.mark.nightly
+def test_all_templates_are_right() -> None:
+    numbers = range(len(gpu.mapped_templates()))
+    found = run_isolated(numbers, chunk=20, work=gpu.run_templates, describe=gpu.one_template)
+    assert not found, "\n".join(map(str, found))
+
+
 def compile_for_devices(sources: list[str], folder: Path) -> None:
     """Compile kernels, in one file, for both architectures."""
     parts = ['#include "st_cuda.h"\n']
@@ -252,6 +264,10 @@ def test_positions_beyond_32_bits() -> None:
     [
         ("parallelize(i, gpu_block, temporary); precompute(A(i,j) * x(j), j, j, w)", "directive 2"),
         ("parallelize(j, gpu_block, temporary)", "combine what they add"),
+        (
+            "split(j, a, b, 8192); precompute(A(i,j) * x(j), b, b, w); workspace(w, registers); parallelize(i, gpu_block, no_races);"
+            " parallelize([0], b, gpu_thread, no_races)", "on a GPU a block has 48128 bytes",
+        ),
         ("parallelize(i, cpu_thread, no_races)", "target cuda has no such unit; it has gpu_block, gpu_thread, gpu_warp"),
     ],
 )
@@ -285,3 +301,14 @@ def test_faults_of_kernels_are_errors() -> None:
     kernel.__dict__["source"] = kernel.source.replace("y_vals[i] = ty", "y_vals[0] = ty")
     with pytest.raises(BuildError, match=r"^the device reports: block 0, thread \d+: race on element 0"):
         kernel(A=scipy.sparse.eye_array(10, format="csr"), x=np.ones(10))
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_texts_of_every_stage_are_read_back(name: str) -> None:
+    expression, formats, schedule = MAPPINGS[name]
+    kernel = st.compile(expression, formats, schedule=schedule, target="cuda", arch="sm_90").default_kernel
+    functions = [kernel.spec.function, *(made for _, made in PASSES.stages(kernel.spec.function, VectorUnit(0)))]
+    for made in functions:
+        text = show_function(made)
+        again = parse_function(text)
+        assert show_function(again) == text
