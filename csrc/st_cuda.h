@@ -4,6 +4,7 @@
 #ifndef ST_CUDA_H
 #define ST_CUDA_H
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -127,6 +128,18 @@ ST_MIN_MAX(uint32_t, u32)
 ST_MIN_MAX(uint64_t, u64)
 ST_MIN_MAX(bool, bool)
 #undef ST_MIN_MAX
+
+/* Functions of expressions (st_math.h); whole numbers wrap around, as NumPy has them. */
+#define ST_FLOAT_VALUES(T, S, F)                                    \
+  ST_BOTH T st_exp_##S(T value) { return exp##F(value); }           \
+  ST_BOTH T st_log_##S(T value) { return log##F(value); }           \
+  ST_BOTH T st_tanh_##S(T value) { return tanh##F(value); }         \
+  ST_BOTH T st_sqrt_##S(T value) { return sqrt##F(value); }         \
+  ST_BOTH T st_abs_##S(T value) { return fabs##F(value); }          \
+  ST_BOTH T st_pow_##S(T value, T power) { return pow##F(value, power); }
+ST_FLOAT_VALUES(double, f64, )
+ST_FLOAT_VALUES(float, f32, f)
+#undef ST_FLOAT_VALUES
 
 ST_BOTH bool st_seldom(bool condition) { return condition; }
 ST_BOTH void st_drain_stores() {}
@@ -287,6 +300,10 @@ template <class B> ST_DEVICE bool st_bits_insert(B bits, int64_t, int64_t key) {
   const uint64_t word = bits[key >> 6], mask = UINT64_C(1) << (key & 63);
   bits[key >> 6] = word | mask;
   return !(word & mask);
+}
+template <class B> ST_DEVICE bool st_bits_have(B bits, int64_t key) {
+  const uint64_t word = bits[key >> 6];
+  return word >> (key & 63) & 1;
 }
 template <class B> ST_DEVICE bool st_few_insert(B bits, int64_t n, int64_t key) { return st_bits_insert(bits, n, key); }
 template <class A, class B> ST_DEVICE int64_t st_drain(A keys, B bits, int64_t n) {

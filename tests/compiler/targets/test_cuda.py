@@ -285,6 +285,13 @@ def test_nothing_runs_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_cxx
+def test_functions_of_expressions_have_the_values_of_numpy() -> None:
+    kernel = st.compile("y(i) = exp(x(i)) + pow(x(i), 2.5) + tanh(x(i)) * sqrt(x(i)) + abs(log(x(i)))", target="cuda-executor")
+    x = np.linspace(0.1, 2, 40)
+    np.testing.assert_allclose(kernel(x=x), np.exp(x) + x**2.5 + np.tanh(x) * np.sqrt(x) + np.abs(np.log(x)))
+
+
+@needs_cxx
 def test_transfers_are_counted() -> None:
     kernel = st.compile(SPMV, {"A": "csr"}, target="cuda-executor")
     stored, x = scipy.sparse.eye_array(10, format="csr"), np.ones(10)
