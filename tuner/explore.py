@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Any
 
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
+from ..compiler.concrete.concretize import started
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ExpressionError, TuningError
 from ..compiler.format import Format, csf_format
@@ -161,6 +162,8 @@ def explore_structures(
     """Explore structures by asymptotic costs: what ``explore`` does but for forests, with the same arguments."""
     assignment = _explorable(expression)
     known_formats = formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {})
+    if preset is None:  # the papers write += for any sum, into a result that is empty
+        assignment, known_formats = started(assignment, known_formats)
     _check_ranges(ranges, assignment)
     if semiring is not None and (not isinstance(semiring, Sequence) or len(semiring) != 2):
         raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {semiring!r}")

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..compiler.build.kernel import thread_count
 from ..compiler.concrete.check import check_assignment, formats_of, tensor_names
+from ..compiler.concrete.concretize import initial_name
 from ..compiler.concrete.result_format import AUTO, auto_format
 from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
@@ -89,13 +90,19 @@ class Problem:
 
     def to_canonical(self, schedule: Schedule) -> str:
         """Return the text of a schedule of this expression in canonical names, its own included, as records hold it."""
-        names = dict((*self.canonical.tensors, *self.canonical.indices))
+        names = dict(self._names)
         return str(canonical_names(schedule.rename(names), names.values()))
 
     def from_canonical(self, text: str) -> Schedule:
         """Return the schedule that a record holds, in this expression's names. Raises ``ScheduleError``: it is no schedule."""
-        names = {canonical: name for name, canonical in (*self.canonical.tensors, *self.canonical.indices)}
-        return Schedule(text).rename(names)
+        return Schedule(text).rename({canonical: name for name, canonical in self._names})
+
+    @cached_property
+    def _names(self) -> tuple[tuple[str, str], ...]:
+        """(Name, canonical name) of whatever a schedule may speak of, the given value of a result that is added to among it."""
+        initial = (initial_name(self.assignment), initial_name(self.canonical.assignment))
+        added_to = (initial,) if self.assignment.operator == "+=" else ()
+        return (*self.canonical.tensors, *self.canonical.indices, *added_to)
 
 
 def make_problem(

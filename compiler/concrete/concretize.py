@@ -54,19 +54,29 @@ def concretize(assignment: Assignment, formats: Mapping[str, Format], add: str =
         formats: a format for every tensor.
         add, multiply: operators of the semiring.
     """
-    names = _Names(assignment)
-    known = dict(formats)
-    sources = {access.tensor: access.tensor for access in accesses(assignment.value)}
-    value = assignment.value
+    whole, known = started(assignment, formats)
+    sources = {access.tensor: access.tensor for access in accesses(whole.value)}
     if assignment.operator == "+=":
-        initial = names.fresh(f"{assignment.target.tensor}_initial")
-        known[initial] = formats[assignment.target.tensor]
-        sources[initial] = assignment.target.tensor
-        value = Add((Access(initial, assignment.target.subscripts), value))
-    found = resolved(without_identities(value, add, multiply), assignment.target.indices, names.fresh)
-    made = _made(assignment.target, found, known, names, formats[assignment.target.tensor].is_dense)
+        sources[initial_name(assignment)] = assignment.target.tensor
+    names = _Names(whole)
+    found = resolved(without_identities(whole.value, add, multiply), whole.target.indices, names.fresh)
+    made = _made(whole.target, found, known, names, known[whole.target.tensor].is_dense)
     program = Program(made.statement, made.workspaces, conversions=tuple(made.conversions.items()), add=add, multiply=multiply)
     return Concretized(program, known, sources)
+
+
+def started(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[Assignment, dict[str, Format]]:
+    """Return an assignment that reads what ``+=`` starts from as an operand of its own, and formats for it too."""
+    if assignment.operator != "+=":
+        return assignment, dict(formats)
+    initial = Access(initial_name(assignment), assignment.target.subscripts)
+    known = {**formats, initial.tensor: formats[assignment.target.tensor]}
+    return Assignment(assignment.target, "=", Add((initial, assignment.value)), assignment.text), known
+
+
+def initial_name(assignment: Assignment) -> str:
+    """Return what programs and schedules call the given value of a result that is added to."""
+    return _Names(assignment).fresh(f"{assignment.target.tensor}_initial")
 
 
 @dataclass(frozen=True)

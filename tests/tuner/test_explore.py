@@ -19,6 +19,7 @@ from sparsetune.tuner.explore import explain, explore
 
 CSR = {"A": "csr", "B": "csr", "C": "csr"}
 PRODUCT = "A(i,j) = B(i,k) * C(k,j)"
+CHAIN = "A(i,j) = B(i,k) * C(k,l) * D(l,j)"
 INNER = "forall(i,j,k) A(i,j) += B(i:step,k:step) * C(k:step,j:step)"
 LOOPS = ("inputs", "{(i)}", "{(j)}", "{(k)}")  # sunk, but no workspaces
 GUSTAVSON = "forall(i,k,j) A(i,j) += B(i,k) * C(k,j)"
@@ -75,8 +76,22 @@ def test_the_default_of_a_sum_is_not_beaten():
     assert found.compare("", rows).verdict == "cheaper"
 
 
+@pytest.mark.parametrize("form", ["csr", "dense"])
+def test_what_is_added_to_has_a_frontier(form: str):
+    """The given value is an operand like others, under a name of its own."""
+    expression, formats = "A(i,j) += B(i,k) * C(k,j)", {"A": form, "B": "csr", "C": "csr"}
+    found = explore(expression, formats)
+    assert all("A_initial" in str(one.schedule) and one.schedule in found.space for one in found.frontier)
+    source = np.random.default_rng(0)
+    a, b, c = (source.integers(1, 5, (6, 6)) * (source.random((6, 6)) < 0.4) for _ in range(3))
+    best = found.frontier[0].schedule
+    kernel = compile_kernel(expression, formats, schedule=best)
+    result = kernel(A=tensor(a, form), B=tensor(b, "csr"), C=tensor(c, "csr"))
+    assert np.array_equal(result if isinstance(result, np.ndarray) else result.to_numpy(), a + b @ c)
+
+
 def test_less_memory_in_the_same_time_is_not_called_cheaper():
-    found = explore(KERNELS["SpGEMM2"], dict.fromkeys("ABCD", "csr"), sunk_costs=LOOPS)
+    found = explore(CHAIN, dict.fromkeys("ABCD", "csr"), sunk_costs=LOOPS)
     made, used = "B(i:step,k:step) * C(k:locate,l:step)", "D(l:locate,j:step)"
     vector = f"forall(i) (forall(l,j) A(i,j) += w(l:step) * {used} where forall(k,l) w(l) += {made})"
     matrix = f"(forall(i,l,j) A(i,j) += w(i:step,l:step) * {used} where forall(i,k,l) w(i,l) += {made})"
@@ -92,7 +107,7 @@ def test_a_dense_result_needs_no_workspace():
 
 
 def test_memory_is_what_workspaces_store():
-    found = explore(KERNELS["SpGEMM2"], dict.fromkeys("ABCD", "csr"))
+    found = explore(CHAIN, dict.fromkeys("ABCD", "csr"))
     memories = {one.memory for one in found.frontier}
     assert "0" not in memories
     assert any(memory.startswith("|{(j) | ") for memory in memories)
@@ -287,7 +302,8 @@ def test_expressions_that_are_wrong():
 
 
 def test_explain_is_json():
-    answer = explain(KERNELS["SpMV2"], {"B": "csr", "C": "csr"}, schedule="forall(i,j,k) a(i) += B(i,j) * C(j,k) * d(k)", limit=2)
+    product = "forall(i,j,k) a(i) += B(i,j) * C(j,k) * d(k)"
+    answer = explain("a(i) = B(i,j) * C(j,k) * d(k)", {"B": "csr", "C": "csr"}, schedule=product, limit=2)
     assert set(answer) == {"expression", "stages", "frontier", "schedule"}
     keys = {"schedule", "loop_nest", "time", "memory", "task_set", "loop_depth", "memory_depth"}
     assert [set(one) for one in answer["frontier"]] == [keys] * 2

@@ -84,6 +84,18 @@ def test_points_of_the_space_have_canonical_texts() -> None:
         assert problem.to_canonical(problem.from_canonical(text)) == text
 
 
+def test_schedules_of_what_is_added_to_have_canonical_texts() -> None:
+    """The given value has a name of its own in schedules, which goes with that of the result."""
+    found = [
+        make_problem(f"{y}({i}) += A({i},j) * x(j)", {y: np.ones(3), "A": np.ones((3, 2)), "x": np.ones(2)}, threads=1)
+        for y, i in (("y", "i"), ("b", "r"))
+    ]
+    texts = [f"addends({y}_initial({i}), A({i},j) * x(j)); join({i}, [0], [1])" for y, i in (("y", "i"), ("b", "r"))]
+    canonical = [problem.to_canonical(Schedule(text)) for problem, text in zip(found, texts, strict=True)]
+    assert canonical[0] == canonical[1]
+    assert [str(problem.from_canonical(canonical[0])) for problem in found] == texts
+
+
 def test_every_usual_point_is_legal() -> None:
     from sparsetune.tuner.kernels import is_legal
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
+from ...compiler.concrete.concretize import started
 from ...compiler.concrete.nodes import Program, means, reads
 from ...compiler.deadline import Deadline, TimeOver
 from ...compiler.format import Format
-from ...compiler.notation.nodes import Access, Add, Assignment, Expr, accesses
+from ...compiler.notation.nodes import Assignment
 from ...compiler.space.arrays import array_workspaces
 from ...compiler.space.defaults import with_default_protocols
 from ...compiler.space.situation import Situation
@@ -38,7 +38,7 @@ class Screening:
     def __init__(self, assignment: Assignment, situation: Situation) -> None:
         self._situation = situation
         self._operands = {name: form for name, form in situation.formats.items() if name != assignment.target.tensor}
-        read = _with_initial(assignment, situation)
+        read, _ = started(assignment, situation.formats)
         result = situation.formats[assignment.target.tensor]
         cleared = ("{(" + ",".join(assignment.target.indices) + ")}",) if result.is_dense and len(result) > 1 else ()
         sunk = ("inputs", "dimensions", *cleared)
@@ -106,12 +106,3 @@ def beaten(
         )
 
     return [loses(place) for place in range(len(costs))]
-
-
-def _with_initial(assignment: Assignment, situation: Situation) -> Assignment:
-    """Return an assignment that reads, as an operand of its own, what ``+=`` starts from."""
-    named = {access.tensor for access in accesses(assignment.value)} | {assignment.target.tensor}
-    initial = [name for name in situation.formats if name not in named]
-    start = tuple(Access(name, assignment.target.subscripts) for name in initial)
-    value: Expr = Add((*start, assignment.value)) if start else assignment.value
-    return replace(assignment, operator="=", value=value)
