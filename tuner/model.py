@@ -74,11 +74,11 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
     return None
 
 
-def problem_candidates(problem: Problem, deadline: Deadline | None = None) -> tuple[Candidate, ...]:
-    """Return the candidates of a problem, the default first, as far as they are found before a deadline."""
+def problem_candidates(problem: Problem, deadline: Deadline | None = None, programs: Sequence[Schedule] = ()) -> tuple[Candidate, ...]:
+    """Return the candidates of a problem, the default first, as far as they are found before a deadline; see ``candidates``."""
     constants = constant_extents(problem.assignment, problem.formats, problem.extents)
     fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if not operand.format.is_dense}
-    return candidates(problem.assignment, problem.formats, constants, problem.threads, deadline, problem.extents, fibres)
+    return candidates(problem.assignment, problem.formats, constants, problem.threads, deadline, problem.extents, fibres, programs)
 
 
 def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None = None) -> list[Ranked]:

@@ -19,9 +19,11 @@ from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.functions import has_functions
+from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.situation import Situation
 from .asymptotic.screening import Screening, beaten
+from .asymptotic.undominated import undominated_schedules
 from .config import load_machine
 from .kernels import lowers
 from .model import Ranked, operations, problem_candidates, rank
@@ -62,6 +64,9 @@ SWITCHES = ("memory", "asymptotic", "loop depth")
 PRUNING_SECONDS = 60.0
 """Processor time that pruning may take where nobody set a limit; products of many factors would take for ever."""
 
+FRONTIER_SECONDS = 2.0
+"""Processor time that the asymptotic frontier may take."""
+
 
 def surviving_space(
     problem: Problem, skip: Collection[str] = (), deadline: Deadline | None = None
@@ -87,7 +92,7 @@ def surviving_space(
         return lowers(problem, item.program, default)
 
     stages: list[Stage[Candidate]] = [
-        Stage("generated", lambda _: list(problem_candidates(problem, generating)), generating),
+        Stage("generated", lambda _: list(problem_candidates(problem, generating, _undominated_programs(problem, generating))), generating),
         Stage("memory", lambda items: [item for item in items if item.is_given or _workspace_bytes(item, problem) <= room]),
         Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable, comparing), comparing),
         Stage("loop depth", lambda items: _undominated(items, problem)),
@@ -96,6 +101,13 @@ def surviving_space(
     ]
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     return Space(tuple(item.template for item in kept), problem.to_canonical), report
+
+
+def _undominated_programs(problem: Problem, deadline: Deadline) -> list[Schedule]:
+    """Return what ``explore`` finds, unless that takes long: large products have too many programs. Functions have no asymptotic cost."""
+    if has_functions(problem.assignment.value):
+        return []
+    return undominated_schedules(problem.assignment, problem.formats, Deadline(min(FRONTIER_SECONDS, deadline.left / 2)))
 
 
 def check_skip(skip: Collection[str]) -> None:
@@ -137,8 +149,19 @@ def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]])
 
 
 def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
-    frontier = undominated(items, lambda item: (item.depth, item.elements(problem.extents)))
-    return [item for item in items if item in frontier or item.is_given]
+    """Return the candidates that no other beats in depth, in elements of workspaces, and in entries of operands that are converted.
+
+    Those of the asymptotic frontier stay, and beat none: lowering still adds the workspaces that their sparse results need.
+    """
+    sources = concretize(problem.assignment, problem.formats).sources
+
+    def converted(item: Candidate) -> int:
+        names = (sources.get(read.tensor, read.tensor) for read, _ in item.program.conversions)
+        return sum(len(problem.operands[name].values) for name in names if name in problem.operands)
+
+    judged = [item for item in items if item.is_given or item.is_by_rule]
+    frontier = undominated(judged, lambda item: (item.depth, item.elements(problem.extents), converted(item)))
+    return [item for item in items if item in frontier or not item.is_by_rule]
 
 
 def _worth_a_trial(ranked: list[Ranked]) -> list[Candidate]:

@@ -7,7 +7,7 @@ template without directives, comes first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -22,14 +22,16 @@ from ..notation.nodes import Assignment
 from ..notation.printer import show
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
+from ..schedule.schedule import Schedule
 from .decorations import SERIAL, Decoration, build_choices, inner_choices, parallel_styles
 from .forests.structures import forest_structures
 from .library import schedules_for
 from .situation import Situation, Structure, further
-from .structures import structures
+from .structures import UNDOMINATED, structures
 from .template import Hole, Template
 
 MAX_CANDIDATES = 400
+_ALSO_SERIAL = ("default", "chain", "blocks", "forest", UNDOMINATED)  # structures that are tried without threads too
 REGISTERS = 256  # elements up to which a workspace of known size is no memory
 
 
@@ -42,8 +44,8 @@ class Candidate:
         depth: the most original indices that loops around one assignment run through.
         memory: elements of all workspaces of one thread that are too large for registers, a sum of products of extents
             and numbers such as "r + 8 * m"; "0" where there are none.
-        origin: default, order, chain, blocks, products, conversion; with a parallel style: rows, entries; or library and a
-            name.
+        origin: default, order, chain, blocks, products, conversion, forest, undominated; with a parallel style: rows, entries; or
+            library and a name.
         program: what the schedule makes with its usual values.
         structure: the same with loops and workspaces settled and nothing else; None where that is not told apart.
     """
@@ -54,6 +56,11 @@ class Candidate:
     origin: str
     program: Program = field(compare=False, repr=False)
     structure: Program | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_by_rule(self) -> bool:
+        """Whether a rule over the structure found it; there may be too many of these."""
+        return not self.is_given and not self.origin.startswith(UNDOMINATED)
 
     @property
     def is_given(self) -> bool:
@@ -79,6 +86,7 @@ def candidates(
     deadline: Deadline | None = None,
     lengths: Mapping[str, int] | None = None,
     fibres: Mapping[str, tuple[float, ...]] | None = None,
+    programs: Sequence[Schedule] = (),
 ) -> tuple[Candidate, ...]:
     """Return the candidates of an expression, without duplicates, the default first and the same every time.
 
@@ -89,6 +97,7 @@ def candidates(
         threads: with one thread no loop is parallel.
         deadline: once it is over, what was found by then is returned, the default at least.
         lengths, fibres: extents of all indices, and positions of every level of the sparse operands, where operands are at hand.
+        programs: schedules of loops and workspaces that are to be among the structures.
     """
     found = concretize(assignment, formats)
     situation = Situation(
@@ -97,13 +106,11 @@ def candidates(
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []
     with suppress(TimeOver):
-        for candidate in chain(_all(assignment, situation, threads), _known(assignment, situation, threads)):
+        for candidate in chain(_all(assignment, situation, threads, programs), _known(assignment, situation, threads)):
             key = _key(candidate.program)
-            if key not in seen:
+            if key not in seen and (len(kept) < MAX_CANDIDATES or not candidate.is_by_rule):
                 seen.add(key)
                 kept.append(candidate)
-            if len(kept) == MAX_CANDIDATES:
-                break
     return tuple(kept)
 
 
@@ -118,18 +125,18 @@ def _known(assignment: Assignment, situation: Situation, threads: int) -> Iterat
             yield Candidate(Template(schedule.directives), _depth(program), _memory(program, situation), origin, program)
 
 
-def _all(assignment: Assignment, situation: Situation, threads: int) -> Iterator[Candidate]:
+def _all(assignment: Assignment, situation: Situation, threads: int, programs: Sequence[Schedule]) -> Iterator[Candidate]:
     """Yield candidates; what cannot be applied is left out."""
     program = situation.program
     yield Candidate(Template(), _depth(program), _memory(program, situation), "default", program, program)
     seen = set()
-    for structure in structures(situation, forest_structures(assignment, situation)):
+    for structure in structures(situation, forest_structures(assignment, situation), programs):
         text = _shape(structure.program)
         if text in seen:
             continue
         seen.add(text)
         whole = isinstance(structure.program.statement, Forall)  # else two nests, one after another
-        serial = [SERIAL] if threads < 2 or not whole or structure.origin in ("default", "chain", "blocks", "forest") else []
+        serial = [SERIAL] if threads < 2 or not whole or structure.origin in _ALSO_SERIAL else []
         for style in chain(parallel_styles(structure, situation, threads), serial):
             made = _candidate(structure, style, situation)
             if made is not None:

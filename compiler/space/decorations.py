@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..concrete.apart import covers
-from ..concrete.nodes import Assign, Forall, Program, Where
+from ..concrete.nodes import Assign, Forall, Program
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
 from ..concrete.workspace_kinds import KEEPING
@@ -59,12 +59,10 @@ def parallel_styles(structure: Structure, situation: Situation, threads: int) ->
 
 
 def _sides(program: Program, situation: Situation, graph: Provenance) -> Iterator[Decoration]:
-    """Yield both sides of a where at the root in parallel, as far as the iterations of their outermost loops write apart."""
-    if not isinstance(program.statement, Where):
-        return
+    """Yield the parts of a where or block at the root in parallel, as far as the iterations of their outermost loops write apart."""
     steps = []
-    for place, path in ((1, (0,)), (0, (1,))):
-        loops, (_, leaf) = chain(program.statement, (place,)), next(leaves(program.statement.children[place]))
+    for place, part in enumerate(program.statement.children):
+        loops, (_, leaf), path = chain(program.statement, (place,)), next(leaves(part)), path_to(program.statement, (place,))
         form = situation.formats.get(leaf.target.tensor)
         if loops and covers(leaf.target.indices, loops[0], graph) and (form is None or form.is_dense):
             steps.append(opened(d.Parallelize(loops[0], "cpu_thread", "no_races", path=path), chunking__chunk=CHUNKING))

@@ -11,11 +11,13 @@ the others *dense*. The rules:
 - products: any factors of a product, summed or hoisted wherever the loops allow, one and two levels deep (``products``);
 - forests: nests that share outer loops, of least work for every contraction tree;
 - conversions: the stored operand in an order that has the indices of the result first.
+
+Programs that are found otherwise, such as those that no other is asymptotically better than, stand among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Forall, Program, Stmt, assignments
@@ -27,6 +29,7 @@ from ..schedule.addresses import enclosing_loops
 from ..schedule.dependence import graph_of, needs_of_expression, uses
 from ..schedule.factors import flatten, product_factors
 from ..schedule.iteration import producers_inside
+from ..schedule.schedule import Schedule
 from .products import products, stored_products
 from .situation import Situation, Structure, format_read, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
 from .template import Hole, Template, opened
@@ -35,14 +38,16 @@ from .template_space import orders as orders_of
 MAX_ORDERS = 24
 BLOCKS = (32, 16, 64, 8, 128)
 REGISTER_ELEMENTS = 64  # a row up to here needs no blocks
+UNDOMINATED = "undominated"
 
 
-def structures(situation: Situation, forests: Iterable[Structure] = ()) -> Iterator[Structure]:
+def structures(situation: Situation, forests: Iterable[Structure] = (), programs: Sequence[Schedule] = ()) -> Iterator[Structure]:
     """Yield structures, the default first, then roughly in the order in which they are worth trying. May repeat programs.
 
     Args:
         situation: the expression.
         forests: structures that are found otherwise (``forests.structures``), in their order.
+        programs: schedules of loops and workspaces that come last, since what the rules find is said more simply.
     """
     default = Structure(Template(), situation.program, "default")
     yield default
@@ -52,6 +57,7 @@ def structures(situation: Situation, forests: Iterable[Structure] = ()) -> Itera
         orders = list(_orders(default, situation))
         yield from orders
         yield from stored_products([default, *orders], situation)
+        yield from _given(default, programs, situation)
         return
     for start in (default, *_conversions(default, situation)):
         yield from _chains(start, situation)
@@ -65,6 +71,12 @@ def structures(situation: Situation, forests: Iterable[Structure] = ()) -> Itera
         yield from orders
         yield from products([start, *orders], situation)
         yield from stored_products([start, *orders], situation)
+    yield from _given(default, programs, situation)
+
+
+def _given(default: Structure, programs: Sequence[Schedule], situation: Situation) -> Iterator[Structure]:
+    found = (default.then(situation, *schedule, origin=UNDOMINATED) for schedule in programs)
+    return (structure for structure in found if structure is not None)
 
 
 # Orders and conversions

@@ -58,7 +58,7 @@ def sddmm_spmm() -> Problem:
 WINNERS = (
     (ttmc, "precompute(B(i,j,k) * D(k,m), m, m, w1)"),
     (mttkrp, "precompute(B(i,j,k) * D(k,r), r, r, w1)"),
-    (spmv2, "precompute(C(j,k) * d(k), j, j, w1)"),
+    (spmv2, "precompute(C(j,k) * d(k), j, j, w"),
     (spgemm, ""),
     (spgemm2, "precompute(B(i,k) * C(k,l), l, l, w1)"),
     (sddmm_spmm, "precompute(C(i,k) * D(j,k), [], [], w1)"),

@@ -1,0 +1,82 @@
+"""Structural programs that no other is asymptotically better than, as schedules that the tuner can start from.
+
+The space is that of ``explore``, the cost the time in the formats that the operands have (Ahrens et al., section 5): what memory
+costs is told by the sizes of the operands. A cost has many programs, which differ in what costs the same: those that convert the
+fewest operands come first, and each loop nest once, with the protocols that the compiler takes by itself where that costs the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+
+from ...compiler.concrete.concretize import started
+from ...compiler.deadline import Deadline, TimeOver
+from ...compiler.errors import ScheduleError
+from ...compiler.format import Format
+from ...compiler.notation.nodes import Assignment
+from ...compiler.schedule import directives as d
+from ...compiler.schedule.schedule import Schedule
+from ...compiler.space.arrays import array_workspaces
+from ...compiler.space.schedules import Schedules
+from ...compiler.space.situation import Situation
+from ...compiler.space.space import Schedule as Member
+from ...compiler.space.space import ScheduleSpace
+from .algebra import Algebra
+from .model import CostModel
+
+MOST_COSTS = 4
+MOST_OF_A_COST = 3
+_LOOKED_AT = 64  # programs of one cost
+
+
+def undominated_schedules(assignment: Assignment, formats: Mapping[str, Format], deadline: Deadline) -> list[Schedule]:
+    """Return schedules of undominated programs, a few of every cost; none where a deadline passes before the frontier is known.
+
+    Args:
+        assignment: the checked expression.
+        formats: a format for every tensor.
+        deadline: until which the frontier is sought.
+    """
+    found: dict[Schedule, None] = {}
+    with suppress(TimeOver):
+        whole, known = started(assignment, formats)
+        space = ScheduleSpace(whole, known, watch=deadline.watch)
+        schedules = Schedules(space)
+        model = CostModel(whole, known, algebra=Algebra(looks_ahead=True), as_stored=True, watch=deadline.watch)
+        for kind in islice(model.frontier(space).classes, MOST_COSTS):
+            equals = {schedules.spelled(member): member for member in islice(kind.schedules, _LOOKED_AT)}
+            found.update(dict.fromkeys(islice(_distinct(equals, schedules, deadline), MOST_OF_A_COST)))
+    return list(found)
+
+
+def _plain(schedule: Schedule, schedules: Schedules) -> Schedule:
+    """Return a schedule without protocols, and without kinds of workspaces where the same ones are arrays that are read whole."""
+    kinds = Schedule([one for one in schedule if not isinstance(one, d.ProtocolDirective)])
+    short = Schedule([one for one in kinds if not isinstance(one, d.WorkspaceDirective)])
+    return short if _arrays(short, schedules) == _arrays(kinds, schedules) else kinds
+
+
+def _arrays(schedule: Schedule, schedules: Schedules) -> frozenset[str]:
+    with suppress(ScheduleError):  # what is spelled with protocols need not be a schedule without them
+        program = schedules.program(schedule)
+        return array_workspaces(program, Situation(program, schedules.default.formats, {}))
+    return frozenset()
+
+
+def _changes(schedule: Schedule) -> tuple[int, int]:
+    return sum(isinstance(one, d.Convert) for one in schedule), sum(not isinstance(one, d.ProtocolDirective) for one in schedule)
+
+
+def _distinct(equals: dict[Schedule, Member], schedules: Schedules, deadline: Deadline) -> Iterator[Schedule]:
+    """Yield those of some schedules of one cost that differ in more than protocols, and compute nothing again."""
+    ranks = set(map(schedules.members.rank, equals.values()))
+    seen = set[Schedule]()
+    for whole in sorted(equals, key=_changes):
+        deadline.watch()
+        short = _plain(whole, schedules)
+        if short not in seen and not any(isinstance(one, d.Recompute) for one in short):
+            seen.add(short)
+            found = schedules.find(short)
+            yield short if found is not None and schedules.members.rank(found) in ranks else whole
