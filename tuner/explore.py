@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from numbers import Real
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, overload
 
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ..compiler.concrete.concretize import started
@@ -45,6 +45,20 @@ PRESETS = (None, "pigeon", "pigeon-taco", "sparseauto", "spttn")
 Ranges = Mapping[str, tuple[float, float]]
 
 
+@overload
+def explore(
+    expression: str, formats: Mapping[str, Format | str | None] | None = None, ranges: Ranges | None = None,
+    preset: Literal["pigeon", "pigeon-taco"] | None = None, workspace_state: str = "exact", sunk_costs: bool | Sequence[str] = True,
+    assumptions: bool | Sequence[str] = True, semiring: tuple[str, str] | None = None, time_limit: float | None = EXPLORE_SECONDS,
+    memory_depth: int = 2, memory_bound: float | None = None, cache_share: float = 0.5, cost: object = None,
+) -> Exploration: ...
+@overload
+def explore(
+    expression: str, formats: Mapping[str, Format | str | None] | None = None, ranges: Ranges | None = None,
+    preset: str | None = None, workspace_state: str = "exact", sunk_costs: bool | Sequence[str] = True,
+    assumptions: bool | Sequence[str] = True, semiring: tuple[str, str] | None = None, time_limit: float | None = EXPLORE_SECONDS,
+    memory_depth: int = 2, memory_bound: float | None = None, cache_share: float = 0.5, cost: object = None,
+) -> Exploration | ForestExploration: ...
 def explore(
     expression: str,
     formats: Mapping[str, Format | str | None] | None = None,
