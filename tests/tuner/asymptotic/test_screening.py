@@ -55,13 +55,13 @@ def sddmm_spmm() -> Problem:
     return make_problem("A(i,l) = B(i,j) * C(i,k) * D(j,k) * E(j,l)", operands, threads=1)
 
 
-WINNERS = (
-    (ttmc, "precompute(B(i,j,k) * D(k,m), m, m, w1)"),
-    (mttkrp, "precompute(B(i,j,k) * D(k,r), r, r, w1)"),
+WINNERS = (  # up to the name of the workspace
+    (ttmc, "precompute(B(i,j,k) * D(k,m), m, m, w"),
+    (mttkrp, "precompute(B(i,j,k) * D(k,r), r, r, w"),
     (spmv2, "precompute(C(j,k) * d(k), j, j, w"),
     (spgemm, ""),
-    (spgemm2, "precompute(B(i,k) * C(k,l), l, l, w1)"),
-    (sddmm_spmm, "precompute(C(i,k) * D(j,k), [], [], w1)"),
+    (spgemm2, "precompute(B(i,k) * C(k,l), l, l, w"),
+    (sddmm_spmm, "precompute(C(i,k) * D(j,k), [], [], w"),
 )
 
 
