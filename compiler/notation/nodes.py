@@ -175,7 +175,8 @@ class Apply(Expr):
 
 @dataclass(frozen=True)
 class Sum(Expr):
-    """An explicit sum over indices, ``sum(j, e)``; it is resolved before a program is made (``notation.inner_sums``)."""
+    """The sum of an expression over indices that are bound by it, inside a larger one: written, ``sum(j, e)``, which is resolved before a
+    program is made (``notation.inner_sums``), or found where sums are taken inside products (``space.forms``)."""
 
     over: tuple[str, ...]
     operand: Expr

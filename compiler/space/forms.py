@@ -11,25 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ..notation.nodes import Add, Assignment, Div, Expr, Mul, Neg
+from ..notation.nodes import Add, Assignment, Div, Expr, Mul, Neg, Sum
 from ..notation.order_free import addends, flattened, order_free_text
 from ..notation.printer import show
 from ..notation.terms import Term, terms
-
-
-@dataclass(frozen=True)
-class Sum(Expr):
-    """The sum of an expression over indices that are bound by it, inside a larger expression."""
-
-    over: tuple[str, ...]
-    operand: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.operand,)
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return Sum(self.over, *children, span=self.span)
 
 
 @dataclass(frozen=True)

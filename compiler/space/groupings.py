@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, accesses, transform
+from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, Sum, accesses, transform
 from ..notation.printer import show
-from .forms import Form, Sum, canonical_text, unwatched
+from .forms import Form, canonical_text, unwatched
 
 
 @dataclass(frozen=True)
