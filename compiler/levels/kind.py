@@ -98,7 +98,6 @@ class LevelKind(str):
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
         """Return (bytes, positions) that packing a level takes at least, for so many different coordinates below so many parents."""
-        assert self.plain is not self, f"nobody says what {self} levels take"
         return self.plain.bytes(parents, children, extent)
 
     def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
@@ -107,7 +106,6 @@ class LevelKind(str):
         Raises:
             FormatError: the level cannot hold them.
         """
-        assert self.plain is not self, f"{self} levels are packed by nobody"
         arrays, below = self.plain.pack(frontier, column)
         return self.encoded(arrays, column.extent, column.refusal), below
 
@@ -190,12 +188,20 @@ _known: dict[str, LevelKind] = {}
 _letters: dict[str, LevelKind] = {}
 
 
+_OWN, _UNLESS_ENCODED = ("types", "check", "parent"), ("bytes", "pack", "unpack")
+"""What every kind says itself, and what it need not say if it is another encoding of one that does."""
+
+
 def register(kind: LevelKind) -> LevelKind:
     """Make a kind known under its name and its letters, and return it.
 
     Raises:
-        FormatError: a name is taken.
+        FormatError: a name is taken, or the kind does not say what every kind has to.
     """
+    asked = _OWN if kind.plain is not kind else (*_OWN, *_UNLESS_ENCODED)
+    for method in asked:
+        if getattr(type(kind), method) is getattr(LevelKind, method):
+            raise FormatError(f"the level kind '{kind}' does not say '{method}'")
     for name in (str(kind), *kind.letters):
         if name in _known or name in _letters:
             raise FormatError(f"there is a level kind '{name}' already; choose another name")

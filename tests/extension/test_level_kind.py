@@ -132,6 +132,14 @@ def test_a_kind_is_known_while_it_is_registered(runs: LevelKind) -> None:
     register(runs)
 
 
+def test_a_kind_that_does_not_say_all_is_refused() -> None:
+    class Silent(Runs):
+        check = LevelKind.check
+
+    with pytest.raises(FormatError, match="the level kind 'silent' does not say 'check'"):
+        register(Silent("silent"))
+
+
 def test_tensors_in_the_format(runs: LevelKind) -> None:
     dense = matrix()
     stored = st.tensor(dense, "dense, runs")
