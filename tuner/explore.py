@@ -115,6 +115,9 @@ def explore(
             raise TuningError(f"cache_share is {cache_share!r}: a share above 0 and up to 1 is expected")
         found = _explored_forests(expression, formats, ranges, preset, semiring, time_limit, memory_depth, memory_bound, cost)
         return replace(found, cache_share=float(cache_share))
+    for name, given, usual in (("memory_depth", memory_depth, 2), ("memory_bound", memory_bound, None), ("cost", cost, None)):
+        if given != usual:
+            raise TuningError(f"{name} has no meaning for preset {preset!r}; it is for 'sparseauto' and 'spttn'")
     return explore_structures(expression, formats, ranges, preset, workspace_state, sunk_costs, assumptions, semiring, time_limit)
 
 
