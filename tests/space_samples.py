@@ -12,15 +12,8 @@ from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.nodes import Access, Add, Assignment, Div, Expr, Literal, Mul, Neg, accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.space import Rules, ScheduleSpace
+from sparsetune.tuner.reports.space_sizes import KERNELS
 
-KERNELS = {
-    "SpMV": "a(i) += B(i,j) * c(j)",
-    "SpMV2": "a(i) += B(i,j) * C(j,k) * d(k)",
-    "SpGEMM": "A(i,j) += B(i,k) * C(k,j)",
-    "SpGEMM2": "A(i,j) += B(i,k) * C(k,l) * D(l,j)",
-    "SpGEMMH": "A(i,j) += B(i,k) * C(k,j) * D(k,j)",
-    "SpMTTKRP": "A(i,j) += B(i,k,l) * C(k,j) * D(l,j)",
-}
 MIN_DEPTH_COUNTS = {"SpMV": 8, "SpMV2": 144, "SpGEMM": 96, "SpGEMM2": 20736, "SpGEMMH": 102272, "SpMTTKRP": 3631104}
 
 SUMS = (

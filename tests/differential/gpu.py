@@ -19,7 +19,6 @@ from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.nodes import Forall, Program, loops, walk
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.native.library import CSRC
-from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
 from sparsetune.compiler.space.templates import templates
@@ -28,9 +27,9 @@ from sparsetune.compiler.targets.executor import FLAGS
 
 from . import compare
 from .cases import Case, random_case
-from .drawer import Drawer, chains, drawn
+from .drawer import Drawer, chains
 from .runner import Failure, SomeCase, last_lines
-from .scheduled import CONSTANTS, EXPRESSIONS, SHAPES, Scheduled, _difference, default_program, kinds_of, operands, reference
+from .scheduled import SHAPES, Scheduled, _difference, kinds_of, operands, random_draw, reference
 
 TARGET = "cuda-executor"
 NEVER = "on a GPU"
@@ -65,15 +64,7 @@ class GpuDrawer(Drawer):
 @cache
 def random_gpu(seed: int) -> Scheduled:
     """Return the case of a seed."""
-    rng = Random(f"gpu {seed}")
-    expression, choices = EXPRESSIONS[seed % len(EXPRESSIONS)]
-    formats = kinds_of(rng.choice(choices))
-    found = default_program(expression, formats)
-    indices = dict.fromkeys(name for access in accesses(parse(expression).value) for name in access.indices)
-    extents = {name: rng.choice(CONSTANTS) for name in indices if rng.random() < 0.2}
-    drawer = GpuDrawer(rng, parse(expression).target.tensor, extents, found.formats)
-    schedule = drawn(drawer, found.program, lambda directive: "ignore_races" not in directive).schedule
-    return Scheduled(seed, expression, formats, schedule, tuple(extents.items()))
+    return random_draw(seed, Random(f"gpu {seed}"), GpuDrawer, lambda directive: "ignore_races" not in directive)[0]
 
 
 def compiled(case: Scheduled, target: str = TARGET) -> CompiledExpression:

@@ -208,23 +208,25 @@ def default_program(expression: str, formats: tuple[tuple[str, str], ...]) -> Co
 
 def random_scheduled(seed: int) -> Scheduled:
     """Return the case of a seed: directives are drawn one by one, those that are refused are dropped."""
-    return _random(seed)[0]
+    return random_draw(seed, Random(seed))[0]
 
 
 def drawn_schedule(seed: int) -> Drawn:
     """Return what was drawn for a seed."""
-    return _random(seed)[1]
+    return random_draw(seed, Random(seed))[1]
 
 
-def _random(seed: int) -> tuple[Scheduled, Drawn]:
-    rng = Random(seed)
+def random_draw(
+    seed: int, rng: Random, kind: type[Drawer] = Drawer, keeps: Callable[[str], bool] = bool
+) -> tuple[Scheduled, Drawn]:
+    """Return a case and what was drawn for it, by a kind of drawer; ``keeps`` says whether a legal directive may stay."""
     expression, choices = EXPRESSIONS[seed % len(EXPRESSIONS)]
     formats = kinds_of(rng.choice(choices))
     found = default_program(expression, formats)
     indices = dict.fromkeys(name for access in accesses(parse(expression).value) for name in access.indices)
     extents = {name: rng.choice(CONSTANTS) for name in indices if rng.random() < 0.2}
-    drawer = Drawer(rng, parse(expression).target.tensor, extents, found.formats)
-    made = drawn(drawer, found.program)
+    drawer = kind(rng, parse(expression).target.tensor, extents, found.formats)
+    made = drawn(drawer, found.program, keeps)
     return Scheduled(seed, expression, formats, made.schedule, tuple(extents.items())), made
 
 
