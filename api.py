@@ -316,7 +316,8 @@ def compile(  # noqa: A001  # the contract's name
         schedule: None or "" for the default one, a text (DESIGN 4.3), a ``Schedule``, or "auto": what ``evaluate`` would use, decided
             at the first call or binding, and kept; small dense extents are compiled in then.
         dtype: of the values; None: ``numpy.result_type`` of the operands at the first call.
-        target: "cpu", or "interpreter": Python, which checks every access and counts operations.
+        target: "cpu"; "cuda": an NVIDIA GPU; "interpreter": Python, which checks every access and counts operations; "cuda-executor":
+            what runs on a GPU, thread by thread on the processor, checked.
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         convert: "auto", or "never" to refuse schedules that convert operands.
         arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.
@@ -372,8 +373,8 @@ def autotune(
     Args:
         expression: index notation, or the function that is decorated.
         trials: how many schedules a campaign measures at most.
-        tune: tune for operands that no campaign of this machine has decided for; as SPARSETUNE_TUNE=1 does. Else the function does
-            what ``lookup`` says.
+        tune: tune for operands that no campaign of this machine has decided for, as SPARSETUNE_TUNE=1 does, where the semiring is
+            (+, *) and operands give all extents. Else the function does what ``lookup`` says.
         output_format, shape, dtype, target, semiring, database: as for ``evaluate``.
 
     Raises:

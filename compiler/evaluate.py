@@ -73,24 +73,11 @@ def evaluate(
     choose: Chooser | None = None,
     out: Any = None,
 ) -> Any:
-    """Compute an expression on operands.
+    """Compute an expression on operands: ``sparsetune.evaluate``, whose arguments these are but for two.
 
     Args:
-        expression: index notation.
-        operands: by name; see ``sparsetune.tensor`` for what can be handed over, and numbers for order 0.
-        output_format: of the result; None: dense; "auto": see ``concrete.result_format``.
-        schedule: "auto" (what ``choose`` says), "default", a text, or a ``Schedule``.
-        shape: extents of indices that no operand determines, by index.
-        dtype: of the values; None: ``numpy.result_type`` of the operands.
-        target: "cpu".
-        threads: exact number of threads; None: $SPARSETUNE_THREADS, or the cores at hand.
-        convert: "never" refuses schedules that convert operands.
-        semiring: (add, multiply); None: ("+", "*").
-        choose: called for "auto" as ``choose(assignment, operands, formats, extents, target, threads)``; returns a schedule.
+        choose: called for the schedule "auto" as ``choose(assignment, operands, formats, extents, target, threads)``; returns a schedule.
         out: takes a dense result, and is returned.
-
-    Returns:
-        An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
 
     Raises:
         SparsetuneError: a subclass that says what does not fit.

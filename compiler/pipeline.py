@@ -322,20 +322,7 @@ def compile_kernel(
     arch: str | None = None,
     threads: int | None = None,
 ) -> CompiledExpression:
-    """Compile an expression for formats, a schedule and a target.
-
-    Args:
-        expression: index notation, ``"y(i) = A(i,j) * x(j)"``.
-        formats: format of every tensor that is not dense, the result included.
-        extents: extents that become compile-time constants, by index.
-        schedule: None or "" for the default one, a text (DESIGN 4.3), or a ``Schedule``.
-        dtype: of the values; None: ``numpy.result_type`` of the operands at the first call.
-        target: "cpu"; "cuda": an NVIDIA GPU; "interpreter": Python, which checks every access and counts operations; "cuda-executor":
-            what runs on a GPU, thread by thread on the processor, checked.
-        semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
-        convert: "auto", or "never" to refuse schedules that convert operands.
-        arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.
-        threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
+    """Compile an expression for formats, a schedule and a target: ``sparsetune.compile``, but for the schedule "auto".
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.

@@ -119,7 +119,8 @@ class AutoTuned:
         """
         given, options = self._named(operands, named), self._options
         places = {name: options[name] for name in ("output_format", "target", "database")}
-        if self._tunes and options["semiring"] is None and lookup(self.expression, given, threads=threads, **places).origin != "exact":
+        tunes = self._tunes and options["semiring"] is None and not options["shape"]
+        if tunes and lookup(self.expression, given, threads=threads, **places).origin != "exact":
             tune(self.expression, given, trials=self.trials, threads=threads, **places)
 
         def chosen(*_request: Any) -> Schedule:

@@ -80,16 +80,7 @@ def lookup(
     *,
     arch: str | None = None,
 ) -> Match:
-    """Return the schedule to use, and where it comes from.
-
-    Args:
-        expression: index notation.
-        operands: by name, as ``evaluate`` takes them.
-        output_format: of the result; None: dense.
-        target: "cpu" or "cuda".
-        threads: None: $SPARSETUNE_THREADS, or the cores that this process may use.
-        database: path or URL; None: the default one. A missing file is no error: nothing is known then.
-        arch: architecture of the GPU whose records are looked through, such as "sm_90", which need not be here; None: this machine's.
+    """Return the schedule to use, and where it comes from: ``sparsetune.lookup``.
 
     Raises:
         SparsetuneError: the expression, an operand or the database is not meaningful.

@@ -144,23 +144,7 @@ def tune(
     schedules: Iterable[Schedule | str] = (),
     cache: str = "warm",
 ) -> TuneResult:
-    """Find the fastest schedule of an expression for these operands on this machine, and remember it.
-
-    Args:
-        expression: index notation.
-        operands: by name, as ``evaluate`` takes them.
-        output_format: of the result; None: dense.
-        trials: how many schedules to measure at most, in all runs of the same campaign together.
-        time_budget: seconds after which the search ends, preparation included, though not before the default and three others
-            were tried if the time, or five seconds if that is more, suffices for them; None: no limit.
-        target: "cpu" or "cuda".
-        threads: exact number of threads; None: $SPARSETUNE_THREADS, or the cores that this process may use.
-        database: path or URL; None: the default one.
-        seed: of the search; from 0 to 2**32 - 1.
-        skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
-        schedules: what to try first, after the default: schedules or their texts, such as those of ``explore``'s frontier.
-        cache: "warm": a run finds in the caches what the run before left there; "cold": nothing of its operands, as in a program
-            that does other work between calls.
+    """Find the fastest schedule of an expression for these operands on this machine, and remember it: ``sparsetune.tune``.
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
