@@ -39,15 +39,17 @@ def command(**given: Any) -> int:
     Items that were finished before are not measured again. Status 1 if an item failed.
 
     With --mpi, "mpiexec -n 4 tune-kernel suite quick --mpi" has ranks 1 to 3 build and measure what rank 0 proposes, each on a machine
-    like that of rank 0; ranks of one machine take turns at what they time.
+    like that of rank 0; ranks of one machine take turns at what they time. A rank of theirs that is killed costs its trial, and
+    mpiexec's status, which tells of it; where rank 0 or its machine is lost, the same command goes on.
     """
     if not given["mpi"]:
         return _run(given, None)
     from ..distributed.crew import Crew
+    from ..distributed.guard import guarded
     from ..distributed.world import world
 
-    here = world()
-    crew = Crew.gathered(here)
+    known = guarded()
+    crew = Crew.gathered(world(), known)
     if crew is None:
         return 0
     with crew:

@@ -10,7 +10,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -80,13 +80,19 @@ class Crew:
     notes: list[str] = field(default_factory=list)
     lost: bool = False
     _jobs: dict[int, Job] = field(default_factory=dict)
+    _arriving: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
-    def gathered(cls, here: World) -> Crew | None:
-        """Return the helpers on rank 0; on the others, serve until rank 0 is done, and return None."""
+    def gathered(cls, here: World, known: Callable[[], None]) -> Crew | None:
+        """Return the helpers on rank 0; on the others, serve until rank 0 is done, and return None.
+
+        A helper calls ``known`` when rank 0 has heard of it, and can go on without it.
+        """
         comm, own = here.comm.Dup(), Identity.own()
         if here.rank > 0:
-            _serve(comm, own)
+            comm.ssend(own, 0)
+            known()
+            _serve(comm)
             return None
         everybody = {rank: comm.recv(source=rank) for rank in range(1, here.size)}
         fitting = {rank: member for rank, member in everybody.items() if member.fits(own)}
@@ -133,17 +139,29 @@ class Crew:
     def answers(self) -> Iterator[Answer]:
         end = time.monotonic() + _ANSWERS_SECONDS
         while time.monotonic() < end:
-            waiting = [rank for rank in self._jobs if self.comm.iprobe(source=rank)]
-            for rank in waiting:
-                built, measured, reason = self.comm.recv(source=rank)
+            arrived = [(rank, answer) for rank in self._jobs if (answer := self._arrived(rank)) is not None]
+            for rank, (built, measured, reason) in arrived:
                 job = self._jobs.pop(rank)
                 if reason:
                     self._leave_out(rank, reason)
                 yield Answer(job.proposal, built, measured)
-            if waiting:
+            if arrived:
                 return
             time.sleep(_POLL_SECONDS)
         yield from self._drop_lost()
+
+    def _arrived(self, rank: int) -> tuple[Any, Any, str] | None:
+        """Return what a helper answers once all of it is here; one that is killed while it sends would else be waited for."""
+        if rank not in self._arriving:
+            message = self.comm.improbe(source=rank)
+            if message is None:
+                return None
+            self._arriving[rank] = message.irecv()
+        whole, answer = self._arriving[rank].test()
+        if not whole:
+            return None
+        del self._arriving[rank]
+        return answer
 
     def _drop_lost(self) -> list[Answer]:
         now = time.monotonic()
@@ -157,14 +175,14 @@ class Crew:
 
     def _leave_out(self, rank: int, reason: str) -> None:
         member = self.members.pop(rank)
+        self._arriving.pop(rank, None)
         self.notes.append(f"rank {rank} on {member.host} {reason}; the others go on")
         if reason != "was lost":
             self.comm.send(None, rank)
 
 
-def _serve(comm: Any, own: Identity) -> None:
+def _serve(comm: Any) -> None:
     """Build and measure what rank 0 asks for, until it says that nothing follows."""
-    comm.send(own, 0)
     bench: _Bench | None = None
     while (told := _received(comm)) is not None:
         match told:

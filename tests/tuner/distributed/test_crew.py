@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +67,38 @@ def test_a_suite_is_tuned_on_all_ranks(tmp_path: Path) -> None:
     assert len({record.schedule for record in recorded}) == TRIALS
 
 
+def rank_of(campaign: subprocess.Popen[str], rank: int) -> list[psutil.Process]:
+    """Return what runs as a rank: first the process that was launched, then the one in it that measures."""
+    everything = psutil.Process(campaign.pid).children(recursive=True)
+    launched = next(process for process in everything if process.environ().get("PMI_RANK") == str(rank))
+    return [launched, *launched.children()]
+
+
+def after_two_trials(campaign: subprocess.Popen[str], folder: Path) -> set[str]:
+    """Return the schedules that a campaign has recorded as soon as there are two."""
+    while campaign.poll() is None and (not (folder / "s.sqlite").exists() or len(measurements(folder)) < 2):
+        time.sleep(0.1)
+    return {record.schedule for record in measurements(folder)}
+
+
+def test_a_rank_that_is_killed_costs_its_trial(tmp_path: Path) -> None:
+    campaign = start(tmp_path)
+    before = after_two_trials(campaign, tmp_path)
+    os.kill(rank_of(campaign, 2)[1].pid, signal.SIGKILL)
+    out, error = campaign.communicate(timeout=300)
+    assert json.loads(out)["failed"] == 0, error
+    assert "rank 2 on" in error
+    assert "was lost; the others go on" in error
+    recorded = [record.schedule for record in measurements(tmp_path)]
+    assert before <= set(recorded)
+    assert len(recorded) == len(set(recorded)) >= TRIALS - 1
+
+
 def test_a_run_that_is_killed_loses_no_finished_trial(tmp_path: Path) -> None:
     campaign = start(tmp_path)
-    while campaign.poll() is None and (not (tmp_path / "s.sqlite").exists() or len(measurements(tmp_path)) < 2):
-        time.sleep(0.1)
-    before = {record.schedule for record in measurements(tmp_path)}
-    ranks = [process for process in psutil.Process(campaign.pid).children(recursive=True) if process.environ().get("PMI_RANK") == "2"]
+    before = after_two_trials(campaign, tmp_path)
     killed = time.monotonic()
-    os.kill(min(process.pid for process in ranks), signal.SIGKILL)
+    os.kill(rank_of(campaign, 0)[0].pid, signal.SIGKILL)
     campaign.communicate(timeout=60)
     assert campaign.returncode != 0
     assert time.monotonic() - killed < 10
@@ -97,11 +121,23 @@ class Wire:
     def send(self, told: Any, rank: int) -> None:
         self.sent.append((rank, told))
 
-    def iprobe(self, source: int) -> bool:
-        return bool(self.waiting.get(source))
+    def improbe(self, source: int) -> Arriving | None:
+        return Arriving(self.waiting[source].popleft()) if self.waiting.get(source) else None
 
-    def recv(self, source: int) -> Any:
-        return self.waiting[source].popleft()
+
+@dataclass
+class Arriving:
+    """A message of which the last part comes when it is looked at for the third time."""
+
+    told: Any
+    looks: int = 0
+
+    def irecv(self) -> Arriving:
+        return self
+
+    def test(self) -> tuple[bool, Any]:
+        self.looks += 1
+        return (True, self.told) if self.looks > 2 else (False, None)
 
 
 def test_a_helper_that_is_lost_costs_its_candidate() -> None:
