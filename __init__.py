@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TuningError,
     )
     from .compiler.format import Format
-    from .compiler.pipeline import CompiledExpression as Kernel
+    from .compiler.pipeline import Kernel
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
     from .tuner.exploration import Exploration
@@ -49,7 +49,7 @@ _HOMES = {
     "ForestExploration": ".tuner.forests.exploration",
     "Format": ".compiler.format",
     "FormatError": ".compiler.errors",
-    "Kernel": ".compiler.pipeline:CompiledExpression",
+    "Kernel": ".compiler.pipeline:Kernel",
     "Match": ".tuner.lookup",
     "ResourceError": ".compiler.errors",
     "Schedule": ".compiler.schedule.schedule",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from .compiler.format import Format
-    from .compiler.pipeline import CompiledExpression
+    from .compiler.pipeline import Kernel
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
     from .tuner.automatic import AutoTuned
@@ -306,7 +306,7 @@ def compile(  # noqa: A001  # the contract's name
     arch: str | None = None,
     threads: int | None = None,
     database: str | PathLike[str] | None = None,
-) -> CompiledExpression:
+) -> Kernel:
     """Compile an expression for formats, a schedule and a target.
 
     Args:

@@ -20,7 +20,7 @@ from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .notation.suggest import indexed_name
 from .notation.value_types import number_dtype
-from .pipeline import CompiledExpression, checked_dtype, checked_extents, checked_semiring, compile_kernel, constant_extents
+from .pipeline import Kernel, checked_dtype, checked_extents, checked_semiring, compile_kernel, constant_extents
 from .schedule.schedule import Schedule
 from .storage.aligned import FEWER_LEVELS
 from .storage.construct import borrowed
@@ -56,7 +56,7 @@ class _Request:
     formats: Mapping[str, Format]
     extents: Mapping[str, int]
     constants: Mapping[str, int]
-    kernels: dict[tuple[Any, ...], CompiledExpression] = field(default_factory=dict)
+    kernels: dict[tuple[Any, ...], Kernel] = field(default_factory=dict)
 
 
 def evaluate(

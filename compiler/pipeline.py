@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import html
-from .build.kernel import BoundKernel, Kernel
+from .build.kernel import BoundKernel, TypedKernel
 from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from .concrete.concretize import Concretized, concretize
 from .concrete.nodes import Forall, Program
@@ -65,10 +65,10 @@ class Signature:
     wide: bool = False
 
 
-class CompiledExpression:
+class Kernel:
     """A kernel for one expression, formats and schedule; it is specialised for the dtypes and index widths that it meets.
 
-    Calling it with operands by name returns the result, ``bind`` checks and converts operands once; see ``Kernel`` and
+    Calling it with operands by name returns the result, ``bind`` checks and converts operands once; see ``TypedKernel`` and
     ``BoundKernel``. ``threads`` is how many threads run, ``out`` takes a dense result.
 
     Attributes:
@@ -92,7 +92,7 @@ class CompiledExpression:
                 f"{show(operand)} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
             )
         _check_units(concretized.program, find_target(target, arch))
-        self._kernels: dict[Signature, Kernel] = {}
+        self._kernels: dict[Signature, TypedKernel] = {}
 
     @cached_property
     def _operand_names(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ class CompiledExpression:
         return {name: value for name, value in self.__dict__.items() if name != "default_kernel"} | {"_kernels": {}}
 
     @cached_property
-    def default_kernel(self) -> Kernel:
+    def default_kernel(self) -> TypedKernel:
         """The kernel for operands of the dtype that was asked for, or float64, with 32-bit indices."""
         name = "float64" if self.dtype is None else self.dtype.name
         return self.kernel_for(Signature(
@@ -141,10 +141,10 @@ class CompiledExpression:
             tuple((operand, (32,) * len(self.formats[operand])) for operand in self._operand_names),
         ))  # fmt: skip
 
-    def kernel_for(self, signature: Signature) -> Kernel:
+    def kernel_for(self, signature: Signature) -> TypedKernel:
         """Return the kernel for certain dtypes and index widths; compiled once."""
         if signature not in self._kernels:
-            self._kernels[signature] = Kernel(self._lowered(signature), find_target(self.target, self.arch))
+            self._kernels[signature] = TypedKernel(self._lowered(signature), find_target(self.target, self.arch))
         return self._kernels[signature]
 
     def __call__(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> Any:
@@ -192,7 +192,7 @@ class CompiledExpression:
 
     def specialised(
         self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
-    ) -> tuple[Kernel, dict[str, Any]]:
+    ) -> tuple[TypedKernel, dict[str, Any]]:
         """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads."""
         ready = {name: self._ready(name, data, once) for name, data in operands.items()}
         return self.kernel_for(self._signature(ready, extents or {})), ready
@@ -321,7 +321,7 @@ def compile_kernel(
     convert: str = "auto",
     arch: str | None = None,
     threads: int | None = None,
-) -> CompiledExpression:
+) -> Kernel:
     """Compile an expression for formats, a schedule and a target: ``sparsetune.compile``, but for the schedule "auto".
 
     Raises:
@@ -344,7 +344,7 @@ def compile_kernel(
     if not directives.directives and "gpu_thread" in units:
         directives = default_mapping(default.program, assignment.target.tensor, default.formats, constants)
     concretized = _scheduled(default, directives, constants)
-    return CompiledExpression(assignment, known, constants, concretized, directives, kind, convert, target, threads, arch)
+    return Kernel(assignment, known, constants, concretized, directives, kind, convert, target, threads, arch)
 
 
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:

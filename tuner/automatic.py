@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, update_wrapper
 from typing import Any
 
-from ..compiler.build.kernel import Kernel
+from ..compiler.build.kernel import TypedKernel
 from ..compiler.errors import ExpressionError
 from ..compiler.evaluate import evaluate, or_default
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import CompiledExpression, compile_kernel, constant_extents
+from ..compiler.pipeline import Kernel, compile_kernel, constant_extents
 from ..compiler.schedule.schedule import Schedule
 from .extents import known_extents
 from .lookup import choose, lookup
@@ -22,24 +22,24 @@ TUNE = "SPARSETUNE_TUNE"
 """The environment variable that makes ``autotune`` tune where it is 1."""
 
 
-class AutomaticKernel(CompiledExpression):
+class AutomaticKernel(Kernel):
     """A kernel with the schedule that ``evaluate`` would use, decided at the first call or binding, and kept from then on.
 
     Until then it has the default schedule. Small extents of dense operands are compiled in, so that operands with others have code of
     their own.
     """
 
-    def __init__(self, default: CompiledExpression, convert: str, database: str | os.PathLike[str] | None) -> None:
+    def __init__(self, default: Kernel, convert: str, database: str | os.PathLike[str] | None) -> None:
         super().__init__(
             default.assignment, default.formats, default.extents, default.concretized, default.schedule, default.dtype, convert,
             default.target, default.threads,
         )  # fmt: skip
         self._convert, self._database, self._decided = convert, database, False
-        self._compiled: dict[tuple[tuple[str, int], ...], CompiledExpression] = {}
+        self._compiled: dict[tuple[tuple[str, int], ...], Kernel] = {}
 
     def specialised(
         self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
-    ) -> tuple[Kernel, dict[str, Any]]:
+    ) -> tuple[TypedKernel, dict[str, Any]]:
         """Return the kernel for some operands, and these in the formats that it reads; the first ones decide the schedule."""
         if operands.keys() != set(self._operand_names):
             return super().specialised(operands, extents, once)  # which says what is missing
@@ -72,7 +72,7 @@ class AutomaticKernel(CompiledExpression):
         self._kernels.clear()
         self.__dict__.pop("default_kernel", None)
 
-    def _compile(self, schedule: Schedule, constants: Mapping[str, int]) -> CompiledExpression:
+    def _compile(self, schedule: Schedule, constants: Mapping[str, int]) -> Kernel:
         key = tuple(sorted(constants.items()))
         found = self._compiled.get(key)
         if found is None or found.schedule != schedule:

@@ -18,8 +18,7 @@ from ..compiler.space.defaults import with_default_protocols
 from ..compiler.space.protocolized import loop_nest, parse_protocolized
 from ..compiler.space.reading import with_modes
 from ..compiler.space.schedules import Schedules
-from ..compiler.space.space import Schedule as Member
-from ..compiler.space.space import ScheduleSpace
+from ..compiler.space.space import Member, ScheduleSpace
 from .asymptotic.compare import Comparison, compare
 from .asymptotic.compare import explain as explain_comparison
 from .asymptotic.listing import annotated, size_text

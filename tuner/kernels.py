@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Any
 
-from ..compiler.build.kernel import BoundKernel, Kernel
+from ..compiler.build.kernel import BoundKernel, TypedKernel
 from ..compiler.concrete.concretize import Concretized, concretize
 from ..compiler.concrete.nodes import Program
 from ..compiler.format import Format
 from ..compiler.native.toolchain import find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import CompiledExpression, compile_kernel, constant_extents
+from ..compiler.pipeline import Kernel, compile_kernel, constant_extents
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
@@ -39,8 +39,8 @@ class Task:
 class Candidate:
     """A compiled schedule with the operands that it is for."""
 
-    compiled: CompiledExpression
-    kernel: Kernel
+    compiled: Kernel
+    kernel: TypedKernel
     free: Mapping[str, int]  # extents that no operand determines
 
     @property
@@ -117,7 +117,7 @@ def lowers(problem: Problem, program: Program, default: Concretized) -> bool:
     determined = {index for access in reads(problem.assignment) for index in access.indices}
     free = {index: extent for index, extent in problem.extents.items() if index not in determined}
     try:
-        compiled = CompiledExpression(problem.assignment, dict(problem.formats), constants, scheduled, Schedule(), None, "auto")
+        compiled = Kernel(problem.assignment, dict(problem.formats), constants, scheduled, Schedule(), None, "auto")
         compiled.specialised(problem.operands, free)
     except Exception:  # as above
         return False
@@ -131,7 +131,7 @@ def _compile(
     extents: Mapping[str, int],
     target: str,
     schedule: Schedule,
-) -> CompiledExpression:
+) -> Kernel:
     from ..compiler.concrete.check import formats_of
 
     constants = constant_extents(assignment, formats_of(assignment, formats), extents)

@@ -1,5 +1,5 @@
 """Kernels that run: generated code compiled, loaded, and called on operands."""
 
-from .kernel import BoundKernel, Kernel
+from .kernel import BoundKernel, TypedKernel
 
-__all__ = ["BoundKernel", "Kernel"]
+__all__ = ["BoundKernel", "TypedKernel"]

@@ -14,13 +14,13 @@ from ..lowering.kernel_spec import KernelSpec, OperandSpec
 from ..passes.counting import COUNTED, COUNTS, count_operations
 from ..passes.cpu import PORTABLE
 from ..passes.manager import Setting, VectorUnit
-from .kernel import BoundKernel, Kernel
+from .kernel import BoundKernel, TypedKernel
 from .operands import Operand
 
 SHOWN = ("flops", "loads", "stores", "iterations", "workspace")
 
 
-class CountingKernel(Kernel):
+class CountingKernel(TypedKernel):
     """A kernel that does what another one does, as its schedule says and without vectors, and counts it."""
 
     def __init__(self, spec: KernelSpec) -> None:

@@ -37,8 +37,8 @@ MOST_THREADS = 1024
 """Shares into which the work of a call may be cut; more are a mistake, as some kernels keep a copy of the result for each."""
 
 
-class Kernel:
-    """A compiled kernel for one expression, formats, schedule and target.
+class TypedKernel:
+    """A compiled kernel for one expression, formats, schedule and target, and for given dtypes and index widths.
 
     Calling it with operands by name returns the result: an ndarray where it is dense (a numpy scalar for order 0), else
     a Tensor. ``threads`` is into how many shares work is cut, and how many threads run at most (default: $SPARSETUNE_THREADS, or
@@ -109,7 +109,7 @@ class Kernel:
     def _own_names(self) -> frozenset[str]:
         return frozenset(operand.tensor for operand in self.spec.operands)
 
-    def load(self, timeout: float = COMPILE_SECONDS) -> Kernel:
+    def load(self, timeout: float = COMPILE_SECONDS) -> TypedKernel:
         """Compile and load now, and return the kernel.
 
         Raises:
@@ -158,7 +158,7 @@ class Kernel:
         return BoundKernel(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
 
     def __repr__(self) -> str:
-        return f"Kernel({self.spec.expression!r}, schedule={self.spec.schedule!r})"
+        return f"TypedKernel({self.spec.expression!r}, schedule={self.spec.schedule!r})"
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class BoundKernel:
     Several threads may call it at once: each has a result of its own, but for ``out``, which they fill one after another.
     """
 
-    def __init__(self, kernel: Kernel, operands: Mapping[str, Operand], extents: Mapping[str, int], threads: int, out: Any) -> None:
+    def __init__(self, kernel: TypedKernel, operands: Mapping[str, Operand], extents: Mapping[str, int], threads: int, out: Any) -> None:
         self.kernel = kernel
         self.threads = threads
         self._caller, self._of_other_callers = threading.get_ident(), threading.local()

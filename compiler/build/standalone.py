@@ -6,7 +6,7 @@ import re
 
 from ..native.library import CSRC
 from ..targets.cuda import CudaTarget, compile_flags
-from .kernel import Kernel
+from .kernel import TypedKernel
 
 _INCLUDED = re.compile(r'#include "(st_\w+\.h)"')
 _MAKEFILE = """# {title}
@@ -26,7 +26,7 @@ kernel_on_cpu.so: {source} {headers}
 """
 
 
-def standalone(kernel: Kernel, arch: str | None = None) -> dict[str, str]:
+def standalone(kernel: TypedKernel, arch: str | None = None) -> dict[str, str]:
     """Return the text of each file by its name.
 
     Args:
@@ -57,7 +57,7 @@ def _headers(source: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _parameters(kernel: Kernel) -> str:
+def _parameters(kernel: TypedKernel) -> str:
     """Return a comment that says what the kernel is called with."""
     function = kernel.spec.function
     lines = ["int32_t st_kernel(void **arrays, int64_t *sizes, int64_t threads) returns 0, or 1 when there was no memory."]

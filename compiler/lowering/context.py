@@ -16,7 +16,7 @@ from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value
 from ..levels.level import Level, LevelArray
 from ..notation.nodes import Access, Div, walk
 from .assembly import Assembly
-from .levels import Stored
+from .levels import Storage
 from .parameters import Parameters
 from .scope import Scope
 from .semiring import Semiring
@@ -98,8 +98,8 @@ class Context:
         self.completeness = Completeness(program.statement, self.graph, lambda name: name == result.tensor and types[name].format.is_dense)
         self._lower = lower
         self._writes = _by_target(program.statement)
-        self._storages: dict[Access, Stored] = {}
-        self.stored: dict[str, Stored] = {}
+        self._storages: dict[Access, Storage] = {}
+        self.stored: dict[str, Storage] = {}
         self.hoisted = [Allocations()]
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[str, PrivateCopies] = {}
@@ -135,7 +135,7 @@ class Context:
         kind = self.types.get(self.key(self.operand(access)))
         return kind.format if kind is not None else None
 
-    def storage(self, access: Access) -> Stored:
+    def storage(self, access: Access) -> Storage:
         """Return the levels and values of an operand, the dense result, or a visible workspace, as an access indexes it."""
         if access.tensor in self.workspaces:
             return self.stored[access.tensor]
@@ -144,12 +144,12 @@ class Context:
             known = self._storages[access] = self._declared(access)
         return known
 
-    def _declared(self, access: Access) -> Stored:
+    def _declared(self, access: Access) -> Storage:
         key = self.key(access)
         kind = self.types[key]
         levels = tuple(self._level(key, kind, access, level) for level in range(len(kind.format)))
         values = self.array(key, "values", None, loop_type(kind.dtype), writable=access.tensor == self.result.tensor)
-        return Stored(key, levels, values, loop_type(kind.dtype))
+        return Storage(key, levels, values, loop_type(kind.dtype))
 
     def _level(self, key: str, kind: TensorType, access: Access, level: int) -> Level:
         form = kind.format

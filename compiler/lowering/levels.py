@@ -73,7 +73,7 @@ class EntryLevel(Level):
 
 
 @dataclass(frozen=True)
-class Stored:
+class Storage:
     """A tensor in memory: its levels and its array of values."""
 
     name: str

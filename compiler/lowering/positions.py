@@ -18,7 +18,7 @@ from ..notation.nodes import Access
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .known import coordinate_at, lower_known, parent_at
-from .levels import Stored
+from .levels import Storage
 from .prefetching import prefetches
 from .recovery import position_at, root_of
 from .resolve import Body, named, settle
@@ -131,7 +131,7 @@ def _dense_rows(
 
 
 def _clipped(
-    context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], levels: tuple[Level, ...], access: Access, storage: Stored,
+    context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], levels: tuple[Level, ...], access: Access, storage: Storage,
     low: Value, high: Value, before: list[Step], aliases: list[str],
 ) -> list[Step]:  # fmt: skip
     """Positions [low, high) of the last of several levels: a nest over all of them, cut at both ends.

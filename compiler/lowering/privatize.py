@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..ir.arithmetic import ONE, ZERO, add, integer, multiply, quotient
 from ..ir.nodes import I64, SHARE_NUMBER, Allocate, Call, Declare, Fill, For, Free, Load, Parallel, Step, Steps, Store, Value, Var
 from .context import Context
-from .levels import Stored
+from .levels import Storage
 
 LINE = 64  # bytes; copies of different shares lie in different cache lines
 PRIVATE = ("temporary", "parallel_reduction")
@@ -22,7 +22,7 @@ PRIVATE = ("temporary", "parallel_reduction")
 class PrivateCopies:
     """The copies of one tensor: ``array`` holds one after another, ``stride`` elements apart."""
 
-    stored: Stored
+    stored: Storage
     array: str
     share: Var
     stride: Var
@@ -32,7 +32,7 @@ class PrivateCopies:
         return add(multiply(self.share, self.stride), position)
 
 
-def private_copies(context: Context, stored: Stored) -> PrivateCopies:
+def private_copies(context: Context, stored: Storage) -> PrivateCopies:
     """Return the copies of a dense tensor in the parallel loop that is being lowered, made at first use."""
     found = context.copies.get(stored.name)
     if found is None:

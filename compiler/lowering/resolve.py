@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..concrete.annihilation import Patterns
-from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, cover, is_everywhere, unite
-from ..concrete.lattice import Stored as StoredDomain
+from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, is_everywhere, unite
 from ..concrete.nodes import Block, Stmt, Where, reads, walk
 from ..ir.arithmetic import ZERO, add, multiply
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
 from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
-from .levels import Stored
+from .levels import Storage
 from .recovery import coordinate
 from .scope import Place, Scope
 
@@ -67,7 +66,7 @@ def patterns(context: Context, scope: Scope, index: str | None = None) -> Patter
         if access in scope.absent:
             return NOWHERE
         if index is not None and stepping_level(context, scope, access, index) is not None:
-            return StoredDomain(access)
+            return Stored(access)
         return EVERYWHERE if not context.divides or _is_stored(context, scope, access, found) else UNDECIDED
 
     found = Patterns(of, context.semiring.add, context.completeness.holds)
@@ -129,7 +128,7 @@ def _dense(scope: Scope, access: Access, level: Level, value: Value) -> Place:
 
 
 def _located(
-    context: Context, scope: Scope, access: Access, storage: Stored, level: Level, value: Value, statement: Stmt, body: Body
+    context: Context, scope: Scope, access: Access, storage: Storage, level: Level, value: Value, statement: Stmt, body: Body
 ) -> list[Step]:
     above = scope.place(access)
     depth = above.depth + 1

@@ -12,7 +12,7 @@ from ..notation.nodes import Access
 from .accumulate import promote
 from .context import Context, StoreFacts
 from .foralls import lower_forall
-from .levels import Stored
+from .levels import Storage
 from .privatize import PRIVATE, private_copies
 from .recovery import known
 from .resolve import restrict, settle, stepping_level
@@ -113,7 +113,7 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     return [_kept_apart(context, scope, stored, position, value, op, race)]
 
 
-def _kept_apart(context: Context, scope: Scope, stored: Stored, position: Value, value: Value, op: str, race: str) -> Step:
+def _kept_apart(context: Context, scope: Scope, stored: Storage, position: Value, value: Value, op: str, race: str) -> Step:
     """Return the store to a component that threads may reach at once, as a race strategy says.
 
     Raises:

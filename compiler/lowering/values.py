@@ -12,8 +12,7 @@ from ..ir.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary, Val
 from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg
 from .applied import applied
 from .context import Context
-from .levels import EntryLevel, KeyLevel
-from .levels import Stored as Storage
+from .levels import EntryLevel, KeyLevel, Storage
 from .recovery import known
 from .resolve import patterns
 from .scope import Scope

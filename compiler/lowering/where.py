@@ -11,7 +11,7 @@ from ..errors import ScheduleError
 from ..ir.arithmetic import ZERO, integer, multiply
 from ..ir.nodes import BOOL, I32, I64, MAP, Allocate, Const, Declare, Free, Step, Steps, Type, Value, Var
 from .context import Context, StoreFacts
-from .levels import Stored
+from .levels import Storage
 from .recovery import extent_of
 from .scope import Scope
 from .workspaces import (
@@ -142,7 +142,7 @@ def _scalar(context: Context, scope: Scope, workspace: Workspace, statement: Whe
     value = Var(context.names.local(workspace.name), context.value_type)
     flagged = asks_pattern(context, workspace.name, statement.consumer)
     flag = Var(context.names.local(f"{workspace.name}_set"), BOOL) if flagged else None
-    return ScalarWorkspace(Stored(workspace.name, (), "", context.value_type), zero, scope.guards, value, flag)
+    return ScalarWorkspace(Storage(workspace.name, (), "", context.value_type), zero, scope.guards, value, flag)
 
 
 def _dense(
@@ -156,7 +156,7 @@ def _dense(
     array = context.names.permanent(workspace.name)
     if not registers:
         context.hoist(array, context.value_type, length, zero=False)
-    stored = Stored(workspace.name, dense_levels(workspace.indices, extents), array, context.value_type)
+    stored = Storage(workspace.name, dense_levels(workspace.indices, extents), array, context.value_type)
     return DenseWorkspace(stored, zero, scope.guards, length, registers)
 
 
@@ -183,7 +183,7 @@ def _bitmap(
     return kind(stored, zero, scope.guards, bits, keys, key_type, count, length)
 
 
-def _keyed(context: Context, workspace: Workspace, extents: tuple[Value, ...], length: Value) -> tuple[Stored, str, Var]:
+def _keyed(context: Context, workspace: Workspace, extents: tuple[Value, ...], length: Value) -> tuple[Storage, str, Var]:
     """Make the values over the whole range, the array that takes the sorted keys, and their count."""
     names, name, key_type = context.names, workspace.name, _key_type(context, workspace)
     array, keys = names.permanent(f"{name}_vals"), names.permanent(f"{name}_list")
@@ -192,7 +192,7 @@ def _keyed(context: Context, workspace: Workspace, extents: tuple[Value, ...], l
     context.hoist(keys, key_type, length, zero=False)
     context.hoisted[-1].before.append(Declare(count, ZERO))
     levels = key_levels(workspace.indices, extents, keys, key_type, count)
-    return Stored(name, levels, array, context.value_type), keys, count
+    return Storage(name, levels, array, context.value_type), keys, count
 
 
 def _key_type(context: Context, workspace: Workspace) -> Type:
@@ -216,4 +216,5 @@ def _hashed(
     context.hoist(array, context.value_type, start, zero=False)
     context.hoist(keys, I64, start, zero=False)
     levels = entry_levels(workspace.indices, extents, keys=table) if looked_up else key_levels(workspace.indices, extents, keys, I64, count)
-    return HashedWorkspace(Stored(name, levels, array, context.value_type), zero, scope.guards, table, keys, count, capacity, keys_capacity)
+    stored = Storage(name, levels, array, context.value_type)
+    return HashedWorkspace(stored, zero, scope.guards, table, keys, count, capacity, keys_capacity)

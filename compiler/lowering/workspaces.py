@@ -42,7 +42,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import mentions, own_declarations, transform, walk
 from ..levels import COMPRESSED, DENSE, SINGLETON
 from ..levels.level import Level, index_array
-from .levels import EntryLevel, KeyLevel, Stored
+from .levels import EntryLevel, KeyLevel, Storage
 from .names import Names
 
 U64 = Type("u64")
@@ -61,7 +61,7 @@ class HeldWorkspace:
     """
 
     kind: ClassVar[str]
-    stored: Stored
+    stored: Storage
     zero: Const
     depth: int
 

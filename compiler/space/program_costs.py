@@ -1,4 +1,4 @@
-"""What a scheduled program costs, symbolically: scalar operations and elements of workspaces (``CompiledExpression.costs``).
+"""What a scheduled program costs, symbolically: scalar operations and elements of workspaces (``Kernel.costs``).
 
 Loop nest forests have exact costs (``forests.costs``). Of other programs every assignment counts its operations once per iteration of
 the loops around it; these follow what a sparse factor stores, and all addends of a sum. Where several sparse factors meet, the loops

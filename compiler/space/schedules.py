@@ -11,8 +11,7 @@ from ..errors import ScheduleError
 from ..schedule.apply import apply_schedule
 from ..schedule.schedule import Schedule
 from .reading import structural
-from .space import Schedule as Member
-from .space import ScheduleSpace
+from .space import Member, ScheduleSpace
 from .spelling import spelled
 
 

@@ -52,8 +52,8 @@ class _Whole:
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
-    """A schedule of a space; ``number`` is that of its grouping in the space."""
+class Member:
+    """A program of a space, told by a derivation; ``number`` is that of its grouping in the space."""
 
     number: int
     nestings: Nestings
@@ -136,30 +136,30 @@ class ScheduleSpace:
         """How many schedules there are; nothing is listed."""
         return self.grammar.count(_Whole())
 
-    def schedule(self, rank: int) -> Schedule:
+    def member(self, rank: int) -> Member:
         """Return the schedule at a place of the canonical order; raises IndexError outside ``0 <= rank < count``."""
-        return self._schedule(self.grammar.derivation(_Whole(), rank))
+        return self._member(self.grammar.derivation(_Whole(), rank))
 
-    def __iter__(self) -> Iterator[Schedule]:
+    def __iter__(self) -> Iterator[Member]:
         """Yield every schedule once, in canonical order, as they are asked for."""
-        return map(self._schedule, self.grammar.derivations(_Whole()))
+        return map(self._member, self.grammar.derivations(_Whole()))
 
-    def sample(self, count: int, seed: int = 0) -> list[Schedule]:
+    def sample(self, count: int, seed: int = 0) -> list[Member]:
         """Return schedules drawn uniformly, with replacement."""
         source = random.Random(seed)
-        return [self.schedule(source.randrange(self.count)) for _ in range(count)] if self.count else []
+        return [self.member(source.randrange(self.count)) for _ in range(count)] if self.count else []
 
-    def rank(self, schedule: Schedule | Program) -> int | None:
-        """Return the place of a schedule or program in the canonical order, or None if it is not in this space."""
-        program = schedule if isinstance(schedule, Program) else schedule.program
+    def rank(self, member: Member | Program) -> int | None:
+        """Return the place of a member or program in the canonical order, or None if it is not in this space."""
+        program = member if isinstance(member, Program) else member.program
         found = self.find(program)
         return None if found is None else self.grammar.rank(_Whole(), found.derivation)
 
-    def __contains__(self, schedule: object) -> bool:
-        return isinstance(schedule, Schedule | Program) and self.rank(schedule) is not None
+    def __contains__(self, member: object) -> bool:
+        return isinstance(member, Member | Program) and self.rank(member) is not None
 
-    def find(self, program: Program) -> Schedule | None:
-        """Return the schedule of this space that is a program, whatever its workspaces are called; None if there is none."""
+    def find(self, program: Program) -> Member | None:
+        """Return the member of this space that is a program, whatever its workspaces are called; None if there is none."""
         key = program_key(program, self.assignment.target)
         if key is None:
             return None
@@ -172,14 +172,14 @@ class ScheduleSpace:
                 return self.wrapped(number, inner)
         return None
 
-    def wrapped(self, number: int, derivation: Derivation) -> Schedule:
-        """Return the schedule that a derivation of the loop nests of one grouping stands for."""
-        return self._schedule(Derivation(number, 0, (derivation,)))
+    def wrapped(self, number: int, derivation: Derivation) -> Member:
+        """Return the member that a derivation of the loop nests of one grouping stands for."""
+        return self._member(Derivation(number, 0, (derivation,)))
 
-    def _schedule(self, derivation: Derivation) -> Schedule:
+    def _member(self, derivation: Derivation) -> Member:
         assert isinstance(derivation.label, int)
         number = derivation.label
-        return Schedule(number, self.nestings, derivation, self.top(number), self.rules.paper_operators)
+        return Member(number, self.nestings, derivation, self.top(number), self.rules.paper_operators)
 
 
 class _Shallowest:

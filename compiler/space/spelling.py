@@ -23,35 +23,35 @@ from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, frames, path_to
 from ..schedule.apply import carry_out
 from ..schedule.factors import flatten
-from ..schedule.schedule import Schedule as Directives
+from ..schedule.schedule import Schedule
 from .groupings import workspace_number
 from .layout import Layout, Nest
 from .naming import workspace_names
 from .reformat import concordant_format, workspace_kind
-from .space import Schedule
+from .space import Member
 
 Told = TypeVar("Told")
 
 
-def spelled(schedule: Schedule, default: Concretized) -> Directives:
-    """Return the directives that make a schedule of the space from the default program of its expression.
+def spelled(member: Member, default: Concretized) -> Schedule:
+    """Return the schedule that makes a member of the space from the default program of its expression.
 
     Args:
-        schedule: of the space.
+        member: of the space.
         default: the default program, with a format for every tensor.
     """
-    return Directives(_Speller(schedule, default).directives())
+    return Schedule(_Speller(member, default).directives())
 
 
 class _Speller:
-    """Writes the directives of one schedule."""
+    """Writes the directives of one member."""
 
-    def __init__(self, schedule: Schedule, default: Concretized) -> None:
-        self.schedule = schedule
+    def __init__(self, member: Member, default: Concretized) -> None:
+        self.member = member
         self.default = default
         self.formats: dict[str, Format] = dict(default.formats)
-        self.table = schedule.nestings.table
-        self.layout: Layout = schedule.layout
+        self.table = member.nestings.table
+        self.layout: Layout = member.layout
         self.numbers = tuple(sorted(self.layout.enclosing))
         self.roots = tuple(number for number in self.numbers if self.table[number].root)
         self.names = workspace_names(self.table, self.layout)
@@ -174,7 +174,7 @@ class _Speller:
 
     def _accumulate(self) -> None:
         """Say which workspaces the paper's space adds to though nothing is summed."""
-        if not self.schedule.paper_operators:
+        if not self.member.paper_operators:
             return
         written = {assign.target.tensor: assign.operator for assign in assignments(self.program.statement)}
         for number in self.numbers:
@@ -209,7 +209,7 @@ class _Speller:
 
     def _operands(self, number: int) -> Iterator[tuple[Access, Format, tuple[str, ...]]]:
         """Yield the sparse operands that a statement reads: the format that suits, and the protocols of its levels, outermost first."""
-        for place, read in enumerate(self.schedule.nestings.stored(number)):
+        for place, read in enumerate(self.member.nestings.stored(number)):
             chosen = tuple(self.layout.protocols.get((number, place, mode), "locate") for mode in range(len(read.subscripts)))
             access = Access(read.tensor, read.subscripts, chosen)
             form = concordant_format(access, self.formats[read.tensor], self.layout.enclosing[number])
@@ -218,7 +218,7 @@ class _Speller:
     def _workspaces(self, number: int) -> Iterator[tuple[Access, tuple[str, ...]]]:
         """Yield the workspaces that a statement reads, with the protocols of their modes."""
         spaces = {space.name: space.indices for space in self.program.workspaces}
-        stored = len(self.schedule.nestings.stored(number))
+        stored = len(self.member.nestings.stored(number))
         for place, other in enumerate(self.table[number].workspaces, stored):
             indices, order = spaces[self.names[other]], self.layout.workspaces[other]
             if indices:

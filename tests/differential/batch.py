@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cffi
-from sparsetune.compiler.build.kernel import Kernel
+from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.codegen.c import KERNEL
 from sparsetune.compiler.native import team
 from sparsetune.compiler.native.library import CSRC
@@ -19,8 +19,8 @@ PLAIN_FLAGS = ("-O0", "-w")
 SANITIZERS = ("-O1", "-g", "-w", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
-def build_together(kernels: Sequence[Kernel], folder: Path, name: str, flags: Sequence[str] = PLAIN_FLAGS) -> None:
-    """Compile kernels into one shared object and give each its function, as ``Kernel.load`` would.
+def build_together(kernels: Sequence[TypedKernel], folder: Path, name: str, flags: Sequence[str] = PLAIN_FLAGS) -> None:
+    """Compile kernels into one shared object and give each its function, as ``TypedKernel.load`` would.
 
     Args:
         kernels: in any number; their sources are generated here.

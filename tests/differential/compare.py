@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sparsetune.compiler.build.kernel import BoundKernel, Kernel
+from sparsetune.compiler.build.kernel import BoundKernel, TypedKernel
 from sparsetune.compiler.errors import FormatError
-from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.pipeline import Kernel, compile_kernel
 from sparsetune.compiler.storage.tensor import Tensor
 from storage_cases import stored_entries
 
@@ -20,18 +20,18 @@ INTERPRETED_EVERY = 8
 """One case in so many is run through the interpreter of the loop IR too, unless asked otherwise."""
 
 
-def compiled(case: Case) -> tuple[CompiledExpression, Kernel]:
+def compiled(case: Case) -> tuple[Kernel, TypedKernel]:
     """Return the compiled expression of a case, and the kernel for its operands, not built yet."""
     semiring = None if case.semiring == ("+", "*") else case.semiring
     made = compile_kernel(case.text, case.formats, case.constants, case.schedule or None, semiring=semiring)
     return made, made.specialised({name: operand.given for name, operand in case.operands.items()}, case.given)[0]
 
 
-def bound(case: Case, made: CompiledExpression, threads: int = 1) -> BoundKernel:
+def bound(case: Case, made: Kernel, threads: int = 1) -> BoundKernel:
     return made.bind_operands({name: operand.given for name, operand in case.operands.items()}, threads, None, case.given)
 
 
-def fault(case: Case, made: CompiledExpression, interpreted_every: int = INTERPRETED_EVERY) -> str | None:
+def fault(case: Case, made: Kernel, interpreted_every: int = INTERPRETED_EVERY) -> str | None:
     """Run a case whose kernel has been built; return what is wrong with the result, or None."""
     before = {name: _arrays(operand.given) for name, operand in case.operands.items()}
     wanted = expected(case)

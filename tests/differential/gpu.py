@@ -13,14 +13,14 @@ from typing import Any
 
 import cffi
 import numpy as np
-from sparsetune.compiler.build.kernel import Kernel
+from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.codegen.c import KERNEL
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.nodes import Forall, Program, loops, walk
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.notation.parser import parse
-from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.pipeline import Kernel, compile_kernel
 from sparsetune.compiler.space.templates import templates
 from sparsetune.compiler.targets.cuda import DECLARATIONS, CudaKernel
 from sparsetune.compiler.targets.executor import FLAGS
@@ -67,11 +67,11 @@ def random_gpu(seed: int) -> Scheduled:
     return random_draw(seed, Random(f"gpu {seed}"), GpuDrawer, lambda directive: "ignore_races" not in directive)[0]
 
 
-def compiled(case: Scheduled, target: str = TARGET) -> CompiledExpression:
+def compiled(case: Scheduled, target: str = TARGET) -> Kernel:
     return compile_kernel(case.expression, dict(case.formats), dict(case.extents), case.schedule, target=target)
 
 
-def fault(case: Scheduled, made: CompiledExpression, patterns: Sequence[tuple[int, str]]) -> str | None:
+def fault(case: Scheduled, made: Kernel, patterns: Sequence[tuple[int, str]]) -> str | None:
     """Run a case on some shapes and patterns; return what is wrong with the first wrong result, or None."""
     for number, pattern in patterns:
         shape = {**SHAPES[number], **dict(case.extents)}
@@ -82,8 +82,8 @@ def fault(case: Scheduled, made: CompiledExpression, patterns: Sequence[tuple[in
     return None
 
 
-def build_on_processor(kernels: Sequence[Kernel], folder: Path, name: str) -> None:
-    """Compile kernels into one shared object for the executor, and give each its function, as ``Kernel.load`` would."""
+def build_on_processor(kernels: Sequence[TypedKernel], folder: Path, name: str) -> None:
+    """Compile kernels into one shared object for the executor, and give each its function, as ``TypedKernel.load`` would."""
     parts = ['#include "st_cuda.h"\n']
     for number, kernel in enumerate(kernels):
         text = kernel.source.replace('#include "st_cuda.h"\n', "").replace(f"int32_t {KERNEL}(", f"int32_t {KERNEL}_{number}(")
@@ -133,7 +133,7 @@ def one_template(seed: int) -> Scheduled:
 def run_templates(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:
     """Compile and run templates by their numbers; return those that fail."""
 
-    def made(case: Scheduled) -> tuple[CompiledExpression, Kernel]:
+    def made(case: Scheduled) -> tuple[Kernel, TypedKernel]:
         found = compiled(case)
         return found, found.default_kernel
 
@@ -143,7 +143,7 @@ def run_templates(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failu
 def run_gpu(seeds: Sequence[int], flags: Sequence[str] = (), patterns: Sequence[tuple[int, str]] = FEW) -> list[Failure]:
     """Compile and run the scheduled cases of some seeds; return those that fail. ``flags``: not used, the executor has its own."""
 
-    def made(case: Scheduled) -> tuple[CompiledExpression, Kernel]:
+    def made(case: Scheduled) -> tuple[Kernel, TypedKernel]:
         found = compiled(case)
         return found, found.default_kernel
 
@@ -153,7 +153,7 @@ def run_gpu(seeds: Sequence[int], flags: Sequence[str] = (), patterns: Sequence[
 def run_mapped(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:
     """Compile and run random expressions as they are mapped to a GPU by default."""
 
-    def made(case: Case) -> tuple[CompiledExpression, Kernel]:
+    def made(case: Case) -> tuple[Kernel, TypedKernel]:
         semiring = None if case.semiring == ("+", "*") else case.semiring
         found = compile_kernel(case.text, case.formats, case.constants, semiring=semiring, target=TARGET)
         return found, found.specialised({name: operand.given for name, operand in case.operands.items()}, case.given)[0]
@@ -163,11 +163,11 @@ def run_mapped(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]
 
 def _run(
     cases: Sequence[SomeCase],
-    make: Callable[[SomeCase], tuple[CompiledExpression, Kernel]],
-    check: Callable[[SomeCase, CompiledExpression], str | None],
+    make: Callable[[SomeCase], tuple[Kernel, TypedKernel]],
+    check: Callable[[SomeCase, Kernel], str | None],
 ) -> list[Failure]:
     failures: list[Failure] = []
-    ready: list[tuple[SomeCase, CompiledExpression, Kernel]] = []
+    ready: list[tuple[SomeCase, Kernel, TypedKernel]] = []
     for case in cases:
         try:
             made, kernel = make(case)

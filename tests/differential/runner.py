@@ -12,8 +12,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
-from sparsetune.compiler.build.kernel import Kernel
-from sparsetune.compiler.pipeline import CompiledExpression
+from sparsetune.compiler.build.kernel import TypedKernel
+from sparsetune.compiler.pipeline import Kernel
 
 from .batch import PLAIN_FLAGS, build_together
 from .cases import Case, random_case
@@ -50,7 +50,7 @@ def run_cases(seeds: Sequence[int], flags: Sequence[str] = PLAIN_FLAGS, interpre
 def run_given(cases: Sequence[Case], flags: Sequence[str] = PLAIN_FLAGS, interpreted_every: int = INTERPRETED_EVERY) -> list[Failure]:
     """Compile, build and run some cases; return those that fail."""
     failures: list[Failure] = []
-    ready: list[tuple[Case, CompiledExpression, Kernel]] = []
+    ready: list[tuple[Case, Kernel, TypedKernel]] = []
     for case in cases:
         try:
             with case.limited():
@@ -74,8 +74,8 @@ def run_given(cases: Sequence[Case], flags: Sequence[str] = PLAIN_FLAGS, interpr
 
 
 def built(
-    ready: list[tuple[SomeCase, CompiledExpression, Kernel]], folder: Path, name: str, flags: Sequence[str], failures: list[Failure]
-) -> list[tuple[SomeCase, CompiledExpression, Kernel]]:
+    ready: list[tuple[SomeCase, Kernel, TypedKernel]], folder: Path, name: str, flags: Sequence[str], failures: list[Failure]
+) -> list[tuple[SomeCase, Kernel, TypedKernel]]:
     """Build kernels together; halve the set where the C compiler refuses it, until the kernel at fault is found."""
     try:
         build_together([kernel for _, _, kernel in ready], folder, name, flags)

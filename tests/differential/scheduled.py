@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sparsetune.compiler.build.kernel import Kernel
+from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import Concretized, concretize
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.notation.nodes import Access, Add, Expr, Literal, Neg, accesses
 from sparsetune.compiler.notation.parser import parse
-from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.pipeline import Kernel, compile_kernel
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.space.candidates import Candidate, candidates
 from sparsetune.compiler.space.library import LIBRARY
@@ -104,7 +104,7 @@ class Scheduled:
     def sparse(self) -> set[str]:
         return {name for name, _ in self.formats}
 
-    def compiled(self) -> CompiledExpression:
+    def compiled(self) -> Kernel:
         return compile_kernel(self.expression, dict(self.formats), dict(self.extents), self.schedule)
 
 
@@ -170,7 +170,7 @@ def _terms(value: Expr) -> list[tuple[float, list[Access]]]:
             return found
 
 
-def fault(case: Scheduled, made: CompiledExpression, threads: Sequence[int] = (), times: int = 1) -> str | None:
+def fault(case: Scheduled, made: Kernel, threads: Sequence[int] = (), times: int = 1) -> str | None:
     """Run a case on all shapes and patterns; return what is wrong with the first wrong result, or None."""
     for number, shape in enumerate(SHAPES):
         shape = {**shape, **dict(case.extents)}
@@ -318,11 +318,11 @@ def run_stress(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([parallel_candidate(seed) for seed in seeds], flags, stress_fault, 25)
 
 
-def stress_fault(case: Scheduled, made: CompiledExpression) -> str | None:
+def stress_fault(case: Scheduled, made: Kernel) -> str | None:
     return fault(case, made, (8,), 25)
 
 
-def interpreted_fault(case: Scheduled, made: CompiledExpression) -> str | None:
+def interpreted_fault(case: Scheduled, made: Kernel) -> str | None:
     """Return what is wrong with the result of the interpreter, or None."""
     for number, shape in ((0, SHAPES[0]), *enumerate(SHAPES[2:6], 2)):
         shape = {**shape, **dict(case.extents)}
@@ -334,13 +334,13 @@ def interpreted_fault(case: Scheduled, made: CompiledExpression) -> str | None:
     return None
 
 
-Check: TypeAlias = "Callable[[Scheduled, CompiledExpression], str | None]"
+Check: TypeAlias = "Callable[[Scheduled, Kernel], str | None]"
 
 
 def run(cases: Sequence[Scheduled], flags: Sequence[str], check: Check = fault, patience: int = 1) -> list[Failure]:
     """Compile, build together and run cases; return those that fail. A kernel that hangs ends the process."""
     failures: list[Failure] = []
-    ready: list[tuple[Scheduled, CompiledExpression, Kernel]] = []
+    ready: list[tuple[Scheduled, Kernel, TypedKernel]] = []
     for case in cases:
         try:
             made = case.compiled()

@@ -10,7 +10,7 @@ from ...compiler.concrete.nodes import Stmt
 from ...compiler.format import Format
 from ...compiler.notation.nodes import Assignment
 from ...compiler.space.forms import unwatched
-from ...compiler.space.space import Schedule, ScheduleSpace
+from ...compiler.space.space import Member, ScheduleSpace
 from .algebra import Algebra
 from .census import Census
 from .cheapest import CheapestSearch
@@ -109,9 +109,9 @@ class CostModel:
         """Return the schedules of a whole space that no other schedule of it beats; ``report`` is told what is known so far."""
         return Frontier(self, space, report)
 
-    def listed_frontier(self, schedules: Iterable[Schedule]) -> tuple[CostClass, ...]:
+    def listed_frontier(self, schedules: Iterable[Member]) -> tuple[CostClass, ...]:
         """Return the undominated ones of listed schedules, by cost; repeated ones count as often as they are given."""
-        found: dict[int, list[Schedule]] = {}
+        found: dict[int, list[Member]] = {}
         for schedule in schedules:
             found.setdefault(self.cost(schedule.program.statement), []).append(schedule)
         kept = [cost for cost in found if not any(other != cost and self.tasks.within(other, cost) for other in found)]
@@ -135,10 +135,10 @@ class CostClass:
 
     tasks: TaskSet
     count: int
-    schedules: Iterable[Schedule]
+    schedules: Iterable[Member]
 
     @cached_property
-    def first(self) -> Schedule:
+    def first(self) -> Member:
         """The first schedule, by which the class is shown: others differ from it in sunk costs alone."""
         return next(iter(self.schedules))
 
@@ -150,7 +150,7 @@ class _Listed:
         self._frontier = frontier
         self._outcome = outcome
 
-    def __iter__(self) -> Iterator[Schedule]:
+    def __iter__(self) -> Iterator[Member]:
         census = self._frontier.census
         for number, start in enumerate(self._frontier.starts):
             if self._outcome in census.outcomes(start):

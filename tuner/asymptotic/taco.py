@@ -21,13 +21,13 @@ from ...compiler.space.forms import unwatched
 from ...compiler.space.layout import Layout, protocolized
 from ...compiler.space.naming import write_protocols
 from ...compiler.space.nestings import Nestings
-from ...compiler.space.space import Rules, Schedule, ScheduleSpace
+from ...compiler.space.space import Member, Rules, ScheduleSpace
 
 Chosen = dict[tuple[int, int, int], str]
 """(statement, sparse read, mode) to step or locate."""
 
 
-def taco_schedules(space: ScheduleSpace, watch: Callable[[], None] = unwatched) -> Iterator[Schedule]:
+def taco_schedules(space: ScheduleSpace, watch: Callable[[], None] = unwatched) -> Iterator[Member]:
     """Yield the schedules of least depth that TACO can express, each as often as the paper counts it.
 
     Args:

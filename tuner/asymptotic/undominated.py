@@ -21,8 +21,7 @@ from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.arrays import array_workspaces
 from ...compiler.space.schedules import Schedules
 from ...compiler.space.situation import Situation
-from ...compiler.space.space import Schedule as Member
-from ...compiler.space.space import ScheduleSpace
+from ...compiler.space.space import Member, ScheduleSpace
 from .algebra import Algebra
 from .model import CostModel
 

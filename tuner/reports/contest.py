@@ -13,7 +13,7 @@ from ...compiler.build.kernel import BoundKernel
 from ...compiler.format import Format
 from ...compiler.ir.interpret import interpret
 from ...compiler.notation.nodes import Access, accesses
-from ...compiler.pipeline import CompiledExpression, compile_kernel
+from ...compiler.pipeline import Kernel, compile_kernel
 from ...compiler.schedule.directives import Addends, Convert, Reorder
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.reformat import concordant_format
@@ -58,12 +58,12 @@ def alphabetical(found: Exploration) -> Schedule:
     return Schedule([Addends((assignment.value,)), Reorder(loops), *conversions])
 
 
-def compiled(found: Exploration, schedules: Iterable[Schedule]) -> list[CompiledExpression]:
+def compiled(found: Exploration, schedules: Iterable[Schedule]) -> list[Kernel]:
     """Compile schedules; nothing is built before the first run."""
     return [compile_kernel(found.expression, found.formats, schedule=schedule) for schedule in schedules]
 
 
-def different(kernels: Iterable[CompiledExpression]) -> list[CompiledExpression]:
+def different(kernels: Iterable[Kernel]) -> list[Kernel]:
     """Return the kernels of different code."""
     return list({kernel.source: kernel for kernel in reversed(list(kernels))}.values())[::-1]
 
@@ -97,7 +97,7 @@ def inputs(formats: Mapping[str, Format], result: str, dimension: int, pattern: 
     return made
 
 
-def runs_of(programs: Sequence[CompiledExpression], operands: Operands) -> list[BoundKernel]:
+def runs_of(programs: Sequence[Kernel], operands: Operands) -> list[BoundKernel]:
     """Bind programs to operands; conversions of operands happen here, not in the runs."""
     return [program.bind_operands(operands, threads=1) for program in programs]
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...compiler.pipeline import CompiledExpression
+from ...compiler.pipeline import Kernel
 from ..asymptotic.model import CostClass
 from ..exploration import Exploration
 from ..plots import STYLE
@@ -69,7 +69,7 @@ def measured(kernel: str) -> list[Point]:
     return points + [point("density", max(16, largest // 2), density) for density in DENSITIES]
 
 
-def _kernels(found: Exploration, costs: CostClass) -> list[CompiledExpression]:
+def _kernels(found: Exploration, costs: CostClass) -> list[Kernel]:
     return different(compiled(found, (found.space.spelled(member) for member in costs.schedules)))
 
 
@@ -78,7 +78,7 @@ def _uniform(found: Exploration, dimension: int, density: float) -> Operands:
     return inputs(found.formats, found.assignment.target.tensor, dimension, pattern)
 
 
-def _grown(found: Exploration, default: CompiledExpression) -> int:
+def _grown(found: Exploration, default: Kernel) -> int:
     """Return the least tried dimension at which the default takes long enough."""
     dimension, order = 32, max(map(len, found.formats.values()))
     largest = int((MOST_BYTES / ENTRY / DENSITY) ** (1 / order))

@@ -14,11 +14,11 @@ from differential.cases import Case, random_case
 from differential.compare import bound, compiled, unstorable
 from differential.oracle import expected
 from sparsetune.compiler.build.counting import CountingKernel
-from sparsetune.compiler.build.kernel import BoundKernel, Kernel
+from sparsetune.compiler.build.kernel import BoundKernel, TypedKernel
 from sparsetune.compiler.ir.interpret import interpret
 from sparsetune.compiler.passes.cpu import PORTABLE
 from sparsetune.compiler.passes.manager import VectorUnit
-from sparsetune.compiler.pipeline import CompiledExpression
+from sparsetune.compiler.pipeline import Kernel
 
 pytestmark = pytest.mark.cc
 CASES = 150
@@ -96,7 +96,7 @@ def _interpreted(bound: BoundKernel) -> dict[str, int]:
 
 
 def test_random_kernels_count_what_the_interpreter_counts(tmp_path: Path) -> None:
-    ready: list[tuple[Case, CompiledExpression, Kernel, CountingKernel]] = []
+    ready: list[tuple[Case, Kernel, TypedKernel, CountingKernel]] = []
     for seed in range(CASES):
         case = random_case(seed)
         with case.limited():

@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 import sparsetune as st
 from kernel_specs import CSC, CSR, SDDMM, SPMV, ZERO, X, copying, counting_shares, dot, result, spec
-from sparsetune.compiler.build import Kernel
+from sparsetune.compiler.build import TypedKernel
 from sparsetune.compiler.build.kernel import thread_count
 from sparsetune.compiler.errors import BuildError, DataError, ExpressionError, ResourceError, ShapeError
 from sparsetune.compiler.format import Format, dense_format
@@ -57,7 +57,7 @@ def vector() -> np.ndarray:
 
 
 def test_call_and_bind(matrix: Any, vector: np.ndarray) -> None:
-    kernel = Kernel(SPMV)
+    kernel = TypedKernel(SPMV)
     expected = matrix @ vector
     np.testing.assert_allclose(kernel(A=matrix, x=vector), expected)
     np.testing.assert_allclose(kernel(A=tensor(matrix), x=tensor(vector), threads=3), expected)
@@ -72,7 +72,7 @@ def test_call_and_bind(matrix: Any, vector: np.ndarray) -> None:
 
 
 def test_what_a_kernel_tells() -> None:
-    kernel = Kernel(SPMV)
+    kernel = TypedKernel(SPMV)
     assert kernel.source.startswith("/* y(i) = A(i,j) * x(j) */")
     assert "st_kernel" in kernel.source
     assert str(kernel.schedule) == ""
@@ -81,7 +81,7 @@ def test_what_a_kernel_tells() -> None:
 
 
 def test_bound_kernels_see_changed_values(matrix: Any, vector: np.ndarray) -> None:
-    bound = Kernel(SPMV).bind(A=matrix, x=vector)
+    bound = TypedKernel(SPMV).bind(A=matrix, x=vector)
     bound()
     vector *= 2
     matrix.data += 1
@@ -89,7 +89,7 @@ def test_bound_kernels_see_changed_values(matrix: Any, vector: np.ndarray) -> No
 
 
 def test_out(matrix: Any, vector: np.ndarray) -> None:
-    kernel, out = Kernel(SPMV), np.full(7, np.nan)
+    kernel, out = TypedKernel(SPMV), np.full(7, np.nan)
     assert kernel(A=matrix, x=vector, out=out) is out
     np.testing.assert_allclose(out, matrix @ vector)
     window = np.full((9, 3), np.nan)[1:8, 0].copy()
@@ -110,19 +110,19 @@ def test_out(matrix: Any, vector: np.ndarray) -> None:
 )
 def test_bad_out(out: Any, error: type[Exception], says: str, matrix: Any, vector: np.ndarray) -> None:
     with pytest.raises(error, match=says):
-        Kernel(SPMV)(A=matrix, x=vector, out=out)
+        TypedKernel(SPMV)(A=matrix, x=vector, out=out)
 
 
 def test_out_that_is_an_operand() -> None:
     square, vector = sp.eye_array(5, format="csr"), np.ones(5)
     with pytest.raises(DataError, match="'x'"):
-        Kernel(SPMV)(A=square, x=vector, out=vector)
+        TypedKernel(SPMV)(A=square, x=vector, out=vector)
     with pytest.raises(DataError, match="'A'"):
-        Kernel(SPMV)(A=square, x=vector, out=square.data)
+        TypedKernel(SPMV)(A=square, x=vector, out=square.data)
 
 
 def test_operands_are_converted(matrix: Any, vector: np.ndarray) -> None:
-    kernel, expected = Kernel(SPMV), matrix @ vector
+    kernel, expected = TypedKernel(SPMV), matrix @ vector
     dense = matrix.toarray()
     tensors = tensor(matrix, "coo"), tensor(matrix, CSC), tensor(dense, "hashed, hashed")
     for given in (matrix.tocsc(), matrix.tocoo(), dense, dense.tolist(), *tensors):
@@ -150,37 +150,37 @@ def test_operands_are_converted(matrix: Any, vector: np.ndarray) -> None:
 )
 def test_bad_operands(operands: dict[str, Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says) as caught:
-        Kernel(SPMV)(**operands)
+        TypedKernel(SPMV)(**operands)
     assert str(caught.value).splitlines()[0]
 
 
 def test_extents_that_the_kernel_was_compiled_for(matrix: Any) -> None:
     with pytest.raises(ShapeError, match=r"'k'.*'U' has 9.*compiled for 8"):
-        Kernel(SDDMM)(A=matrix, U=np.ones((7, 9)), V=np.ones((5, 9)))
+        TypedKernel(SDDMM)(A=matrix, U=np.ones((7, 9)), V=np.ones((5, 9)))
 
 
 def test_result_with_the_pattern_of_an_operand(matrix: Any) -> None:
     random = np.random.default_rng(0)
     U, V = random.random((7, 8)), random.random((5, 8))  # noqa: N806 the names of the operands
-    made = Kernel(SDDMM)(A=matrix, U=U, V=V)
+    made = TypedKernel(SDDMM)(A=matrix, U=U, V=V)
     assert isinstance(made, Tensor)
     stored = tensor(matrix)
-    assert Kernel(SDDMM)(A=stored, U=U, V=V).levels[1] is stored.levels[1]
+    assert TypedKernel(SDDMM)(A=stored, U=U, V=V).levels[1] is stored.levels[1]
     assert not np.shares_memory(made.levels[1].parts["crd"], matrix.indices)
     np.testing.assert_allclose(made.to_numpy(), matrix.toarray() * (U @ V.T))
     with pytest.raises(DataError, match="dense"):
-        Kernel(SDDMM)(A=matrix, U=U, V=V, out=np.zeros((7, 5)))
-    converted = Kernel(replace(SDDMM, result=replace(SDDMM.result, requested=CSC)))(A=matrix, U=U, V=V)
+        TypedKernel(SDDMM)(A=matrix, U=U, V=V, out=np.zeros((7, 5)))
+    converted = TypedKernel(replace(SDDMM, result=replace(SDDMM.result, requested=CSC)))(A=matrix, U=U, V=V)
     assert converted.format == CSC
     np.testing.assert_allclose(converted.to_numpy(), matrix.toarray() * (U @ V.T))
-    dense = Kernel(replace(SDDMM, result=replace(SDDMM.result, requested=dense_format(2))))(A=matrix, U=U, V=V)
+    dense = TypedKernel(replace(SDDMM, result=replace(SDDMM.result, requested=dense_format(2))))(A=matrix, U=U, V=V)
     np.testing.assert_allclose(dense, matrix.toarray() * (U @ V.T))
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000])
 def test_assembled_results_are_new_each_time(count: int) -> None:
     given = np.arange(float(count))
-    bound = Kernel(copying()).bind(x=given)
+    bound = TypedKernel(copying()).bind(x=given)
     first, second = bound(), bound()
     assert first is not second
     assert first.format == Format("compressed")
@@ -193,7 +193,7 @@ def test_assembled_results_are_new_each_time(count: int) -> None:
 def test_assembled_memory_is_freed() -> None:
     import psutil
 
-    bound = Kernel(copying()).bind(x=np.ones(500_000))
+    bound = TypedKernel(copying()).bind(x=np.ones(500_000))
     for _ in range(5):
         bound()
     gc.collect()
@@ -205,12 +205,12 @@ def test_assembled_memory_is_freed() -> None:
 
 
 def test_scalar_results() -> None:
-    bound = Kernel(dot()).bind(x=np.arange(4.0))
+    bound = TypedKernel(dot()).bind(x=np.arange(4.0))
     first = bound()
     assert isinstance(first, np.float64)
     assert first == 14
     out = np.zeros(())
-    assert Kernel(dot())(x=np.arange(4.0), out=out) is out
+    assert TypedKernel(dot())(x=np.arange(4.0), out=out) is out
     assert out == 14
 
 
@@ -222,7 +222,7 @@ def test_column_major_results() -> None:
     arrays = (ArrayParameter("Y", F64, ("Y", "values"), True), ArrayParameter("x", F64, ("x", "values")))
     sizes = (SizeParameter("rows", ("index", "i")), SizeParameter("columns", ("index", "j")))
     function = Function("st_kernel", arrays, sizes, Steps((For(i, ZERO, Var("rows", I64), body),)))
-    kernel = Kernel(spec(function, (X,), result("Y", Format("dense, dense", (1, 0)), "ij"), "Y(i,j) = x(j)"))
+    kernel = TypedKernel(spec(function, (X,), result("Y", Format("dense, dense", (1, 0)), "ij"), "Y(i,j) = x(j)"))
     given, expected = np.arange(3.0), np.add.outer(10 * np.arange(4.0), np.arange(3.0))
     made = kernel.bind_operands({"x": given}, extents={"i": 4})()
     np.testing.assert_array_equal(made, expected)
@@ -249,21 +249,21 @@ def named(spec_: KernelSpec, old: str, new: str) -> KernelSpec:
 
 @pytest.mark.parametrize("name", ["out", "threads", "self", "operands", "for", "kernel"])
 def test_operands_may_have_any_name(name: str, matrix: Any, vector: np.ndarray) -> None:
-    np.testing.assert_allclose(Kernel(named(SPMV, "x", name))(**{"A": matrix, name: vector}), matrix @ vector)
+    np.testing.assert_allclose(TypedKernel(named(SPMV, "x", name))(**{"A": matrix, name: vector}), matrix @ vector)
 
 
 def test_memory_that_cannot_be_had_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     statements = (Allocate("w", F64, Const(2**60, I64)), Store("s", ZERO, Load("w", ZERO, F64)), Free("w"))
     function = replace(dot().function, body=Steps(statements))
     with pytest.raises(ResourceError, match=r"the result 's' with its workspaces of .* does not fit into memory: 8.0 EiB where"):
-        Kernel(replace(dot(), function=function))(x=np.ones(2))
+        TypedKernel(replace(dot(), function=function))(x=np.ones(2))
     monkeypatch.setattr("sparsetune.compiler.build.kernel.workspaces", lambda _function: ())
     with pytest.raises(ResourceError, match="not enough memory"):
-        Kernel(replace(dot(), function=function))(x=np.ones(2))
+        TypedKernel(replace(dot(), function=function))(x=np.ones(2))
 
 
 def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = Kernel(counting_shares())
+    kernel = TypedKernel(counting_shares())
     for threads in (1, 2, 7, np.int64(3)):
         assert kernel(x=np.ones(2), threads=threads) == threads
     monkeypatch.setenv("SPARSETUNE_THREADS", "5")
@@ -284,7 +284,7 @@ def test_other_threads_of_python_run_meanwhile() -> None:
     i, k, total = Var("i", I64), Var("k", I64), Var("total", F64)
     inner = For(k, ZERO, Const(200_000, I64), SetVar(total, Binary("/", total, Binary("+", total, Const(1.0, F64), F64), F64)))
     slow = Steps((Declare(total, Load("x", ZERO, F64)), For(i, ZERO, Const(300, I64), inner), Store("s", ZERO, total)))
-    bound = Kernel(replace(dot(), function=replace(dot().function, body=slow))).bind(x=np.ones(2))
+    bound = TypedKernel(replace(dot(), function=replace(dot().function, body=slow))).bind(x=np.ones(2))
     worker = threading.Thread(target=bound)
     worker.start()
     passes = 0
@@ -295,14 +295,14 @@ def test_other_threads_of_python_run_meanwhile() -> None:
 
 
 def test_flags_and_compiler_of_the_schedule(matrix: Any, vector: np.ndarray) -> None:
-    chosen = Kernel(replace(SPMV, build=("gcc", "-O2 -funroll-loops")))
+    chosen = TypedKernel(replace(SPMV, build=("gcc", "-O2 -funroll-loops")))
     np.testing.assert_allclose(chosen(A=matrix, x=vector), matrix @ vector)
     assert chosen.executable.flags[:2] == ("-O2", "-funroll-loops")
     assert "gcc" in chosen.executable.compiler
     with pytest.raises(BuildError, match="gcc-99"):
-        Kernel(replace(SPMV, build=("gcc-99", None))).load()
+        TypedKernel(replace(SPMV, build=("gcc-99", None))).load()
     with pytest.raises(BuildError, match="power11"):
-        Kernel(replace(SPMV, build=("gcc", "-O2 -march=power11"))).load()
+        TypedKernel(replace(SPMV, build=("gcc", "-O2 -march=power11"))).load()
 
 
 def test_forked_processes_can_run_kernels() -> None:
@@ -311,8 +311,8 @@ def test_forked_processes_can_run_kernels() -> None:
         "import os, sys; sys.path.insert(0, sys.argv[1])\n"
         "import numpy as np\n"
         "from kernel_specs import counting_shares\n"
-        "from sparsetune.compiler.build import Kernel\n"
-        "bound = lambda threads: Kernel(counting_shares()).bind(x=np.ones(2), threads=threads)\n"
+        "from sparsetune.compiler.build import TypedKernel\n"
+        "bound = lambda threads: TypedKernel(counting_shares()).bind(x=np.ones(2), threads=threads)\n"
         "first = bound(4); first()\n"
         "child = os.fork()\n"
         "if child == 0:\n"

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.lowering.workspaces import FEW_KEYS
-from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.pipeline import Kernel, compile_kernel
 
 PRODUCT = "C(i,j) = A(i,k) * B(k,j)"
 CSR = {"A": "csr", "B": "csr", "C": "csr"}
@@ -17,7 +17,7 @@ PLAIN = 'build(gcc, "-O2 -march=x86-64-v3")'
 """Without the instruction that compares and counts sixteen keys."""
 
 
-def product(schedule: str = "") -> CompiledExpression:
+def product(schedule: str = "") -> Kernel:
     return compile_kernel(PRODUCT, CSR, schedule=schedule)
 
 
@@ -65,7 +65,7 @@ def test_only_what_every_row_fills_anew_has_two_forms() -> None:
     assert "st_few" not in once.source
 
 
-def chained(length: int, more: str = "") -> CompiledExpression:
+def chained(length: int, more: str = "") -> Kernel:
     """Return a product that is handed on through so many workspaces."""
     steps, value = [], "A(i,k) * B(k,j)"
     for number in range(length):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from loop_runs import COMPILERS, source_of
 from numpy.typing import NDArray
-from sparsetune.compiler.build.kernel import Kernel
+from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.ir.nodes import Fill, Load, Store
 from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.native.machine import Machine
-from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.pipeline import Kernel, compile_kernel
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.targets.c import C
 
@@ -23,7 +23,7 @@ FIBRES = "dense, compressed, compressed"
 ROWS = {"Y": "dense, compressed, dense", "T": FIBRES}
 
 
-def reads_or_fills(compiled: CompiledExpression) -> bool:
+def reads_or_fills(compiled: Kernel) -> bool:
     """Whether a kernel does anything to its result beside storing."""
     body = compiled.default_kernel.spec.function.body
     own = [node for node in walk(body) if isinstance(node, Load | Fill | Store) and node.array == "Y_vals"]
@@ -90,7 +90,7 @@ def test_results_larger_than_the_caches_are_written_past_them(
     stored, dense = matrix("csr")
     x = np.arange(30.0 * 64).reshape(30, 64).astype(dtype)
     compiled = compile_kernel(SPMM, {"A": "csr"}, {"r": 64}, schedule, dtype=dtype)
-    kernel = Kernel(replace(compiled.default_kernel.spec, build=(compiler, None)))
+    kernel = TypedKernel(replace(compiled.default_kernel.spec, build=(compiler, None)))
     source = source_of(kernel.spec.function, vector_bytes)
     assert "st_stream_" in source
     monkeypatch.setitem(kernel.__dict__, "executable", C.compile(kernel.spec, source))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.pipeline import Kernel, compile_kernel
 from sparsetune.compiler.storage.construct import tensor
 
 SPMV = "y(i) = A(i,j) * x(j)"
@@ -21,7 +21,7 @@ ONE_BY_ONE = "; unroll(p1, 1)"
 """Sums without batches of rows, so that the source shows one loop for each kind of segment."""
 
 
-def spmv(split: str, race: str = "atomics", sums: str = "") -> CompiledExpression:
+def spmv(split: str, race: str = "atomics", sums: str = "") -> Kernel:
     return compile_kernel(SPMV, {"A": "csr"}, schedule=ROWS.format(split, race) + sums)
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.native.machine import Machine
-from sparsetune.compiler.pipeline import CompiledExpression, compile_kernel
+from sparsetune.compiler.pipeline import Kernel, compile_kernel
 from sparsetune.compiler.storage.aligned import aligned_copy, aligned_full
 from sparsetune.compiler.storage.construct import tensor
 
@@ -18,7 +18,7 @@ SPMM, SPMV = "Y(i,k) = A(i,j) * X(j,k)", "Y(i) = A(i,j) * X(j)"
 COLUMNS = 9
 
 
-def spmm(split: str, width: int | None = 8, race: str = "atomics") -> CompiledExpression:
+def spmm(split: str, width: int | None = 8, race: str = "atomics") -> Kernel:
     """Return a product with a matrix of so many columns, or with a vector."""
     schedule = f"collapse(i, j, f); pos(f, p, A); {split}; parallelize(p0, cpu_thread, {race}, static)"
     return compile_kernel(SPMM if width else SPMV, {"A": "csr"}, extents={"k": width} if width else {}, schedule=schedule)
@@ -49,7 +49,7 @@ def test_only_rows_inside_a_tile_are_stored(width: int | None, whole: int) -> No
     ],
     ids=["short tiles", "results of threads"],
 )
-def test_other_results_are_filled_and_added_to(kernel: CompiledExpression) -> None:
+def test_other_results_are_filled_and_added_to(kernel: Kernel) -> None:
     assert "=" not in updates(kernel.source)
     assert "meet" not in kernel.source
 

@@ -48,7 +48,7 @@ def test_programs_are_all_different_and_recognised(expression):
     if count <= 300:
         assert len(texts) == count
         assert ranks == list(range(count))
-    assert [show_protocolized(space.schedule(rank).program.statement) for rank in ranks if rank is not None] == [
+    assert [show_protocolized(space.member(rank).program.statement) for rank in ranks if rank is not None] == [
         show_protocolized(schedule.program.statement) for schedule in schedules
     ]
 
