@@ -69,18 +69,21 @@ def evaluate(
     expression: str, operands: Mapping[str, Any], output_format: DenseFormat | None = None, schedule: str | Schedule = "auto",
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> NDArray[Any]: ...
 @overload
 def evaluate(
     expression: str, operands: Mapping[str, Any], output_format: SparseFormat, schedule: str | Schedule = "auto",
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> Tensor: ...
 @overload
 def evaluate(
     expression: str, operands: Mapping[str, Any], output_format: Format | str, schedule: str | Schedule = "auto",
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> Any: ...
 def evaluate(
     expression: str,
@@ -94,6 +97,8 @@ def evaluate(
     convert: str = "auto",
     semiring: tuple[str, str] | None = None,
     database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
 ) -> Any:
     """Compute an expression on operands.
 
@@ -110,6 +115,8 @@ def evaluate(
         convert: "never" refuses schedules that convert operands.
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         database: path or URL; None: $SPARSETUNE_DATABASE or the default file.
+        memory_bound: elements that the workspaces of a schedule have at most all together, where schedule is "auto"; None: no bound.
+        cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
 
     Returns:
         An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
@@ -118,11 +125,16 @@ def evaluate(
         SparsetuneError: a subclass that says what does not fit.
     """
     ready = _from_paths(operands)
+    limits = {"memory_bound": memory_bound, "cache_share": cache_share}
+    if limits != {"memory_bound": None, "cache_share": None}:
+        from .tuner.limits import make_limits
+
+        make_limits(memory_bound, cache_share)  # says what limits are
 
     def choose(*request: Any) -> Schedule:
         from .tuner.lookup import choose as chosen
 
-        return chosen(expression, ready, output_format=output_format, target=target, threads=threads, database=database)
+        return chosen(expression, ready, output_format=output_format, target=target, threads=threads, database=database, **limits)
 
     return _evaluator()(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
 
@@ -139,6 +151,8 @@ def evaluate_all(
     convert: str = "auto",
     semiring: tuple[str, str] | None = None,
     database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
 ) -> list[Any]:
     """Compute expressions in order; a result is an operand of those that follow, in the format in which it was made.
 
@@ -148,7 +162,7 @@ def evaluate_all(
         expressions: index notation, a result each, of different names.
         operands: by name; each is used by some expression.
         output_format, schedule: as for ``evaluate``, for all results or by the name of the result.
-        shape, dtype, target, threads, convert, semiring, database: as for ``evaluate``.
+        shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share: as for ``evaluate``.
 
     Returns:
         The results, in order.
@@ -161,7 +175,7 @@ def evaluate_all(
 
     options = {
         "output_format": output_format, "schedule": schedule, "shape": shape, "dtype": dtype, "target": target, "threads": threads,
-        "convert": convert, "semiring": semiring, "database": database,
+        "convert": convert, "semiring": semiring, "database": database, "memory_bound": memory_bound, "cache_share": cache_share,
     }  # fmt: skip
     return compute(expressions, _from_paths(operands), evaluate, options)
 
@@ -171,18 +185,21 @@ def einsum(
     subscripts: Any, *operands: Any, optimize: Any = None, output_format: DenseFormat | None = None, schedule: str | Schedule = "auto",
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> NDArray[Any]: ...
 @overload
 def einsum(
     subscripts: Any, *operands: Any, output_format: SparseFormat, optimize: Any = None, schedule: str | Schedule = "auto",
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> Tensor: ...
 @overload
 def einsum(
     subscripts: Any, *operands: Any, output_format: Format | str, optimize: Any = None, schedule: str | Schedule = "auto",
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> Any: ...
 def einsum(
     subscripts: Any,
@@ -197,6 +214,8 @@ def einsum(
     convert: str = "auto",
     semiring: tuple[str, str] | None = None,
     database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
 ) -> Any:
     """Compute an expression in NumPy's notation, ``einsum("ik,kj->ij", A, B)``.
 
@@ -207,8 +226,8 @@ def einsum(
         subscripts: NumPy's text; or the first operand, where lists of numbers follow.
         operands: in the order of the text.
         optimize: taken as NumPy's is, without effect: the schedule decides in which order operands are contracted.
-        output_format, schedule, shape, dtype, target, threads, convert, semiring, database: as for ``evaluate``; the result is
-            dense unless ``output_format`` says otherwise.
+        output_format, schedule, shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share: as for
+            ``evaluate``; the result is dense unless ``output_format`` says otherwise.
     """
     from .compiler.einsum import einsum_expression, einsum_operands, from_lists
     from .compiler.storage.arithmetic import narrowed
@@ -218,7 +237,9 @@ def einsum(
     ready = [data if isinstance(getattr(data, "ndim", None), int) else tensor(data) for data in operands]
     expression, kept = einsum_expression(subscripts, [tuple(data.shape) for data in ready])
     named = einsum_operands([narrowed(*operand) for operand in zip(ready, kept, strict=True)])
-    return evaluate(expression, named, output_format, schedule, shape, dtype, target, threads, convert, semiring, database)
+    return evaluate(
+        expression, named, output_format, schedule, shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share
+    )
 
 
 def lookup(
@@ -230,6 +251,8 @@ def lookup(
     database: str | PathLike[str] | None = None,
     *,
     arch: str | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
 ) -> Match:
     """Return the schedule that ``evaluate`` would use, and where it comes from.
 
@@ -241,14 +264,20 @@ def lookup(
         threads: None: $SPARSETUNE_THREADS, or the cores that this process may use.
         database: path or URL; None: the default one. A missing file is no error: nothing is known then.
         arch: architecture of the GPU whose records are looked through, such as "sm_90", which need not be here; None: this machine's.
+        memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
+        cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
 
     Raises:
+        TuningError: nothing found keeps the memory bound.
         SparsetuneError: the expression, an operand or the database is not meaningful.
         BuildError: the target is cuda, this machine has no GPU, and arch names none.
     """
     from .tuner.lookup import lookup as find
 
-    return find(expression, _from_paths(operands), output_format, target, threads, database, arch=arch)
+    return find(
+        expression, _from_paths(operands), output_format, target, threads, database,
+        arch=arch, memory_bound=memory_bound, cache_share=cache_share,
+    )  # fmt: skip
 
 
 def tune(
@@ -264,6 +293,8 @@ def tune(
     schedules: Iterable[Schedule | str] = (),
     *,
     skip: Sequence[str] = (),
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
 ) -> TuneResult:
     """Search the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -280,17 +311,20 @@ def tune(
         seed: of the search; from 0 to 2**32 - 1.
         schedules: what to try first, after the default: schedules or their texts, such as those of ``explore``'s frontier.
         skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
+        memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
+        cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
-        SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found; the
-            default schedule does not run within the time budget.
+        SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found, or
+            none within the memory bound; the default schedule does not run within the time budget.
     """
     from .tuner.session import tune as search
 
     return search(
-        expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules
-    )
+        expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules,
+        memory_bound=memory_bound, cache_share=cache_share,
+    )  # fmt: skip
 
 
 def compile(  # noqa: A001  # the contract's name
@@ -346,6 +380,7 @@ def autotune(
     expression: str, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
     semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> AutoTuned: ...
 @overload
 def autotune(expression: Callable[..., Any]) -> AutoTuned: ...
@@ -354,6 +389,7 @@ def autotune(
     expression: None = None, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
     semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> Callable[[Callable[..., Any]], AutoTuned]: ...
 def autotune(
     expression: str | Callable[..., Any] | None = None,

@@ -38,6 +38,7 @@ from .asymptotic.taco import taco_schedules
 from .exploration import Exploration, FrontierSchedule, FrontierSchedules
 from .forests.exploration import ForestExploration, FrontierForest
 from .forests.pipelines import sparseauto, spttn
+from .limits import make_limits
 from .settings import EXPLORE_SECONDS
 
 PRESETS = (None, "pigeon", "pigeon-taco", "sparseauto", "spttn")
@@ -111,8 +112,7 @@ def explore(
         known = ", ".join(repr(name) for name in PRESETS)
         raise TuningError(f"unknown preset {preset!r}; presets are {known}")
     if preset in ("sparseauto", "spttn"):
-        if not (isinstance(cache_share, Real) and 0 < cache_share <= 1):
-            raise TuningError(f"cache_share is {cache_share!r}: a share above 0 and up to 1 is expected")
+        make_limits(memory_bound, cache_share)
         found = _explored_forests(expression, formats, ranges, preset, semiring, time_limit, memory_depth, memory_bound, cost)
         return replace(found, cache_share=float(cache_share))
     for name, given, usual in (("memory_depth", memory_depth, 2), ("memory_bound", memory_bound, None), ("cost", cost, None)):
@@ -136,8 +136,6 @@ def _explored_forests(
     assignment = _explorable(expression)
     if isinstance(memory_depth, bool) or not isinstance(memory_depth, int) or memory_depth < 0:
         raise TuningError(f"memory_depth is {memory_depth!r}: a number of modes, 0 or more, is expected")
-    if memory_bound is not None and not (isinstance(memory_bound, Real) and memory_bound >= 0):
-        raise TuningError(f"memory_bound is {memory_bound!r}: a number of elements is expected")
     check_semiring(assignment.value, checked_semiring(semiring)[0], assignment)
     known = formats_of(assignment, formats or _one_sparse(assignment))
     clock = _Clock([], time_limit)

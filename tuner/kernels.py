@@ -20,6 +20,7 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from ..compiler.targets.c import compile_flags
 from .extents import reads
+from .limits import workspace_elements
 from .problem import Problem
 from .records import digest
 
@@ -91,17 +92,24 @@ def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
 
 
 def is_legal(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether code can be generated for a schedule of a problem, nothing being compiled; for a GPU, whether it can be applied."""
+    """Return whether code can be generated for a schedule of a problem, nothing being compiled, and its workspaces keep the memory bound;
+    for a GPU, whether it can be applied."""
     try:
         if problem.target == "cpu":
-            compile_problem(problem, schedule)
+            program = compile_problem(problem, schedule).compiled.concretized.program
         else:
             constants = constant_extents(problem.assignment, problem.formats, problem.extents)
             default = concretize(problem.assignment, problem.formats)
-            apply_schedule(default.program, schedule, default.formats, constants)
+            program = apply_schedule(default.program, schedule, default.formats, constants)
     except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
         return False
-    return True
+    return not problem.limits.binds(workspace_elements(program, problem.extents))
+
+
+def default_keeps_bound(problem: Problem) -> bool:
+    """Return whether the default schedule's workspaces keep the memory bound: else it is there to compare with alone."""
+    default = concretize(problem.assignment, problem.formats).program
+    return not problem.limits.binds(workspace_elements(default, problem.extents))
 
 
 def lowers(problem: Problem, program: Program, default: Concretized) -> bool:

@@ -34,6 +34,7 @@ from .database import Database, database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .features import distance
 from .kernels import is_legal
+from .limits import make_limits
 from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
 from .records import Decision, Status
@@ -79,18 +80,23 @@ def lookup(
     database: str | os.PathLike[str] | None = None,
     *,
     arch: str | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
 ) -> Match:
     """Return the schedule to use, and where it comes from: ``sparsetune.lookup``.
 
     Raises:
+        TuningError: no schedule keeps the memory bound.
         SparsetuneError: the expression, an operand or the database is not meaningful.
         BuildError: the target is cuda, this machine has no GPU, and arch names none.
     """
     url = database_url(database)
-    key = _Key(expression, operands, (output_format, target, arch, threads, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url)))
+    limits = make_limits(memory_bound, cache_share)
+    rest = (output_format, target, arch, threads, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url), limits)
+    key = _Key(expression, operands, rest)
     if (known := _remembered(key)) is not None:
         return known
-    problem = make_problem(expression, operands, output_format, target, threads, arch=arch)
+    problem = make_problem(expression, operands, output_format, target, threads, arch=arch, limits=limits)
     match = lookup_in(url, problem)
     _remember(key, match)
     return match
@@ -103,10 +109,15 @@ def choose(
     target: str = "cpu",
     threads: int | None = None,
     database: str | os.PathLike[str] | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
 ) -> Schedule:
     """Return the schedule for ``evaluate``: as ``lookup``, but the default one where only the caller knows an extent."""
     try:
-        return lookup(expression, operands, output_format, target, threads, database).schedule
+        found = lookup(
+            expression, operands, output_format, target, threads, database, memory_bound=memory_bound, cache_share=cache_share
+        )
+        return found.schedule
     except ShapeError:
         return Schedule()
 
@@ -133,9 +144,16 @@ def lookup_problem(problem: Problem, store: Database) -> Match:
 def known_inputs(problem: Problem, store: Database) -> list[tuple[float, Decision]]:
     """Return the latest decision for every input of this workload with its distance, nearest first."""
     workload = problem.workload
-    latest = {decision.input.key: decision for decision in store.decisions(workload=workload.key)}
+    limits = problem.limits.given
+    told = [decision for decision in store.decisions(workload=workload.key) if _searched(decision) in ({}, limits)]
+    latest = {decision.input.key: decision for decision in sorted(told, key=lambda decision: _searched(decision) == limits)}
     found = [(distance(problem.input, decision.input), decision) for decision in latest.values()]
     return sorted(found, key=lambda pair: (pair[0], pair[1].input.key))
+
+
+def _searched(decision: Decision) -> dict[str, Any]:
+    """Return the limits of a campaign; what one without any found is used wherever it keeps the limits."""
+    return {name: decision.policy[name] for name in ("memory_bound", "cache_share") if name in decision.policy}
 
 
 def usable(problem: Problem, text: str) -> Schedule | None:
@@ -193,7 +211,7 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
     It takes milliseconds, up to ``CHOICE_SECONDS`` for products of many factors, so inputs of the same kernel and about the same
     sizes share one.
     """
-    key = (problem.workload.key, tuple((name, round(value)) for name, value in problem.input.features))
+    key = (problem.workload.key, problem.limits, tuple((name, round(value)) for name, value in problem.input.features))
     if key not in _modelled:
         deadline = Deadline(CHOICE_SECONDS)
         schedule = model_choice(problem, deadline)

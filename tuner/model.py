@@ -10,6 +10,7 @@ the search, and chooses where nothing was measured; it is not meant to predict s
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from ..compiler.concrete.lattice import NOWHERE, Complement, Domain, Intersectio
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where, targets
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.deadline import Deadline
+from ..compiler.errors import TuningError
+from ..compiler.format import Format
 from ..compiler.notation.nodes import Access, Add, accesses, walk
 from ..compiler.pipeline import constant_extents
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
@@ -30,6 +33,7 @@ from ..compiler.space.candidates import Candidate, candidates
 from ..compiler.space.situation import Situation
 from ..compiler.storage.tensor import Tensor
 from .kernels import is_legal
+from .limits import workspace_elements
 from .problem import Problem
 
 LEAST_GAIN = 1.2
@@ -57,21 +61,42 @@ class Ranked:
 def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule | None:
     """Return the schedule that the static model expects to be clearly faster than the default; None where it expects none.
 
+    Of the candidates whose workspaces keep the problem's limits (Dias et al., section 5.3), the default aside.
+
     Args:
         problem: gives the operands.
         deadline: until which candidates are sought, which may take most of the time, and judged; None: ``CHOICE_SECONDS`` from now.
+
+    Raises:
+        TuningError: the default has more elements of workspaces than the memory bound allows, and so has all that was found.
     """
     deadline = deadline or Deadline(CHOICE_SECONDS)
     ranked = rank(problem, problem_candidates(problem, deadline.part(5 / 8)), deadline)
-    default = next((found.cost for found in ranked if not found.candidate.template), None)
+    default = next((found for found in ranked if not found.candidate.template), None)
     if default is None:
         return None
+    room = problem.limits.room(problem.nbytes) / problem.dtype.itemsize / problem.threads
+    elements = {id(found): workspace_elements(found.candidate.program, problem.extents) for found in ranked}
+    if problem.limits.binds(elements[id(default)]):
+        within = (found for found in ranked if not problem.limits.binds(elements[id(found)]))
+        first = next((found.schedule for found in within if is_legal(problem, found.schedule)), None)
+        if first is None:
+            raise nothing_within(problem, min(elements.values()))
+        return first
     for found in ranked:
-        if deadline.over or found.cost * LEAST_GAIN > default:
+        if elements[id(found)] > room:
+            continue
+        if deadline.over or found.cost * LEAST_GAIN > default.cost:
             return None
         if is_legal(problem, found.schedule):
             return found.schedule
     return None
+
+
+def nothing_within(problem: Problem, least: float | None = None) -> TuningError:
+    """Return the error that no schedule found keeps the memory bound."""
+    found = "" if least is None else f"; the least found has {least:g}, and tune looks at more"
+    return TuningError(f"no schedule of '{problem.expression}' has workspaces of at most {problem.limits.memory_bound:g} elements{found}")
 
 
 def problem_candidates(problem: Problem, deadline: Deadline | None = None, programs: Sequence[Schedule] = ()) -> tuple[Candidate, ...]:
@@ -82,7 +107,8 @@ def problem_candidates(problem: Problem, deadline: Deadline | None = None, progr
 
 
 def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None = None) -> list[Ranked]:
-    """Return candidates with their costs, the cheapest first; those of equal cost keep their order.
+    """Return candidates with their costs, the cheapest first; of those of equal cost the ones whose loops come in the order in which
+    tensors are stored (Dias et al., section 5.3), then in their order.
 
     Those that nothing is known of when a deadline is over come last, at infinite cost; the first of all, the default, is always judged.
     """
@@ -92,7 +118,27 @@ def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None
         return math.inf if place and deadline is not None and deadline.over else operations(problem, candidate.program, sources)
 
     ranked = [Ranked(candidate, candidate.template.fill(), cost(place, candidate)) for place, candidate in enumerate(found)]
-    return sorted(ranked, key=lambda item: item.cost)
+    tied = Counter(item.cost for item in ranked)
+    formats = {**problem.formats, **{name: problem.formats[source] for name, source in sources.items()}}
+
+    def ties(item: Ranked) -> int:
+        return disagreements(item.candidate.program, formats) if tied[item.cost] > 1 else 0
+
+    return sorted(ranked, key=lambda item: (item.cost, ties(item)))
+
+
+def disagreements(program: Program, formats: Mapping[str, Format]) -> int:
+    """Return in how many pairs of modes of operands and result the loops around an assignment come in another order than stored ones."""
+    graph, found = graph_of(program.relations), 0
+    for address, leaf in leaves(program.statement):
+        order = [name for loop in enclosing_loops(program.statement, address) for name in graph.originals(loop)]
+        for access in (leaf.target, *accesses(leaf.value)):
+            form = access.stored or formats.get(access.tensor)
+            if form is not None and access.is_plain:
+                modes = (access.subscripts[mode].index for mode in form.order)
+                places = [order.index(name) for name in modes if name in order]
+                found += sum(one > other for place, one in enumerate(places) for other in places[place + 1 :])
+    return found
 
 
 def operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:

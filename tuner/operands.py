@@ -20,6 +20,7 @@ from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
 from ..datasets import announced_shape
 from .extents import all_indices, known_extents, reads
+from .limits import make_limits
 from .problem import Problem, make_problem, require_target
 
 _POSITION_BYTES = 4
@@ -38,7 +39,8 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
     output_format = given["output_format"] or formats.get(parse(expression).target.tensor)
     operands = load_operands(expression, files, dims, formats, given.get("seed", 0), output_format=output_format)
     name = ", ".join(f"{operand}={source}" for operand, source in files.items())
-    return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims, arch)
+    limits = make_limits(given.get("memory_bound"), given.get("cache_share"))
+    return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims, arch, limits)
 
 
 def load_operands(

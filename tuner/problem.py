@@ -30,6 +30,7 @@ from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
 from .extents import all_indices, known_extents
 from .features import describe_input
+from .limits import NO_LIMITS, Limits
 from .records import Input, Workload
 
 TARGETS = ("cpu", "cuda")
@@ -49,6 +50,7 @@ class Problem:
         threads: exact number of threads.
         name: where the data came from, for people.
         arch: architecture of the GPU that is meant; None: that of this machine, where the target is cuda.
+        limits: of what schedules may take beside operands and result.
     """
 
     expression: str
@@ -60,6 +62,7 @@ class Problem:
     threads: int
     name: str = ""
     arch: str | None = None
+    limits: Limits = NO_LIMITS
 
     @cached_property
     def canonical(self) -> CanonicalForm:
@@ -69,6 +72,11 @@ class Problem:
     def dtype(self) -> np.dtype[Any]:
         """The result's dtype: that of the operands together."""
         return np.result_type(*(operand.dtype for operand in self.operands.values())) if self.operands else np.dtype(np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all operands."""
+        return sum(operand.nbytes for operand in self.operands.values())
 
     @cached_property
     def workload(self) -> Workload:
@@ -114,6 +122,7 @@ def make_problem(
     name: str = "",
     shape: Mapping[str, int] | None = None,
     arch: str | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Problem:
     """Resolve and check an expression and its operands.
 
@@ -126,6 +135,7 @@ def make_problem(
         name: where the data came from, for people.
         shape: extents of indices that no operand determines.
         arch: architecture of the GPU that is meant, such as "sm_90"; None: that of this machine.
+        limits: of what schedules may take beside operands and result.
 
     Raises:
         ExpressionError: the text is no index notation; an operand is missing or not used.
@@ -147,7 +157,10 @@ def make_problem(
             raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
     known = {operand: found.format for operand, found in tensors.items()}
     formats[assignment.target.tensor] = auto_format(assignment, known) if output_format == AUTO else output_format
-    return Problem(expression, assignment, tensors, formats_of(assignment, formats), extents, target, thread_count(threads), name, arch)
+    known_formats = formats_of(assignment, formats)
+    return Problem(
+        expression, assignment, tensors, known_formats, extents, target, thread_count(threads), name, arch, limits
+    )
 
 
 def require_target(target: str, arch: str | None = None) -> None:

@@ -17,16 +17,15 @@ from ..compiler.concrete.concretize import Concretized, concretize
 from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
-from ..compiler.native.machine import this_machine
 from ..compiler.notation.functions import has_functions
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.situation import Situation
 from .asymptotic.screening import Screening, beaten
 from .asymptotic.undominated import undominated_schedules
-from .config import load_machine
-from .kernels import lowers
-from .model import Ranked, operations, problem_candidates, rank
+from .kernels import default_keeps_bound, lowers
+from .limits import workspace_elements
+from .model import Ranked, nothing_within, operations, problem_candidates, rank
 from .problem import Problem
 from .search.space import Space
 
@@ -79,10 +78,10 @@ def surviving_space(
         deadline: by which pruning ends with what it has; None: after ``PRUNING_SECONDS``.
 
     Raises:
-        TuningError: a stage cannot be left out.
+        TuningError: a stage cannot be left out, or nothing found keeps the memory bound.
     """
     check_skip(skip)
-    room = _room(problem)
+    room = problem.limits.room(problem.nbytes)
     default = concretize(problem.assignment, problem.formats)
     end = deadline or Deadline(PRUNING_SECONDS)
     generating, comparing, proving, ranking = (end.part(share) for share in (0.4, 0.6, 0.9, 1.0))
@@ -91,8 +90,13 @@ def surviving_space(
     def usable(item: Candidate) -> bool:
         return lowers(problem, item.program, default)
 
+    def keeps_bound(item: Candidate) -> bool:
+        return not item.template or not problem.limits.binds(workspace_elements(item.program, problem.extents))
+
+    bounded = [Stage("memory_bound", lambda items: list(filter(keeps_bound, items)))] if problem.limits.memory_bound is not None else []
     stages: list[Stage[Candidate]] = [
         Stage("generated", lambda _: list(problem_candidates(problem, generating, _undominated_programs(problem, generating))), generating),
+        *bounded,
         Stage("memory", lambda items: [item for item in items if item.is_given or _workspace_bytes(item, problem) <= room]),
         Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable, comparing), comparing),
         Stage("loop depth", lambda items: _undominated(items, problem)),
@@ -100,6 +104,8 @@ def surviving_space(
         Stage("ranked", lambda items: _worth_a_trial(rank(problem, items, ranking)), ranking),
     ]
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
+    if len(kept) < 2 and not default_keeps_bound(problem):
+        raise nothing_within(problem)
     return Space(tuple(item.template for item in kept), problem.to_canonical), report
 
 
@@ -175,13 +181,6 @@ def _worth_a_trial(ranked: list[Ranked]) -> list[Candidate]:
 
 def _workspace_bytes(item: Candidate, problem: Problem) -> int:
     return item.elements(problem.extents) * problem.dtype.itemsize * problem.threads
-
-
-def _room(problem: Problem) -> float:
-    """Return the bytes that workspaces may take; for a problem that is small itself, no less than its own size."""
-    size = sum(operand.nbytes for operand in problem.operands.values())
-    machine = this_machine()
-    return max(load_machine(machine.model).workspace_share * machine.last_level_cache, float(size))
 
 
 def _beats(left: Sequence[float], right: Sequence[float]) -> bool:

@@ -24,14 +24,16 @@ from ..compiler.space.template import Template
 from .database import Database, open_database, studies_folder
 from .environment import code_version
 from .features import distance
-from .kernels import compile_problem
+from .kernels import compile_problem, default_keeps_bound
+from .limits import make_limits, workspace_elements
 from .lookup import known_inputs, usable
-from .measure.finals import Verdict, play
+from .measure.finals import Comparison, Verdict, play
 from .measure.handover import sweep_folders
 from .measure.helpers import Helpers
 from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
 from .measure.runner import Runner, Worker
+from .model import nothing_within
 from .problem import Problem, make_problem
 from .prune import check_skip, surviving_space
 from .records import Decision, Status
@@ -143,18 +145,20 @@ def tune(
     skip: Sequence[str] = (),
     schedules: Iterable[Schedule | str] = (),
     cache: str = "warm",
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
 ) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it: ``sparsetune.tune``.
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
-        SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found; the
-            default schedule does not run within the time budget.
+        SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found, or
+            none within the memory bound; the default schedule does not run within the time budget.
     """
     budget = make_budget(trials, time_budget)
     settings = Settings(policy=Policy(cache=cache), skip=tuple(skip))
     check_skip(skip)
-    problem = make_problem(expression, operands, output_format, target, threads)
+    problem = make_problem(expression, operands, output_format, target, threads, limits=make_limits(memory_bound, cache_share))
     given = check_schedules(problem, schedules)
     with open_database(database) as store, Worker(problem.threads) as worker:
         return tune_problem(problem, store, worker, budget, settings, seed, given=given)
@@ -232,9 +236,12 @@ def check_schedules(problem: Problem, schedules: Iterable[Schedule | str]) -> tu
     for number, one in enumerate(schedules, 1):
         schedule = Schedule(one)
         try:
-            compile_problem(problem, schedule)
+            program = compile_problem(problem, schedule).compiled.concretized.program
         except ScheduleError as error:
             raise ScheduleError(f"schedule {number} of those given: {error}") from None
+        if problem.limits.binds(elements := workspace_elements(program, problem.extents)):
+            bound = f"{elements:g} elements of workspaces, and memory_bound is {problem.limits.memory_bound:g}"
+            raise ScheduleError(f"schedule {number} of those given has {bound}")
         found.append(problem.to_canonical(schedule))
     return tuple(dict.fromkeys(found))
 
@@ -335,7 +342,13 @@ def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) 
     default = trials.default
     assert default is not None
     policy = settings.policy
+    is_eligible = default_keeps_bound(runner.problem)
     chosen = {trial.canonical: trial for trial in (default, *trials.fastest(policy.finalists, policy.final_margin))}
+    if not is_eligible and len(chosen) == 1:
+        others = [trial for trial in trials if trial.seconds is not None and trial.canonical != DEFAULT]
+        if not others:
+            raise nothing_within(runner.problem)
+        chosen |= {trial.canonical: trial for trial in sorted(others, key=lambda trial: trial.seconds or math.inf)[:1]}
     expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
     samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
     uncontested = Verdict.uncontested(DEFAULT, expected[DEFAULT]), {DEFAULT: [(expected[DEFAULT],)]}
@@ -351,9 +364,14 @@ def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) 
 
     seconds = policy.final_seconds if budget.seconds is None else min(policy.final_seconds, _FINAL_SHARE * budget.seconds)
     try:
-        verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds)
+        verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
     except TimeOver:
-        return uncontested
+        if is_eligible:
+            return uncontested
+        best = min((name for name in chosen if name != DEFAULT), key=expected.__getitem__)
+        ratio = expected[DEFAULT] / expected[best]
+        times = {name: (expected[name],) for name in (DEFAULT, best)}
+        return Verdict(best, times, Comparison(ratio, ratio, ratio)), {name: [found] for name, found in times.items()}
     if verdict is None:
         raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
     return verdict, samples
@@ -365,7 +383,7 @@ def _complexity(schedule: str) -> int:
 
 def _decide(campaign: Campaign, trials: Trials, verdict: Verdict, samples: Samples, settings: Settings) -> Decision:
     """Record the finals and the decision."""
-    policy = settings.policy.as_dict()
+    policy = settings.policy.as_dict() | campaign.problem.limits.given
     for schedule, times in verdict.times.items():
         ordered, (low, high) = sorted(times), median_interval_ranks(len(times))
         final = {"seconds": median(times), "low": ordered[low], "high": ordered[high], "samples": tuple(samples[schedule])}

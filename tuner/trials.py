@@ -65,8 +65,8 @@ class Trial:
 class Campaign:
     """What a campaign writes into the database, and what earlier runs of it have written.
 
-    It is the same campaign as long as workload, input, seed, compilers, code and policy are the same; running it again goes on where it
-    was.
+    It is the same campaign as long as workload, input, seed, compilers, code, policy and limits are the same; running it again goes on
+    where it was.
     """
 
     def __init__(self, problem: Problem, store: Database, seed: int, settings: dict[str, str], policy: Policy) -> None:
@@ -74,7 +74,8 @@ class Campaign:
         self.store = store
         self.environment = describe_environment(settings)
         compilers = self.environment["compilers"]
-        self.key = digest(problem.workload.key, problem.input.key, seed, code_version(), compilers, settings, policy.as_dict())
+        limits = [problem.limits.given] if problem.limits.given else []
+        self.key = digest(problem.workload.key, problem.input.key, seed, code_version(), compilers, settings, policy.as_dict(), *limits)
 
     def recorded(self) -> Iterable[Measurement]:
         """Yield the trials of earlier runs, oldest first."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -12,6 +14,7 @@ from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import prune
+from sparsetune.tuner.limits import Limits
 from sparsetune.tuner.model import model_choice, problem_candidates, rank, stored_prefixes
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import Stage, run_stages, surviving_space, undominated
@@ -67,9 +70,8 @@ def test_default_and_library_are_never_dropped() -> None:
     assert set(given_ones) <= set(templates)
 
 
-def test_workspaces_that_do_not_fit_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prune, "_room", lambda problem: 0.0)
-    problem = ttmc(20)
+def test_workspaces_that_do_not_fit_are_dropped() -> None:
+    problem = replace(ttmc(20), limits=Limits(cache_share=1e-12))
     kept = {template.text for template in surviving_space(problem)[0].templates}
     for item in problem_candidates(problem):
         if item.template.text in kept and not item.origin.startswith("library"):

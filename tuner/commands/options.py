@@ -89,6 +89,12 @@ target = click.option("--target", type=click.Choice(["cpu", "cuda"]), default="c
 arch = click.option("--arch", metavar="sm_NN", help="The GPU that is meant, such as sm_90, for --target cuda.  [default: this machine's]")
 threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")
 database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
+memory_bound = click.option(
+    "--memory-bound", type=float, metavar="ELEMENTS", help="Elements that the workspaces of a schedule have at most.  [default: no bound]"
+)
+cache_share = click.option(
+    "--cache-share", type=float, metavar="SHARE", help="Of the last-level cache, that workspaces may take.  [default: half]"
+)
 trials = click.option("--trials", type=click.IntRange(1), default=100, show_default=True, help="Schedules to measure at most.")
 time_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End the search after so long.")
 seed = click.option("--seed", type=click.IntRange(0, MOST_SEED), default=0, show_default=True, help="Of the search and of random inputs.")

@@ -65,6 +65,7 @@ def play(
     complexity: Callable[[str], int] = len,
     seconds: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
+    is_eligible: bool = True,
 ) -> Verdict | None:
     """Run the finalists in turn and name the winner.
 
@@ -75,6 +76,7 @@ def play(
         rounds: at most so many; at least ``MIN_ROUNDS`` whatever the time.
         complexity: of finalists that beat the default and tie with the fastest the simplest wins.
         seconds: start no round after so long.
+        is_eligible: whether the default may win, or is there to compare with alone.
 
     Returns:
         None if the default itself failed.
@@ -92,13 +94,14 @@ def play(
                 times[name].append(found)
         if default not in times:
             return None
-    return _judge({name: tuple(found) for name, found in times.items()}, default, complexity)
+    return _judge({name: tuple(found) for name, found in times.items()}, default, complexity, is_eligible)
 
 
-def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int]) -> Verdict:
-    """Of those that surely beat the default, return the simplest that ties with the fastest; the default if there are none."""
+def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int], is_eligible: bool) -> Verdict:
+    """Of those that surely beat the default, or of all others where it may not win, return the simplest that ties with the fastest; the
+    default if there are none."""
     against_default = {name: compare(times[default], found) for name, found in times.items()}
-    better = [name for name in times if against_default[name].low > 1]
+    better = [name for name in times if against_default[name].low > 1 or (name != default and not is_eligible)]
     winner = default
     if better:
         fastest = max(better, key=lambda name: against_default[name].ratio)

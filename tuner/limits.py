@@ -1,0 +1,85 @@
+"""How much memory schedules may take beside operands and result: a user's bound, and a share of the last-level cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from ..compiler.concrete.nodes import Program
+from ..compiler.errors import TuningError
+from ..compiler.native.machine import this_machine
+from ..compiler.schedule.dependence import graph_of
+from .config import load_machine
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What workspaces may take.
+
+    Attributes:
+        memory_bound: elements of all workspaces together, as ``k.costs["memory"]`` counts them; None: no bound.
+        cache_share: of the last-level cache, that the workspaces of all threads may fill; None: what ``configs/machines.toml`` says of
+            the machine, and for inputs that are larger than that as much as they take.
+    """
+
+    memory_bound: float | None = None
+    cache_share: float | None = None
+
+    @property
+    def given(self) -> dict[str, float]:
+        """What a user asked for, by name."""
+        named = {"memory_bound": self.memory_bound, "cache_share": self.cache_share}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def binds(self, elements: float) -> bool:
+        """Return whether so many elements are above the bound."""
+        return self.memory_bound is not None and elements > self.memory_bound
+
+    def room(self, operands: int) -> float:
+        """Return how many bytes the workspaces of all threads may take, for operands of so many bytes."""
+        machine = this_machine()
+        if self.cache_share is not None:
+            return self.cache_share * machine.last_level_cache
+        return max(load_machine(machine.model).workspace_share * machine.last_level_cache, float(operands))
+
+
+NO_LIMITS = Limits()
+"""What holds where nobody says anything."""
+
+
+def make_limits(memory_bound: float | None = None, cache_share: float | None = None) -> Limits:
+    """Return checked limits.
+
+    Raises:
+        TuningError: the bound is no number of elements, or the share is none.
+    """
+    if memory_bound is not None and not (_is_number(memory_bound) and memory_bound >= 0):
+        raise TuningError(f"memory_bound is {memory_bound!r}: a number of elements is expected")
+    if cache_share is not None and not (_is_number(cache_share) and 0 < cache_share <= 1):
+        raise TuningError(f"cache_share is {cache_share!r}: a share above 0 and up to 1 is expected")
+    bound = None if memory_bound is None or memory_bound == math.inf else float(memory_bound)
+    return Limits(bound, None if cache_share is None else float(cache_share))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def workspace_elements(program: Program, extents: Mapping[str, int]) -> float:
+    """Return how many elements the workspaces of one thread have at most, scalars left out.
+
+    Args:
+        program: scheduled.
+        extents: of all original indices.
+    """
+    graph = graph_of(program.relations)
+    total = 0.0
+    for space in program.workspaces:
+        if space.indices:
+            lengths = (graph.constant_extent(index, extents) for index in space.indices)
+            originals = (math.prod(extents.get(name, 1) for name in graph.originals(index)) for index in space.indices)
+            total += math.prod(float(known if known is not None else most) for known, most in zip(lengths, originals, strict=True))
+    return total
