@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 
 def programs() -> Path | None:
     """Return the folder of ``initdb`` and ``pg_ctl``, or None."""
@@ -49,3 +51,14 @@ def running_server(bin_folder: Path, owner: str) -> Iterator[str]:
             call(control, "-D", data, "-m", "immediate", "stop")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def installed_server() -> Iterator[str]:
+    """Yield the URL of a fresh server, or skip the test where its programs or psycopg are not installed."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'sparsetune[postgres]'")
+    folder, owner = programs(), user()
+    if folder is None or owner is None:
+        pytest.skip("needs the programs of a PostgreSQL server: apt install postgresql")
+    with running_server(folder, owner) as url:
+        yield url

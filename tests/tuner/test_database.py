@@ -152,11 +152,7 @@ class TestThroughSqlAlchemy(DatabaseContract):
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'sparsetune[postgres]'")
-    folder, owner = postgres_server.programs(), postgres_server.user()
-    if folder is None or owner is None:
-        pytest.skip("needs the programs of a PostgreSQL server: apt install postgresql")
-    with postgres_server.running_server(folder, owner) as url:
+    with postgres_server.installed_server() as url:
         yield url
 
 

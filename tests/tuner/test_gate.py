@@ -157,9 +157,6 @@ def test_rows_edited_in_sqlite(tmp_path: Path) -> None:
 
 def test_rows_edited_in_postgresql() -> None:
     psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'sparsetune[postgres]'")
-    folder, owner = postgres_server.programs(), postgres_server.user()
-    if folder is None or owner is None:
-        pytest.skip("needs the programs of a PostgreSQL server: apt install postgresql")
     texts = [value for value in record_mutations.TEXTS if "\0" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)]
     numbers = {"seconds", "low", "high", "build_seconds", "load", "default_seconds", "speedup_low", "speedup_high"}
     others = {*numbers, "disturbed", "threads", "workload", "input", "environment"}
@@ -167,7 +164,7 @@ def test_rows_edited_in_postgresql() -> None:
     floats = [value for value in record_mutations.NUMBERS if isinstance(value, float) and (value == 0 or abs(value) > 1e-300)]
     edits += [edit for edit in random_edits(5, 400, floats) if edit[1] in numbers]
     edits += [("st_workload", "threads", value) for value in (0, -1, 2**31 - 1)]
-    with postgres_server.running_server(folder, owner) as url:
+    with postgres_server.installed_server() as url:
         open_database(url).close()
         with psycopg.connect(url, autocommit=True) as raw:
             raw.execute("ALTER SYSTEM SET synchronous_commit = off")
