@@ -7,13 +7,14 @@ of the loops that are open (Senanayake et al., sections 3.2 and 5.1 to 5.3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
 from ..notation.nodes import Access
 from .arithmetic import Arithmetic, Bounds, Value
 from .relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
+from .shapes import Shape
 
 __all__ = ["Bound", "Collapse", "Coord", "Pos", "Provenance", "Recovery", "Relation", "Rename", "Split", "Step"]
 
@@ -93,6 +94,11 @@ class Provenance:
         relation = self._made_by.get(variable)
         return "coordinate" if relation is None else relation.space(variable, self)
 
+    def shape(self, variable: str, known: Container[str] = ()) -> Shape | None:
+        """Return what a loop over a derived variable goes through, at a place where some are known; None for original indices."""
+        relation = self._made_by.get(variable)
+        return None if relation is None else relation.shape(variable, self, known)
+
     def position_relation(self, variable: str) -> Pos:
         """Return the relation that brought a variable into position space; only where ``space`` is "position"."""
         return self._made_by[variable].counted(self)
@@ -159,6 +165,10 @@ class Provenance:
             return length % factor == 0
         relation = self._made_by.get(variable)
         return relation is not None and relation.child_divisible(variable, factor, self, extents or {})
+
+    def fixed_extents(self) -> dict[str, int]:
+        """Return the extents of variables that relations make constants."""
+        return {variable: extent for relation in self.relations for variable, extent in relation.fixed_extents().items()}
 
     def constant_extent(self, variable: str, extents: Mapping[str, int] | None = None) -> int | None:
         """Return the length of a variable's range where bounds, factors or known extents make it a constant."""

@@ -17,13 +17,14 @@ child's range, inside which the parents are recovered by value.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ..notation.nodes import Access
 from ..notation.printer import show
 from .arithmetic import Bounds, Value
+from .shapes import Between, Entries, Nest, Range, Shape, Through, Tiles
 
 if TYPE_CHECKING:
     from .provenance import Provenance, Recovery
@@ -65,6 +66,14 @@ class Relation(ABC):
     def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
         """Return the range of a child, given the ranges of the parents (Figure 19)."""
 
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        """Return what a loop over a child goes through where the values of some variables are known."""
+        return Range()
+
+    def counts_in(self, child: str) -> str | None:
+        """Return the parent in whose range, from its begin, a child counts; then it has no more values than that has left."""
+        return None
+
     renames: ClassVar[bool] = False
     """Whether the child has the values of the parent, and is iterated as that is."""
     in_order: ClassVar[bool] = False
@@ -81,6 +90,10 @@ class Relation(ABC):
     def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
         """Return the length of a child's range where it is a constant."""
         return None
+
+    def fixed_extents(self) -> Mapping[str, int]:
+        """Return the extents of parents that the relation makes constants."""
+        return {}
 
     def child_low(self, child: str, graph: Provenance) -> int | None:
         """Return the first value of a child's range where it is a constant."""
@@ -148,6 +161,14 @@ class Split(Relation):
     def child_low(self, child: str, graph: Provenance) -> int | None:
         return 0
 
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        if child == self.outer:
+            return Tiles(self.parent, self.inner, *((self.factor, None) if self.constant_inner else (None, self.factor)))
+        return Through(self.parent) if self.outer in known else Range()
+
+    def counts_in(self, child: str) -> str | None:
+        return self.parent
+
     def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
         return super().overruns(parent, graph, extents) or not graph.divisible(self.parent, self.factor, extents)
 
@@ -205,6 +226,11 @@ class Collapse(Relation):
         outer, inner = graph.constant_extent(self.outer, extents), graph.constant_extent(self.inner, extents)
         return None if outer is None or inner is None else outer * inner
 
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        if graph.space(child) == "position":
+            return Entries(child, graph.position_access(child))
+        return Nest(self.outer, self.inner, self.fused)
+
     def child_low(self, child: str, graph: Provenance) -> int | None:
         return 0 if graph.space(child) == "coordinate" else None
 
@@ -234,6 +260,9 @@ class Pos(Relation):
 
     def counted(self, graph: Provenance) -> Pos:
         return self
+
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        return Entries(self.position, self.access, self.parent)
 
     def determines(self, graph: Provenance) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*graph.originals(self.parent), self.parent)))
@@ -286,6 +315,9 @@ class Coord(Relation):
 
     def space(self, child: str, graph: Provenance) -> str:
         return "coordinate"
+
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        return Between(self.coordinate, self.position)
 
     def determines(self, graph: Provenance) -> tuple[str, ...]:
         return (graph.position_relation(self.position).parent, self.position)
@@ -349,6 +381,12 @@ class Bound(Relation):
     @property
     def children(self) -> tuple[str, ...]:
         return (self.bounded,)
+
+    def fixed_extents(self) -> Mapping[str, int]:
+        return {self.parent: self.amount} if self.kind == "max_exact" else {}
+
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        return Through(self.parent)
 
     def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
         return recovery.value(self.bounded)
@@ -414,6 +452,9 @@ class Rename(Relation):
     @property
     def children(self) -> tuple[str, ...]:
         return (self.renamed,)
+
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        return Through(self.parent)
 
     def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
         return recovery.value(self.renamed)

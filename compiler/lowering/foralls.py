@@ -1,8 +1,8 @@
 """Loops over original and derived indices: what each one iterates, and what becomes known in it.
 
-The provenance of an index says which loop to make (Senanayake et al., section 5): the outer index of a split runs over tiles and
-narrows the window of its parent; the inner one iterates the parent inside its tile; a position index iterates stored
-entries; a collapsed one the nest of its parts, clipped at both ends of its window.
+The relation that made an index says which shape its loop has (``concrete.shapes``; Senanayake et al., section 5): tiles narrow the
+window of what they cut; what goes through another index iterates that, inside its tile; entries are those stored; a nest is clipped
+at both ends of its window.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Forall, targets
-from ..concrete.relations import Collapse, Coord, Pos, Split
+from ..concrete.shapes import Between, Entries, Nest, Through, Tiles
 from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
 from ..notation.printer import show
@@ -22,8 +22,8 @@ from .recovery import coordinate, extent_of
 from .resolve import named
 from .scope import Clip, Scope, Window
 from .threads import dealt, inserted, inserts
-from .tiles import lower_by_value, lower_strided, lower_tiles
-from .windows import narrowed, opening, positions_of, window
+from .tiles import lower_by_value, lower_numbers, lower_tiles
+from .windows import narrowed, opening, window
 from .workspaces import BitmapWorkspace, HashedWorkspace, ListWorkspace
 
 
@@ -44,37 +44,30 @@ def _adds_entries(context: Context, forall: Forall) -> bool:
 
 
 def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
-    """Follow the provenance of an index up to what its loop iterates."""
+    """Follow the provenance of an index up to what its loop goes through."""
     if forall.index in scope.clips:
         return _clipped(context, scope, forall, scope.clips[forall.index])
     index, aliases = forall.index, [forall.index]
-    while True:
-        relation = context.graph.maker(index)
-        if relation is not None and relation.renames:
-            index = relation.parents[0]
-        elif isinstance(relation, Split) and index == relation.inner and relation.outer in scope.coordinates:
-            index = relation.parent
-        else:
-            break
+    while isinstance(shape := context.graph.shape(index, scope.coordinates), Through):
+        index = shape.variable
         aliases.append(index)
-    match relation:
-        case Split() if index == relation.outer and relation.inner not in scope.coordinates:
-            return originating(lower_tiles(context, scope, forall, relation, aliases), f"tiles of {relation.parent}")
-        case Split():
-            return originating(lower_strided(context, scope, forall, relation, index, aliases), f"{index} of {relation.parent}")
-        case Collapse() if context.graph.space(index) == "position":
-            return lower_positions(context, scope, forall, positions_of(context, index), aliases)
-        case Collapse():
-            return lower_collapsed(context, scope, forall, relation, aliases)
-        case Pos():
-            origin = f"{relation.parent} stored in {show(relation.access)}"
-            return originating(lower_positions(context, scope, forall, relation, aliases), origin)
-        case Coord():
-            return lower_coordinates(context, scope, forall, relation, aliases)
+    match shape:
+        case Tiles(parent, inner) if inner in scope.coordinates:
+            return originating(lower_numbers(context, scope, forall, shape, aliases), f"{index} of {parent}")
+        case Tiles(parent):
+            return originating(lower_tiles(context, scope, forall, shape, aliases), f"tiles of {parent}")
+        case Nest():
+            return lower_nest(context, scope, forall, shape, aliases)
+        case Entries(_, access, cut):
+            steps = lower_positions(context, scope, forall, shape, aliases)
+            return steps if cut is None else originating(steps, f"{cut} stored in {show(access)}")
+        case Between():
+            return lower_coordinates(context, scope, forall, shape, aliases)
         case None:
             return _original(context, scope, forall, index, aliases)
         case _:
-            return originating(lower_by_value(context, scope, forall, window(context, scope, index), aliases), str(relation))
+            origin = str(context.graph.made_by(index))
+            return originating(lower_by_value(context, scope, forall, window(context, scope, index), aliases), origin)
 
 
 def _original(context: Context, scope: Scope, forall: Forall, index: str, aliases: list[str]) -> list[Step]:
@@ -82,20 +75,20 @@ def _original(context: Context, scope: Scope, forall: Forall, index: str, aliase
     return iterate(context, scope, index, window(context, scope, index), forall.body, forall.tag, body)
 
 
-def lower_collapsed(context: Context, scope: Scope, forall: Forall, relation: Collapse, aliases: list[str]) -> list[Step]:
-    """A collapsed coordinate loop: the nest of its parts, each clipped where the window cuts its first or last row."""
+def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, aliases: list[str]) -> list[Step]:
+    """A loop that goes through a nest: its parts, each clipped where the window cuts its first or last row."""
     outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.is_dealt else None, unroll=None)
     inner_tag = replace(forall.tag, unit=None, race=None, chunking=None, chunk=None, unroll=None)
-    rows = Forall(relation.outer, Forall(relation.inner, forall.body, inner_tag), outer_tag)
-    if relation.fused not in scope.windows:
+    rows = Forall(nest.outer, Forall(nest.inner, forall.body, inner_tag), outer_tag)
+    if nest.fused not in scope.windows:
         return _loop(context, scope, rows)
-    own = window(context, scope, relation.fused)
+    own = window(context, scope, nest.fused)
     steps: list[Step] = []
     with context.names.block():
-        extent = named(context, f"{relation.inner}_extent", maximum(extent_of(context, relation.inner), ONE), steps)
-        low, high = named(context, f"{relation.fused}_low", own.low, steps), named(context, f"{relation.fused}_high", own.high, steps)
-        inside = narrowed(context, scope, relation.outer, Window(quotient(low, extent), ceiling_quotient(high, extent)))
-        inside = replace(inside.clip(relation.inner, Clip(relation.outer, low, high, extent)), revisited=True)
+        extent = named(context, f"{nest.inner}_extent", maximum(extent_of(context, nest.inner), ONE), steps)
+        low, high = named(context, f"{nest.fused}_low", own.low, steps), named(context, f"{nest.fused}_high", own.high, steps)
+        inside = narrowed(context, scope, nest.outer, Window(quotient(low, extent), ceiling_quotient(high, extent)))
+        inside = replace(inside.clip(nest.inner, Clip(nest.outer, low, high, extent)), revisited=True)
         inner = _loop(context, inside, rows)
     return [*steps, *inner] if inner else []
 

@@ -7,10 +7,11 @@ keep it in its range (section 5.3). A position leads to the coordinates of all l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt
-from ..concrete.relations import Pos, Relation, Split
+from ..concrete.shapes import Entries, Shape, Through, Tiles
 from ..ir.arithmetic import ZERO, add, compare, every, is_constant, minimum, multiply, remainder, subtract
 from ..ir.nodes import If, Step, Steps, Value
 from ..levels.level import Level
@@ -19,7 +20,7 @@ from .context import Context
 from .recovery import extent_of, following, root_of
 from .resolve import named, settle
 from .scope import Place, Scope, Window
-from .windows import position_chain, positions_of, tiled, window
+from .windows import position_chain, tiled, window
 
 Known = tuple[tuple[str, Value], ...]
 
@@ -36,28 +37,31 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
         inside = scope.know(index, value)
         if conditions:
             inside = inside.guarded()
-        relation = context.graph.maker(index)
+        shape = context.graph.shape(index, inside.coordinates)
         inner: list[Step] = []
         further: Known = ()
-        if isinstance(relation, Split):
-            inside, further = _half(context, inside, relation, index, value, inner)
-        elif relation is not None and context.graph.space(index) == "position" and not relation.renames:
-            inside = _at_position(context, inside, positions_of(context, index), value, inner)
-        elif relation is not None:
-            further = following(context, inside, relation)
+        match shape:
+            case Tiles():
+                inside, further = _in_tile(context, inside, shape, value, inner)
+            case Through(parent) if index in scope.bases:
+                inside, further = _of_root(context, inside, parent, lambda _: add(scope.bases[index], value))
+            case Entries():
+                inside = _at_position(context, inside, shape, value, inner)
+            case _:
+                further = following(context, inside, index)
         body = lower_known(context, inside, (*further, *rest), statement)
-        occupied = [value for value in _slots(context, relation, index, inside) if body]
+        occupied = [value for value in _slots(context, shape, inside) if body]
         inner += [If(every(occupied), Steps(tuple(body)))] if occupied else body
     if not inner:
         return []
     return [*steps, If(every(conditions), Steps(tuple(inner)))] if conditions else [*steps, *inner]
 
 
-def _slots(context: Context, relation: Relation | None, index: str, scope: Scope) -> list[Value]:
+def _slots(context: Context, shape: Shape | None, scope: Scope) -> list[Value]:
     """Return the condition that a position holds something, for levels with positions that do not."""
-    if relation is None or relation.renames or isinstance(relation, Split) or context.graph.space(index) != "position":
+    if not isinstance(shape, Entries):
         return []
-    access, chain = position_chain(context, positions_of(context, index))
+    access, chain = position_chain(context, shape)
     level = next(level for level in context.storage(access).levels if level.index == chain[-1])
     position = scope.place(access).positions[-1]
     occupied = level.occupied(position, scope.coordinates[level.index])
@@ -73,32 +77,29 @@ def _in_range(scope: Scope, index: str, value: Value) -> list[Value]:
     return [*low, compare("<", value, own.high)]
 
 
-def _half(context: Context, scope: Scope, split: Split, half: str, value: Value, steps: list[Step]) -> tuple[Scope, Known]:
-    """One half of a split is known: with the other one they give the parent; the outer alone is the number of a tile."""
-    root = root_of(context, scope, split.parent)
-    if half == split.inner and split.inner in scope.bases:
-        return _whole(context, scope, root, add(scope.bases[split.inner], value))
-    other = split.outer if half == split.inner else split.inner
+def _in_tile(context: Context, scope: Scope, tiles: Tiles, number: Value, steps: list[Step]) -> tuple[Scope, Known]:
+    """The number of a tile is known: with a place in it that gives the parent, alone it is a tile of the parent's window."""
+    size = extent_of(context, tiles.inner)
+    if tiles.inner in scope.coordinates:
+        place = scope.coordinates[tiles.inner]
+        return _of_root(context, scope, tiles.parent, lambda parent: add(parent.low, add(multiply(number, size), place)))
+    root = root_of(context, scope, tiles.parent)
     parent = window(context, scope, root)
-    size = extent_of(context, split.inner)
-    if other in scope.coordinates:
-        outer, inner = (value, scope.coordinates[other]) if half == split.outer else (scope.coordinates[other], value)
-        return _whole(context, scope, root, add(parent.low, add(multiply(outer, size), inner)))
-    if half == split.inner:
-        return scope, ()
-    low = named(context, f"{root}_low", add(parent.low, multiply(value, size)), steps)
+    low = named(context, f"{root}_low", add(parent.low, multiply(number, size)), steps)
     high = named(context, f"{root}_high", minimum(add(low, size), parent.high), steps)
-    return tiled(context, scope, split, root, Window(low, high)), ()
+    return tiled(context, scope, tiles, root, Window(low, high)), ()
 
 
-def _whole(context: Context, scope: Scope, parent: str, value: Value) -> tuple[Scope, Known]:
-    """The parent of a split is known; the last tile may run over its end."""
-    return scope.narrow(parent, window(context, scope, parent)), ((parent, value),)
+def _of_root(context: Context, scope: Scope, index: str, value: Callable[[Window], Value]) -> tuple[Scope, Known]:
+    """The variable whose window tiles cut is known from that window; the last tile may run over its end."""
+    root = root_of(context, scope, index)
+    left = window(context, scope, root)
+    return scope.narrow(root, left), ((root, value(left)),)
 
 
-def _at_position(context: Context, scope: Scope, relation: Pos, position: Value, steps: list[Step]) -> Scope:
+def _at_position(context: Context, scope: Scope, entries: Entries, position: Value, steps: list[Step]) -> Scope:
     """Return the place of an operand at a position, and the coordinates that its levels store there."""
-    access, chain = position_chain(context, relation)
+    access, chain = position_chain(context, entries)
     storage = context.storage(access)
     above = scope.place(access)
     levels = storage.levels[above.depth : above.depth + len(chain)]

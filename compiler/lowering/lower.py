@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..concrete.assembled import assembled_format, known_order, loops_to
 from ..concrete.nodes import Program, reads, said_of
 from ..concrete.printer import loop_nest
-from ..concrete.provenance import Bound, Provenance
+from ..concrete.provenance import Provenance
 from ..errors import ScheduleError
 from ..format import Format
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
@@ -86,7 +86,8 @@ def lower(
     if shares is None and not requested.format.is_dense:
         program = collected(program, result, requested.format)
     aliases = index_aliases(program, original, sources)
-    constants = {**extents, **_exact_bounds(program)}
+    graph = Provenance(program.relations)  # type: ignore[arg-type]  # relations are stored as objects in Program
+    constants = {**extents, **graph.fixed_extents()}
     constants |= {name: constants[index] for name, index in aliases.items() if index in constants}
     made = shared_type if shares is not None else _assembled_type(program, requested, result)
     value_type = loop_type(requested.dtype)
@@ -125,13 +126,6 @@ def lower(
         program.relations,
         tuple(array for array, workspace in context.rooms.items() if array and workspace in scheduled),
     )
-
-
-def _exact_bounds(program: Program) -> dict[str, int]:
-    """Return the extents that bound directives on original indices fix."""
-    return {
-        relation.parent: relation.amount for relation in program.relations if isinstance(relation, Bound) and relation.kind == "max_exact"
-    }
 
 
 # Operands

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt, reads
-from ..concrete.relations import Coord, Pos
+from ..concrete.shapes import Between, Entries
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, Step, Steps, Value, Var
 from ..levels.level import Level
@@ -23,26 +23,26 @@ from .prefetching import prefetches
 from .recovery import position_at, root_of
 from .resolve import Body, named, settle
 from .scope import Scope, Window
-from .windows import opened, opening, position_chain, positions_of, tile_of, window, with_aliases
+from .windows import entries_of, opened, opening, position_chain, tile_of, window, with_aliases
 
 
-def lower_positions(context: Context, scope: Scope, forall: Forall, relation: Pos, aliases: list[str]) -> list[Step]:
+def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Entries, aliases: list[str]) -> list[Step]:
     """A loop over stored positions of one operand, through all levels that were collapsed into it."""
-    access, chain = position_chain(context, relation)
+    access, chain = position_chain(context, entries)
     storage = context.storage(access)
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
     root = root_of(context, scope, forall.index)
     apart = forall.tag.is_dealt and not levels[0].unique  # threads do not skip equal coordinates one after another
     apart = apart or any(level.kind.holes for level in levels[1:])  # where others are stored too, these are looked up
-    if root not in scope.windows and tile_of(context, scope, relation) is None and not apart:
+    if root not in scope.windows and tile_of(context, scope, entries) is None and not apart:
         return _whole_positions(context, scope, forall, chain, aliases, access)
     own = window(context, scope, root)
     steps: list[Step] = []
     with context.names.block():
         low, high = (
-            named(context, f"{relation.position}_begin", own.low, steps),
-            named(context, f"{relation.position}_end", own.high, steps),
+            named(context, f"{entries.variable}_begin", own.low, steps),
+            named(context, f"{entries.variable}_end", own.high, steps),
         )
         inside = replace(scope, revisited=scope.revisited or len(chain) > 1)
         inner = _clipped(context, inside, forall, chain, levels, access, storage, low, high, steps, aliases)
@@ -171,9 +171,9 @@ def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list
     """Positions [low, high) of levels that are not nested, such as those of COO: each leads to its own coordinates."""
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
-        inside = with_aliases(context, scope.inside(forall.index), aliases[:-1], variable)
+        inside = with_aliases(context, scope.inside(forall.index), aliases, variable)
         inner = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
-        access, chain = position_chain(context, positions_of(context, aliases[-1]))
+        access, chain = position_chain(context, entries_of(context, aliases[-1]))
         depth = scope.place(access).depth + len(chain) - 1
         level = context.storage(access).levels[depth]
 
@@ -204,15 +204,15 @@ def _row(
     return position_loop(context, scope, index, statement, tag, access, clip[0], clip[1], body)
 
 
-def lower_coordinates(context: Context, scope: Scope, forall: Forall, relation: Coord, aliases: list[str]) -> list[Step]:
+def lower_coordinates(context: Context, scope: Scope, forall: Forall, between: Between, aliases: list[str]) -> list[Step]:
     """Back to coordinates: the range between the coordinates at both ends of the window of positions."""
-    (index,) = context.graph.originals(relation.position)
-    own = window(context, scope, relation.coordinate)
+    (index,) = context.graph.originals(between.positions)
+    own = window(context, scope, between.coordinate)
     steps: list[Step] = []
     with context.names.block():
-        low = named(context, f"{relation.coordinate}_low", own.low, steps)
-        high = named(context, f"{relation.coordinate}_high", own.high, steps)
-        body = opening(context, forall.body, index, [*aliases, index])
+        low = named(context, f"{between.coordinate}_low", own.low, steps)
+        high = named(context, f"{between.coordinate}_high", own.high, steps)
+        body = opening(context, forall.body, index, aliases)
         left = Window(low, high)
         inner = iterate(context, scope.narrow(index, left), index, left, forall.body, forall.tag, body)
     return [*steps, *inner] if inner else []

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..concrete.provenance import Recovery
-from ..concrete.relations import Relation, Split
+from ..concrete.shapes import Entries, Through
 from ..ir.arithmetic import ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, quotient, remainder, subtract
 from ..ir.nodes import I64, Const, Select, Value
 from ..notation.nodes import Access
@@ -109,9 +109,10 @@ def known(context: Context, scope: Scope) -> Callable[[str], Value]:
     return Here(context, scope).value
 
 
-def following(context: Context, scope: Scope, relation: Relation) -> tuple[tuple[str, Value], ...]:
-    """Return the coordinates that follow from the children of a relation, as far as these are known."""
-    if not all(child in scope.coordinates for child in relation.children):
+def following(context: Context, scope: Scope, index: str) -> tuple[tuple[str, Value], ...]:
+    """Return the coordinates that follow from an index and what was made beside it; none where some of these are not known."""
+    relation = context.graph.maker(index)
+    if relation is None or not all(child in scope.coordinates for child in relation.children):
         return ()
     here = Here(context, scope)
     parents = (parent for parent in relation.determines(context.graph) if context.graph.space(parent) == "coordinate")
@@ -131,7 +132,7 @@ def extent_of(context: Context, index: str) -> Value:
     if graph.space(index) == "coordinate" and graph.space(relation.parents[0]) == "position":  # it may run through all of its index
         return context.size(graph.originals(index)[0])
     here = Here(context, Scope())
-    if graph.space(index) == "position" and not isinstance(relation, Split):  # all of them, whichever tile of coordinates they lie in
+    if isinstance(graph.shape(index), Entries):  # all of them, whichever tile of coordinates they lie in
         return here.arithmetic.segment(graph.position_access(index), graph.originals(index), here.value)[1]
     low, high = relation.child_bounds(index, here)
     return subtract(high, low)
@@ -148,13 +149,9 @@ def whole_range(context: Context, scope: Scope, index: str) -> Window:
 
 
 def root_of(context: Context, scope: Scope, index: str) -> str:
-    """Return the variable whose window an index cuts: through inner halves of splits that are open, and other names."""
-    while context.graph.is_derived(index):
-        relation = context.graph.made_by(index)
-        inside = isinstance(relation, Split) and index == relation.inner and relation.outer in scope.coordinates
-        if not inside and not relation.renames:
-            break
-        index = relation.parents[0]
+    """Return the variable whose window an index cuts: through other names, and pieces of tiles that are open."""
+    while isinstance(shape := context.graph.shape(index, scope.coordinates), Through):
+        index = shape.variable
     return index
 
 

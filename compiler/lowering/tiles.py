@@ -1,4 +1,4 @@
-"""Loops over the halves of a split: tiles that cut the window of their parent, and strides where the inner half comes first.
+"""Loops over tiles: each cuts the window of their parent; or, where the place in a tile is known first, over the numbers of tiles.
 
 Guards are hoisted: where a loop inside a tile goes to lanes or is unrolled, full tiles get code of their own and the rest
 another copy (Senanayake et al., section 5.3 and Figure 5's footnote).
@@ -7,7 +7,7 @@ another copy (Senanayake et al., section 5.3 and Figure 5's footnote).
 from __future__ import annotations
 
 from ..concrete.nodes import Forall, Stmt, walk
-from ..concrete.relations import Split
+from ..concrete.shapes import Tiles
 from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, If, Step, Steps, Value, Var
 from .coiterate import loop_mode
@@ -19,52 +19,52 @@ from .scope import Scope, Window
 from .windows import MANY, tiled, window, with_aliases
 
 
-def lower_tiles(context: Context, scope: Scope, forall: Forall, split: Split, aliases: list[str]) -> list[Step]:
-    """The loop over the tiles of a split: the window of the parent shrinks to one tile."""
-    root = root_of(context, scope, split.parent)
+def lower_tiles(context: Context, scope: Scope, forall: Forall, tiles: Tiles, aliases: list[str]) -> list[Step]:
+    """The loop over tiles: the window of the parent shrinks to one."""
+    root = root_of(context, scope, tiles.parent)
     parent = window(context, scope, root)
     length = subtract(parent.high, parent.low)
-    size: Value = integer(split.factor) if split.constant_inner else maximum(ceiling_quotient(length, integer(split.factor)), ONE)
-    count = ceiling_quotient(length, size) if split.constant_inner or split.factor > MANY else integer(split.factor)
-    divides = split.constant_inner and _divides(context, scope, split, root, parent)
-    first, past = _own_range(scope, split.outer, count)
+    size: Value = maximum(ceiling_quotient(length, integer(tiles.factor)), ONE) if tiles.size is None else integer(tiles.size)
+    count = ceiling_quotient(length, size) if tiles.count is None or tiles.count > MANY else integer(tiles.count)
+    divides = tiles.size is not None and _divides(context, scope, tiles, root, parent)
+    first, past = _own_range(scope, aliases[-1], count)
     before: list[Step] = []
-    if not split.constant_inner:
-        size = named(context, f"{split.outer}_tile", size, before)
+    if tiles.size is None:
+        size = named(context, f"{aliases[-1]}_tile", size, before)
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
         inside: list[Step] = []
         low = named(context, f"{root}_low", add(parent.low, multiply(variable, size)), inside)
         inner = with_aliases(context, scope.inside(forall.index), aliases, variable)
-        body = _tile_body(context, inner, forall, split, root, low, add(low, size), parent, divides, inside)
+        body = _tile_body(context, inner, forall, tiles, root, low, add(low, size), parent, divides, inside)
     return [*before, For(variable, first, past, Steps(tuple(body)), loop_mode(forall.tag))] if body else []
 
 
-def _own_range(scope: Scope, half: str, count: Value) -> tuple[Value, Value]:
-    """Return what half of a split a loop runs through: all of it, or what a split of that half itself leaves."""
-    own = scope.windows.get(half)
+def _own_range(scope: Scope, number: str, count: Value) -> tuple[Value, Value]:
+    """Return which tiles a loop runs through: all, or what tiles of tiles leave of them."""
+    own = scope.windows.get(number)
     return (ZERO, count) if own is None else (own.low, minimum(own.high, count))
 
 
-def _divides(context: Context, scope: Scope, split: Split, root: str, parent: Window) -> bool:
+def _divides(context: Context, scope: Scope, tiles: Tiles, root: str, parent: Window) -> bool:
     """Whether every tile is full: the range is a known multiple of the factor."""
     if parent.width is not None:
-        return parent.width % split.factor == 0
-    return root not in scope.windows and context.graph.divisible(split.parent, split.factor, context.extents)
+        return parent.width % tiles.factor == 0
+    return root not in scope.windows and context.graph.divisible(tiles.parent, tiles.factor, context.extents)
 
 
 def _tile_body(
-    context: Context, scope: Scope, forall: Forall, split: Split, root: str, low: Value, end: Value, parent: Window, divides: bool,
+    context: Context, scope: Scope, forall: Forall, tiles: Tiles, root: str, low: Value, end: Value, parent: Window, divides: bool,
     before: list[Step],
 ) -> list[Step]:  # fmt: skip
     """Lower what is inside a tile; where full tiles are worth code of their own, once for them and once for the rest."""
-    width = split.factor if split.constant_inner else None
+    width = tiles.size
 
     def tile(high: Value, full: bool) -> list[Step]:
         with context.names.block():
             steps: list[Step] = []
             bounded = high if full else named(context, f"{root}_high", high, steps)
-            narrowed = tiled(context, scope, split, root, Window(low, bounded, width if full else None))
+            narrowed = tiled(context, scope, tiles, root, Window(low, bounded, width if full else None))
             inner = context.lower(forall.body, narrowed)
             return [*steps, *inner] if inner else []
 
@@ -72,7 +72,7 @@ def _tile_body(
         inner = tile(end, True)
         return [*before, *inner] if inner else []
     clipped = minimum(end, parent.high)
-    if width is None or not _worth_cloning(context, forall.body, split):
+    if width is None or not _worth_cloning(context, forall.body, tiles):
         inner = tile(clipped, False)
         return [*before, *inner] if inner else []
     full, rest = tile(end, True), tile(clipped, False)
@@ -81,24 +81,18 @@ def _tile_body(
     return [*before, If(compare("<=", end, parent.high), Steps(tuple(full)), Steps(tuple(rest)))]
 
 
-def _worth_cloning(context: Context, body: Stmt, split: Split) -> bool:
+def _worth_cloning(context: Context, body: Stmt, tiles: Tiles) -> bool:
     """Whether the loop inside a tile profits from a constant number of iterations: it goes to lanes or is unrolled."""
-    inner = {split.inner, *context.graph.descendants(split.inner)}
+    inner = {tiles.inner, *context.graph.descendants(tiles.inner)}
     loops = [node for node in walk(body) if isinstance(node, Forall) and node.index in inner]
     return any(node.tag.unit == "cpu_vector" or node.tag.unroll for node in loops)
 
 
-def lower_strided(context: Context, scope: Scope, forall: Forall, split: Split, index: str, aliases: list[str]) -> list[Step]:
-    """One half of a split whose inner loop stands outside: the parent is outer * size + inner once both are known."""
-    if index == split.inner:
-        count = extent_of(context, split.inner)
-        if split.constant_inner and split.factor > MANY:
-            whole = window(context, scope, root_of(context, scope, split.parent))
-            count = minimum(count, subtract(whole.high, whole.low))
-    else:
-        parent = window(context, scope, root_of(context, scope, split.parent))
-        count = ceiling_quotient(subtract(parent.high, parent.low), extent_of(context, split.inner))
-    low, past = _own_range(scope, index, count)
+def lower_numbers(context: Context, scope: Scope, forall: Forall, tiles: Tiles, aliases: list[str]) -> list[Step]:
+    """The loop over the numbers of tiles where the place in a tile is known: the parent is number * size + place."""
+    parent = window(context, scope, root_of(context, scope, tiles.parent))
+    count = ceiling_quotient(subtract(parent.high, parent.low), extent_of(context, tiles.inner))
+    low, past = _own_range(scope, aliases[-1], count)
     return lower_by_value(context, scope, forall, Window(low, past), aliases)
 
 
@@ -106,6 +100,6 @@ def lower_by_value(context: Context, scope: Scope, forall: Forall, own: Window, 
     """A plain loop over a range of a derived index; what it was made from is recovered from its values."""
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
-        inside = with_aliases(context, scope.inside(forall.index), aliases[:-1], variable).guarded()
+        inside = with_aliases(context, scope.inside(forall.index), aliases, variable).guarded()
         body = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
     return [For(variable, own.low, own.high, Steps(tuple(body)), loop_mode(forall.tag))] if body else []

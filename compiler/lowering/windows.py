@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt, targets
-from ..concrete.relations import Coord, Pos, Split
+from ..concrete.shapes import Between, Entries, Tiles
 from ..ir.arithmetic import ZERO, add, compare, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Select, Step, Value
 from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
-from .recovery import root_of, whole_range
+from .recovery import Here, root_of, whole_range
 from .resolve import Body
 from .scope import Scope, Window
 
@@ -27,26 +27,31 @@ def window(context: Context, scope: Scope, index: str) -> Window:
     """Return the range that an index has left here."""
     if index in scope.windows:
         return scope.windows[index]
+    match context.graph.shape(index):
+        case Entries() as entries:
+            return all_positions(context, scope, entries)
+        case Between() as between:
+            return coordinate_range(context, scope, between)
+        case _:
+            return _pieces(context, scope, index, whole_range(context, scope, index))
+
+
+def _pieces(context: Context, scope: Scope, index: str, whole: Window) -> Window:
+    """Return the range of an index that counts in its parent: where it is long, no more than the parent has left."""
     relation = context.graph.maker(index)
-    if relation is not None and not isinstance(relation, Split) and context.graph.space(index) == "position":
-        return all_positions(context, scope, positions_of(context, index))
-    if isinstance(relation, Coord):
-        return coordinate_range(context, scope, relation)
-    if relation is not None and relation.renames and relation.parents[0] in scope.windows:
-        return scope.windows[relation.parents[0]]
-    own = whole_range(context, scope, index)
-    if isinstance(relation, Split) and relation.factor > MANY and (index == relation.inner) == relation.constant_inner:
-        whole = window(context, scope, root_of(context, scope, relation.parent))
-        return Window(ZERO, minimum(own.high, subtract(whole.high, whole.low)))
-    return own
+    parent = relation.counts_in(index) if relation is not None else None
+    if parent is None or (context.graph.constant_extent(index) or 0) <= MANY:
+        return whole
+    left = window(context, scope, root_of(context, scope, parent))
+    return Window(whole.low, minimum(whole.high, subtract(left.high, left.low)))
 
 
-def all_positions(context: Context, scope: Scope, relation: Pos) -> Window:
+def all_positions(context: Context, scope: Scope, entries: Entries) -> Window:
     """Return the positions of the last collapsed level that lie below the present place of the operand, in a tile of coordinates."""
-    access, chain = position_chain(context, relation)
+    access, chain = position_chain(context, entries)
     place = scope.place(access)
     levels = context.storage(access).levels[place.depth : place.depth + len(chain)]
-    tile = tile_of(context, scope, relation)
+    tile = tile_of(context, scope, entries)
     if levels[0].steps:
         low, high = levels[0].bounds(place)
         if tile is not None:
@@ -68,37 +73,37 @@ def _below(level: Level, parent: Value) -> Value:
     return level.kind.begin(level, parent)
 
 
-def tile_of(context: Context, scope: Scope, relation: Pos) -> Window | None:
-    """Return the range of coordinates that tiles have left of what a relation counts the positions of; None where it is whole."""
-    if relation.parent == relation.position:
+def tile_of(context: Context, scope: Scope, entries: Entries) -> Window | None:
+    """Return the range of coordinates that tiles have left of what the entries are gone through for; None where it is whole."""
+    if entries.cut is None:
         return None
-    root = root_of(context, scope, relation.parent)
-    if root not in scope.windows and not isinstance(context.graph.maker(root), Coord):
+    root = root_of(context, scope, entries.cut)
+    if root not in scope.windows and not isinstance(context.graph.shape(root), Between):
         return None
     return window(context, scope, root)
 
 
-def tiled(context: Context, scope: Scope, split: Split, root: str, tile: Window) -> Scope:
-    """Return the scope inside a tile of a split; pieces that were cut from its inner half before are pieces of the tile now."""
-    own = scope.windows.get(split.inner)
-    scope = scope.base(split.inner, tile.low)
+def tiled(context: Context, scope: Scope, tiles: Tiles, root: str, tile: Window) -> Scope:
+    """Return the scope inside a tile; pieces that were cut from the place in it before are pieces of the tile now."""
+    own = scope.windows.get(tiles.inner)
+    scope = scope.base(tiles.inner, tile.low)
     if own is None:
         return scope.narrow(root, tile)
-    below = context.graph.descendants(split.inner)
-    moved = {name: add(tile.low, base) for name, base in scope.bases.items() if name in below and name != split.inner}
+    below = context.graph.descendants(tiles.inner)
+    moved = {name: add(tile.low, base) for name, base in scope.bases.items() if name in below and name != tiles.inner}
     left = Window(add(tile.low, own.low), minimum(tile.high, add(tile.low, own.high)))
     return replace(scope, bases={**scope.bases, **moved}).narrow(root, left)
 
 
-def coordinate_range(context: Context, scope: Scope, relation: Coord) -> Window:
+def coordinate_range(context: Context, scope: Scope, between: Between) -> Window:
     """Return the coordinates between those at both ends of what is left of a range of positions.
 
     Those before the first and after the last stored one belong to the first and the last tile.
     """
-    source = context.graph.position_relation(relation.position)
+    source = entries_of(context, context.graph.position_relation(between.positions).position)
     access, chain = position_chain(context, source)
     whole = all_positions(context, scope, source)
-    own = window(context, scope, root_of(context, scope, relation.position))
+    own = window(context, scope, root_of(context, scope, between.positions))
     level = context.storage(access).levels[scope.place(access).depth].below(scope.place(access))
     tile = tile_of(context, scope, source) or Window(ZERO, context.size(chain[0]))
     if level.kind.full:
@@ -118,29 +123,38 @@ def narrowed(context: Context, scope: Scope, index: str, part: Window) -> Scope:
     if base is not None and root != index:
         high = minimum(window(context, scope, root).high, add(base, part.high))
         return scope.narrow(root, Window(add(base, part.low), high))
-    if root not in scope.windows and not isinstance(context.graph.maker(root), Coord):
+    if root not in scope.windows and not isinstance(context.graph.shape(root), Between):
         return scope.narrow(root, part)
     whole = window(context, scope, root)
     return scope.narrow(root, Window(maximum(whole.low, part.low), minimum(whole.high, part.high)))
 
 
-def positions_of(context: Context, index: str) -> Pos:
-    """Return the relation of a loop over positions; where coordinates were joined to it, of all levels together."""
-    relation = context.graph.made_by(index)
-    return relation if isinstance(relation, Pos) else Pos(index, index, context.graph.position_access(index))
+def entries_of(context: Context, index: str) -> Entries:
+    """Return the entries that a loop over positions goes through."""
+    shape = context.graph.shape(index)
+    assert isinstance(shape, Entries), f"{index} does not count entries"
+    return shape
 
 
-def position_chain(context: Context, relation: Pos) -> tuple[Access, tuple[str, ...]]:
+def position_chain(context: Context, entries: Entries) -> tuple[Access, tuple[str, ...]]:
     """Return the access whose positions are counted, and the indices of the levels that are collapsed."""
-    return context.operand(relation.access), context.graph.originals(relation.position)
+    return context.operand(entries.access), context.graph.originals(entries.variable)
 
 
 def with_aliases(context: Context, scope: Scope, aliases: list[str], value: Value) -> Scope:
-    """Make an index and everything that only renames it, or counts from its tile's begin, known."""
-    for alias in aliases:
+    """Make the last of some indices known by its value, and those before it, each of which goes through the next."""
+    for alias in reversed(aliases):
         base = scope.bases.get(renamed(context, alias))
-        scope = scope.know(alias, value if base is None else subtract(value, base))
+        scope = scope.know(alias, subtract(value, base) if base is not None else _own_value(context, scope, alias, value, aliases[-1]))
     return scope
+
+
+def _own_value(context: Context, scope: Scope, alias: str, value: Value, through: str) -> Value:
+    """Return the value of an index that goes through another one whose value is known."""
+    relation = context.graph.maker(alias)
+    if alias == through or relation is None or relation.renames:
+        return value
+    return relation.recover_child(alias, Here(context, scope))
 
 
 def renamed(context: Context, index: str) -> str:

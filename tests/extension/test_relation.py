@@ -1,8 +1,8 @@
-"""Two relations and their directives that no file of the compiler knows: one class each, and a function that puts its loop."""
+"""Three relations and their directives that no file of the compiler knows: one class each, and a function that puts its loop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -12,6 +12,7 @@ from sparsetune.compiler.concrete.arithmetic import Bounds, Value
 from sparsetune.compiler.concrete.nodes import Program
 from sparsetune.compiler.concrete.provenance import Provenance, Recovery
 from sparsetune.compiler.concrete.relations import Relation
+from sparsetune.compiler.concrete.shapes import Shape, Through
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.schedule.apply import register, unregister
@@ -98,6 +99,16 @@ class Shift(Relation):
 
 
 @dataclass(frozen=True)
+class OrderedShift(Shift):
+    """A shift that goes through what its parent goes through: stored entries in their order, none of which is searched for."""
+
+    in_order = True
+
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        return Through(self.parent)
+
+
+@dataclass(frozen=True)
 class Reverse(d.Directive):
     """Run through a loop backwards."""
 
@@ -118,6 +129,13 @@ class ShiftBy(d.Directive):
     amount: int
 
 
+@dataclass(frozen=True)
+class Displace(ShiftBy):
+    """Count a loop from somewhere else, in its order."""
+
+    keyword = "displace"
+
+
 def reverse(program: Program, directive: Reverse, context: Context) -> Program:
     return replace_loop(program, directive.index, Reversal(directive.index, directive.child), directive.path)
 
@@ -126,13 +144,19 @@ def shift(program: Program, directive: ShiftBy, context: Context) -> Program:
     return replace_loop(program, directive.index, Shift(directive.index, directive.child, directive.amount), directive.path)
 
 
+def displace(program: Program, directive: Displace, context: Context) -> Program:
+    return replace_loop(program, directive.index, OrderedShift(directive.index, directive.child, directive.amount), directive.path)
+
+
 @pytest.fixture(autouse=True)
 def _directives() -> Iterator[None]:
     register(Reverse, reverse)
     register(ShiftBy, shift)
+    register(Displace, displace)
     yield
     unregister(Reverse)
     unregister(ShiftBy)
+    unregister(Displace)
 
 
 CASES = (
@@ -160,6 +184,17 @@ CASES = (
     ("y(i) = A(i,j) * x(j)", "A=csr", "shift(i, s, 3); reverse(s, r)"),
     ("y(i) = A(i,j) * x(j)", "A=csr", "shift(i, s, 3); split(s, a, b, 4); parallelize(a, cpu_thread, no_races)"),
     ("Z(i,j) = B(i,j) + C(i,j)", "B=csr C=csr Z=csr", "shift(i, s, 1); shift(j, t, 2)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "displace(j, s, 5)"),
+    ("y(i) = A(i,j) * x(j)", "A=dcsr x=compressed", "displace(i, s, 3); displace(j, t, 1)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "displace(i, s, 3); split(s, a, b, 4); displace(b, c, 2)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "displace(j, s, 3); split(s, a, b, 4); split(b, c, d, 2)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "split(i, a, b, 4); displace(b, c, 2); split(c, e, f, 3); reorder(f, e)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "displace(j, s, 3); reverse(s, r)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "split(i, a, b, 5000); reorder(b, a); reverse(b, r)"),
+    ("Z(i,j) = B(i,j) + C(i,j)", "B=csr C=csr Z=csr", "displace(j, s, 7)"),
+    ("Z(i,j) = B(i,j) + C(i,j)", "B=csr C=csr Z=csr", "displace(i, s, 7); parallelize(s, cpu_thread, no_races); assemble(Z, insert)"),
+    ("C(i,j) = A(i,k) * B(k,j)", "A=csr B=csr C=csr", "displace(k, s, 7); displace([0], j, t, 3)"),
+    ("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", "B=csr Z=csr", "displace(j, s, 1); displace(k, t, 2)"),
 )
 
 
@@ -174,6 +209,14 @@ def test_a_relation_of_ones_own_is_lowered_and_right(expression: str, kinds: str
 def test_it_is_compiled_too(schedule: str) -> None:
     case = Scheduled(0, "y(i) = A(i,j) * x(j)", kinds_of("A=csr"), schedule)
     assert scheduled.fault(case, case.compiled()) is None
+
+
+def test_what_goes_through_its_parent_steps_through_stored_levels() -> None:
+    expression, kinds = "y(i) = A(i,j) * x(j)", kinds_of("A=csr")
+    displaced = Scheduled(0, expression, kinds, "displace(j, s, 5)").compiled().source
+    searched = Scheduled(0, expression, kinds, "shift(j, s, 5)").compiled().source
+    assert "lower_bound" not in displaced.partition("static")[2]
+    assert "lower_bound" in searched
 
 
 def test_its_directive_has_a_text_and_reasons() -> None:

@@ -1,0 +1,81 @@
+"""What the loop over a variable goes through: the shapes of loops in which relations say how their children are iterated.
+
+Lowering knows these shapes and none of the relations. Besides the range of the variable itself (``Range``, what every relation has
+that says nothing else) they are the cases of Senanayake et al., sections 5.1 and 5.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..notation.nodes import Access
+
+
+@dataclass(frozen=True)
+class Range:
+    """The range of the variable; what it was made from is recovered from its values."""
+
+
+@dataclass(frozen=True)
+class Through:
+    """What another variable goes through, stored levels included; the variable follows from that one's values."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of what ``parent`` has left: in one of them ``parent`` has that tile left, and ``inner`` counts from its begin.
+
+    Attributes:
+        size: iterations of a tile where that is constant, else None.
+        count: how many tiles where that is constant, else None.
+    """
+
+    parent: str
+    inner: str
+    size: int | None
+    count: int | None
+
+    @property
+    def factor(self) -> int:
+        """The constant of the two."""
+        factor = self.size if self.size is not None else self.count
+        assert factor is not None, "a tile has a constant size, or there is a constant number of tiles"
+        return factor
+
+
+@dataclass(frozen=True)
+class Nest:
+    """The nest of two variables; where only a part of ``fused`` is left, its first and last row are cut."""
+
+    outer: str
+    inner: str
+    fused: str
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The stored entries of an access.
+
+    Attributes:
+        variable: counts positions; its original indices are those of the levels that are gone through.
+        access: whose entries they are.
+        cut: the variable whose tiles say which of them; None where they are all below the place at which the access stands.
+    """
+
+    variable: str
+    access: Access
+    cut: str | None = None
+
+
+@dataclass(frozen=True)
+class Between:
+    """The coordinates from the first to the last of a range of stored entries; the first and last range reach to the ends."""
+
+    coordinate: str
+    positions: str
+
+
+Shape: TypeAlias = Range | Through | Tiles | Nest | Entries | Between
