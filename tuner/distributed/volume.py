@@ -109,7 +109,7 @@ class Request:
             reduce=reduce,
             gather=gather,
             memory=int((self.pattern.bytes(grid) + self._block_bytes(grid)).max()) + self._gathered_bytes,
-            imbalance=int(counts.max()) * len(counts) / self.pattern.nnz if self.pattern.nnz else 1.0,
+            imbalance=int(counts.max()) * len(counts) / int(counts.sum()) if counts.any() else 1.0,
         )
 
     def replicate(self, grid: tuple[int, ...]) -> dict[str, int]:
@@ -181,25 +181,33 @@ class Request:
         The result has the operand's pattern, its other modes projected out, and all of its dense modes.
         """
         check_sparse_result(self.contraction)
-        ranks, owner = math.prod(grid), self.pattern.owners(grid)
+        ranks, dims = math.prod(grid), self.contraction.dim_of
         record = record_bytes(self.result_shape, self._result_itemsize)
-        left, dims = self.contraction.assignment.target.indices, self.contraction.dim_of
-        wide = math.prod(self.extents[index] for index in left if index not in dims)
-        diagonal = np.ones(len(owner), bool)
-        for mode in self.contraction.repeated:
-            first = dims[self.contraction.sparse.subscripts[mode].index]
-            diagonal &= self.pattern.columns[mode] == self.pattern.columns[first]
-        columns = [self.pattern.columns[mode][diagonal] for mode in self._kept_modes]
-        made = _distinct([owner[diagonal], *columns])
-        reduce = 0
+        wide = math.prod(self.extents[index] for index in self.contraction.assignment.target.indices if index not in dims)
+        reduce = gather = 0
         if ranks > 1 and not (self.contraction.stays_in_place(grid) and (self.gather or self.contraction.keeps_modes)):
-            kept = [index in dims for index in left]
-            spread = spread_grid(self.result_shape, ranks, kept)
-            leaving = ranks_of(made[1:], [parts for parts, keep in zip(spread, kept, strict=True) if keep]) != made[0]
-            reduce = ranks * (ranks - 1) * COUNT_BYTES + int(np.count_nonzero(leaving)) * wide * record
-        entries = len(_distinct(columns)[0]) * wide
-        gather = (ranks - 1) * (entries * record + ranks * COUNT_BYTES) if self.gather else 0
+            reduce = ranks * (ranks - 1) * COUNT_BYTES + self._leaving(grid) * wide * record
+        if self.gather:
+            entries = len(_distinct(self._kept_columns[0])[0]) * wide
+            gather = (ranks - 1) * (entries * record + ranks * COUNT_BYTES)
         return reduce, gather
+
+    @cached_property
+    def _kept_columns(self) -> tuple[list[NDArray[np.int64]], NDArray[np.bool_]]:
+        """Coordinates of the entries that can be in a sparse result, by its sparse modes, and which entries of the operand these are."""
+        diagonal = np.ones(self.pattern.nnz, bool)
+        for mode in self.contraction.repeated:
+            first = self.contraction.dim_of[self.contraction.sparse.subscripts[mode].index]
+            diagonal &= self.pattern.columns[mode] == self.pattern.columns[first]
+        return [self.pattern.columns[mode][diagonal] for mode in self._kept_modes], diagonal
+
+    def _leaving(self, grid: tuple[int, ...]) -> int:
+        """Return how many entries of a sparse result are made on another rank than the one that they are brought together on."""
+        columns, diagonal = self._kept_columns
+        made = _distinct([self.pattern.owners(grid)[diagonal], *columns])
+        kept = [index in self.contraction.dim_of for index in self.contraction.assignment.target.indices]
+        spread = spread_grid(self.result_shape, math.prod(grid), kept)
+        return int(np.count_nonzero(ranks_of(made[1:], [parts for parts, keep in zip(spread, kept, strict=True) if keep]) != made[0]))
 
 
 def check_sparse_result(contraction: Contraction) -> None:

@@ -19,18 +19,21 @@ import click
 from ...compiler.errors import BuildError
 from ...compiler.native.machine import available_cores, this_machine
 from ...compiler.native.memory import readable_bytes
+from ...compiler.storage.tensor import Tensor
 from ...datasets import load
 from ..distributed.plan import volume
 from .distributed_cases import KERNELS
+from .drawn_pattern import DrawnPattern
 from .markdown import table
 
 RANKS = (1, 2, 4, 7, 16, 64, 256, 1024, 4096)
 PAPER = (
-    ("random:uniform:8192x8192x8192:nnz=5e5", {"MTTKRP": 32, "TTMc": 32, "TTTP": 32}),
-    ("random:uniform:1024x1024x1024x1024:nnz=5e5", {"MTTKRP": 32, "TTMc": 32}),
-    ("random:uniform:80x80x80x80x80x80:nnz=5e5", {"TTTc": 16}),
+    (DrawnPattern((8192,) * 3, 0.001), {"MTTKRP": 32, "TTMc": 32, "TTTP": 32}),
+    (DrawnPattern((1024,) * 4, 0.001), {"MTTKRP": 32, "TTMc": 32}),
+    (DrawnPattern((80,) * 6, 0.001), {"TTTc": 16}),
+    (DrawnPattern((80,) * 6, 0.01), {"TTTc": 16}),
 )
-"""Extents and ranks of Figures 5 and 6; fewer entries than there, which volumes do not depend on."""
+"""Extents, densities and ranks of Figures 5 and 6."""
 REAL = {"MTTKRP": 64, "TTMc": 16, "TTTP": 32, "TTTc": 16}
 
 
@@ -45,16 +48,19 @@ def main(
     tensors: Sequence[str], output: Path, ranks: Sequence[int], counted: Sequence[str], runs: Sequence[int], paper: bool
 ) -> None:
     """Write the page: volumes for TENSORS, .tns files or names of the catalogue."""
-    cases = [*(PAPER if paper else ()), *((tensor, REAL) for tensor in tensors)]
-    volumes = [row for source, kernels in cases for row in volume_rows(source, kernels, ranks)]
+    volumes = [row for pattern, kernels in PAPER if paper for row in volume_rows(shown(pattern), pattern, kernels, ranks)]
+    volumes += [row for tensor in tensors for row in volume_rows(Path(tensor).name, load(tensor, "csf"), REAL, ranks)]
     rows = [row for source in counted for row in run_rows(source, runs)]
     words = [*(Path(found).name for found in tensors), *(f"--run {Path(found).name}" for found in counted)]
     output.write_text(page(volumes, rows, " ".join(words)))
 
 
-def volume_rows(source: str, kernels: dict[str, int], ranks: Sequence[int]) -> Iterator[list[str]]:
+def shown(pattern: DrawnPattern) -> str:
+    return f"{' x '.join(map(str, pattern.shape))}, {100 * pattern.density:g}%"
+
+
+def volume_rows(name: str, tensor: Tensor | DrawnPattern, kernels: dict[str, int], ranks: Sequence[int]) -> Iterator[list[str]]:
     """Yield a row for every kernel and number of ranks."""
-    tensor = load(source, "csf")
     for kernel, rank in kernels.items():
         case = KERNELS[kernel](tensor, rank)
         for count in ranks:
@@ -64,7 +70,7 @@ def volume_rows(source: str, kernels: dict[str, int], ranks: Sequence[int]) -> I
             grid = " x ".join(map(str, found["grid"]))
             sent, memory = readable_bytes(found["bytes"]), readable_bytes(found["memory"])
             share = readable_bytes(found["bytes"] / count)
-            yield [Path(source).name, kernel, str(rank), str(count), grid, sent, share, memory, f"{found['imbalance']:.3f}"]
+            yield [name, kernel, str(rank), str(count), grid, sent, share, memory, f"{found['imbalance']:.3f}"]
 
 
 def run_rows(source: str, runs: Sequence[int]) -> Iterator[list[str]]:
@@ -107,10 +113,10 @@ def page(volumes: Sequence[Sequence[str]], counted: Sequence[Sequence[str]], ten
 
 Each element of a dense operand and of the result is on one rank; the sparse tensor stays where it is (Kanakagiri, Solomonik,
 section 5.2). Sent is what all ranks together send to replicate operands along sub-grids and to sum the result; most memory is what the
-fullest rank holds of tensor, blocks and result; imbalance is its stored entries over the mean. All are exact for the tensor named. At
-the sizes of the paper's Figures 5 and 6 the tensors have 500,000 entries instead of up to 10^9: what is sent does not depend on
-them, the part of the tensor in the memory grows with them, and imbalance of uniform entries falls. The grid is the one
-that `st.distributed.volume` chooses.
+fullest rank holds of tensor, blocks and result; imbalance is its stored entries over the mean. All are exact for the tensor named. Tensors
+named by their extents are those of the paper's Figures 5 and 6, with up to 2.6 * 10^9 entries: each cell is stored with the probability
+that stands behind the extents. They are not made; the numbers of entries and fibres of every rank's part are drawn from their exact
+distribution. The grid is the one that `st.distributed.volume` chooses.
 
 {computed}
 

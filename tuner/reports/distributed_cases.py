@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.storage.tensor import Tensor
+from .drawn_pattern import DrawnPattern
 
 _MODES, _RANKS = "ijklmn", "abcdef"
 
@@ -29,7 +30,7 @@ class Case:
     sparse: bool = False
 
 
-def _indices(tensor: Tensor) -> str:
+def _indices(tensor: Tensor | DrawnPattern) -> str:
     return ",".join(_MODES[: tensor.order])
 
 
@@ -37,14 +38,14 @@ def _factor(rows: int, rank: int) -> Any:
     return np.random.default_rng([rows, rank]).random((rows, rank))
 
 
-def mttkrp(tensor: Tensor, rank: int) -> Case:
+def mttkrp(tensor: Tensor | DrawnPattern, rank: int) -> Case:
     others = range(1, tensor.order)
     product = "".join(f" * F{mode}({_MODES[mode]},a)" for mode in others)
     factors = {f"F{mode}": _factor(tensor.shape[mode], rank) for mode in others}
     return Case("MTTKRP", f"A(i,a) = T({_indices(tensor)}){product}", {"T": tensor, **factors}, rank)
 
 
-def ttmc(tensor: Tensor, rank: int) -> Case:
+def ttmc(tensor: Tensor | DrawnPattern, rank: int) -> Case:
     others = range(1, tensor.order)
     product = "".join(f" * F{mode}({_MODES[mode]},{_RANKS[mode]})" for mode in others)
     factors = {f"F{mode}": _factor(tensor.shape[mode], rank) for mode in others}
@@ -52,13 +53,13 @@ def ttmc(tensor: Tensor, rank: int) -> Case:
     return Case("TTMc", f"S({left}) = T({_indices(tensor)}){product}", {"T": tensor, **factors}, rank)
 
 
-def tttp(tensor: Tensor, rank: int) -> Case:
+def tttp(tensor: Tensor | DrawnPattern, rank: int) -> Case:
     product = "".join(f" * F{mode}({_MODES[mode]},a)" for mode in range(tensor.order))
     factors = {f"F{mode}": _factor(extent, rank) for mode, extent in enumerate(tensor.shape)}
     return Case("TTTP", f"S({_indices(tensor)}) = T({_indices(tensor)}){product}", {"T": tensor, **factors}, rank, True)
 
 
-def tttc(tensor: Tensor, rank: int) -> Case:
+def tttc(tensor: Tensor | DrawnPattern, rank: int) -> Case:
     """All cores of a tensor train but the last: equation 4, for any order."""
     rng, last = np.random.default_rng(tensor.order), tensor.order - 1
     product, factors = " * F0(i,a)", {"F0": _factor(tensor.shape[0], rank)}
@@ -69,4 +70,4 @@ def tttc(tensor: Tensor, rank: int) -> Case:
     return Case("TTTc", f"Z({left}) = T({_indices(tensor)}){product}", {"T": tensor, **factors}, rank)
 
 
-KERNELS: dict[str, Callable[[Tensor, int], Case]] = {"MTTKRP": mttkrp, "TTMc": ttmc, "TTTP": tttp, "TTTc": tttc}
+KERNELS: dict[str, Callable[[Tensor | DrawnPattern, int], Case]] = {"MTTKRP": mttkrp, "TTMc": ttmc, "TTTP": tttp, "TTTc": tttc}

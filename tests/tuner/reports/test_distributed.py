@@ -55,3 +55,16 @@ def test_runs_agree_with_what_was_computed(tmp_path: Path) -> None:
     write(load(SMALL), tmp_path / "small.tns")
     rows = list(distributed.run_rows(str(tmp_path / "small.tns"), (1, 3)))
     assert [row[9] for row in rows] == ["yes"] * 2 * len(KERNELS)
+
+
+def test_the_sizes_of_the_paper(tmp_path: Path) -> None:
+    output = tmp_path / "page.md"
+    done = CliRunner().invoke(distributed.main, ["--ranks", "64", "-o", str(output)], catch_exceptions=False)
+    assert done.exit_code == 0
+    rows = [line.split(" | ") for line in output.read_text().splitlines() if "%" in line and line.startswith("| ")]
+    assert [(row[0].lstrip("| "), row[1]) for row in rows] == [
+        *(("8192 x 8192 x 8192, 0.1%", kernel) for kernel in ("MTTKRP", "TTMc", "TTTP")),
+        *(("1024 x 1024 x 1024 x 1024, 0.1%", kernel) for kernel in ("MTTKRP", "TTMc")),
+        ("80 x 80 x 80 x 80 x 80 x 80, 0.1%", "TTTc"),
+        ("80 x 80 x 80 x 80 x 80 x 80, 1%", "TTTc"),
+    ]
