@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from ..compiler.errors import SparsetuneError
@@ -13,12 +13,17 @@ from .database import Database
 from .peers import Peer
 from .session import Report
 from .settings import Budget
-from .suite import Item, Outcome, tune_suite
+from .suite import Item, Outcome, first_line, tune_suite
 
 
 @dataclass(frozen=True)
 class BenchItem:
-    """Times of one kernel on one input by library; ``ratio`` is the fastest peer's over ours, None without a peer."""
+    """Times of one kernel on one input by library, as ``Comparison`` has them.
+
+    Attributes:
+        expression: the kernel's.
+        failure: why there are no times; empty where there are.
+    """
 
     kernel: str
     input: str
@@ -27,22 +32,25 @@ class BenchItem:
     best_peer: str | None
     ratio: float | None
     wrong: tuple[str, ...] = ()
+    expression: str = ""
+    ratios: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    failure: str = ""
 
 
 def bench_suite(
     suite: Suite, store: Database, budget: Budget, seed: int, peers: Sequence[Peer], report: Callable[[Item, int, int], Report]
 ) -> Iterator[BenchItem]:
-    """Tune each item of a suite, unless it was finished before, and measure it beside the peers.
-
-    Raises:
-        SparsetuneError: an item cannot be tuned.
-    """
+    """Tune each item of a suite, unless it was finished before, and measure it beside the peers; one that fails stops no other."""
     return map(partial(_beside_peers, peers, suite), tune_suite(suite, store, budget, seed, report))
 
 
 def _beside_peers(peers: Sequence[Peer], suite: Suite, outcome: Outcome) -> BenchItem:
     item, result = outcome.item, outcome.result
+    named = item.label, item.input.name, item.threads
     if result is None:
-        raise SparsetuneError(f"{item.label} on {item.input.name}: {outcome.message}")
-    found = compare_with_peers(result.problem, result.best, peers, suite.settings)
-    return BenchItem(item.label, item.input.name, item.threads, found.times, found.best_peer, found.ratio, found.wrong)
+        return BenchItem(*named, {}, None, None, expression=item.kernel.expression, failure=outcome.message)
+    try:
+        found = compare_with_peers(result.problem, result.best, peers, suite.settings)
+    except SparsetuneError as error:
+        return BenchItem(*named, {}, None, None, expression=item.kernel.expression, failure=first_line(error))
+    return BenchItem(*named, found.times, found.best_peer, found.ratio, found.wrong, item.kernel.expression, found.ratios)

@@ -14,12 +14,15 @@ from .kernels import compile_problem
 from .measure.finals import compare
 from .measure.order_statistics import median
 from .measure.timing import burst_size, least_of, turns
+from .model import model_choice
 from .peers import Peer
 from .problem import Problem
 from .settings import Settings
 
 OURS = "sparsetune"
 OURS_BY_DEFAULT = "sparsetune default"
+OURS_UNTUNED = "sparsetune static"
+"""With the schedule that the static model chooses, where it expects one to be faster than the default."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,15 @@ class Comparison:
     """Times of one kernel on one input.
 
     Attributes:
-        times: seconds by library; ours under ``sparsetune``, with the default schedule under ``sparsetune default``.
+        times: seconds by library; ours under ``sparsetune``, with the default schedule under ``sparsetune default``, with the static
+            model's choice under ``sparsetune static``.
+        ratios: time over ours, the median of paired rounds with its 95% interval, by everything else in ``times``.
         ratio: time of the fastest peer over ours, the median of paired rounds; None without a peer.
         wrong: peers whose result differs from ours, which are not timed.
     """
 
     times: Mapping[str, float]
+    ratios: Mapping[str, tuple[float, float, float]]
     best_peer: str | None
     ratio: float | None
     wrong: tuple[str, ...]
@@ -41,7 +47,9 @@ class Comparison:
 def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Peer], settings: Settings) -> Comparison:
     """Measure a schedule, the default schedule and every peer that has the kernel, in turn."""
     calls: dict[str, Callable[[], Any]] = {}
-    for name, chosen in ((OURS, schedule), (OURS_BY_DEFAULT, Schedule())):
+    static = model_choice(problem)
+    ours = {OURS: schedule, OURS_BY_DEFAULT: Schedule()} | ({} if static is None else {OURS_UNTUNED: static})
+    for name, chosen in ours.items():
         calls[name] = compile_problem(problem, chosen).bind(problem.operands, problem.threads)
     expected, wrong = _dense(calls[OURS]()), []
     for peer in peers:
@@ -51,10 +59,12 @@ def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Pee
         elif call is not None:
             wrong.append(peer.name)
     rounds = _play(calls, settings)
-    others = {name: times for name, times in rounds.items() if name not in (OURS, OURS_BY_DEFAULT)}
+    others = {name: times for name, times in rounds.items() if name not in ours}
     best = min(others, key=lambda name: median(others[name]), default=None)
-    ratio = None if best is None else compare(others[best], rounds[OURS]).ratio
-    return Comparison({name: median(times) for name, times in rounds.items()}, best, ratio, tuple(wrong))
+    beside = {name: compare(times, rounds[OURS]) for name, times in rounds.items() if name != OURS}
+    ratios = {name: (found.ratio, found.low, found.high) for name, found in beside.items()}
+    ratio = None if best is None else beside[best].ratio
+    return Comparison({name: median(times) for name, times in rounds.items()}, ratios, best, ratio, tuple(wrong))
 
 
 def _play(calls: Mapping[str, Callable[[], Any]], settings: Settings) -> dict[str, list[float]]:

@@ -20,6 +20,7 @@ from ..compiler.native.toolchain import MISSING, available_compilers, find_compi
 from ..compiler.native.trust import flaw
 from .database import default_url, open_database, sqlite_path, studies_folder
 from .environment import load_per_core
+from .measure.limits import machine_limits
 from .peers import installed_peers
 
 
@@ -52,6 +53,19 @@ def run_checks(database: str | None) -> list[Check]:
         _database(database),
     ]
     return sorted(checks, key=lambda check: check.ok or not check.required)
+
+
+def calibrated() -> list[Check]:
+    """Measure what memory and arithmetic give at most with one thread and with all, and remember it for reports."""
+    found = []
+    for threads in sorted({1, available_cores()}):
+        name = f"limits, {threads} thread{'s' * (threads > 1)}"
+        try:
+            limits = machine_limits(threads, anew=True)
+            found.append(Check(name, True, False, f"{limits.bandwidth / 1e9:.1f} GB/s, {limits.operations / 1e9:.1f} GFLOP/s"))
+        except SparsetuneError as error:
+            found.append(Check(name, False, False, str(error).splitlines()[0]))
+    return found
 
 
 def _compiler() -> Iterator[Check]:

@@ -1,11 +1,10 @@
-"""What a notebook shows of a tuning result: the outcome, how the search went, and its fastest trials."""
+"""What a notebook shows of a tuning result: the outcome and its fastest trials; ``result.plot()`` draws how the search went."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..compiler import html
-from .plots import STYLE, step_chart
 
 if TYPE_CHECKING:
     from .session import TuneResult
@@ -15,7 +14,7 @@ SHOWN = 10
 
 
 def result_html(result: TuneResult) -> str:
-    """Return facts, the best time by trial as a plot, and a table of the fastest trials."""
+    """Return facts, and a table of the fastest trials."""
     timed = [(trial, trial.seconds) for trial in result.measured if trial.seconds is not None]
     fastest = sorted(timed, key=lambda pair: pair[1])[:SHOWN]
     outcome = {
@@ -27,8 +26,7 @@ def result_html(result: TuneResult) -> str:
         "database": result.database,
     }
     rows = [(trial.number, _milliseconds(seconds), trial.schedule or "the default one") for trial, seconds in fastest]
-    curve = step_chart([("best so far, ms", [1000 * seconds for _, seconds in timed])], "best time by trial")
-    return f"<style>{STYLE}</style>{html.facts(result.problem.expression, outcome)}{curve}{html.table(('trial', 'time', 'schedule'), rows)}"
+    return html.facts(result.problem.expression, outcome) + html.table(("trial", "time", "schedule"), rows)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -98,15 +98,15 @@ class Problem:
 
     def to_canonical(self, schedule: Schedule) -> str:
         """Return the text of a schedule of this expression in canonical names, its own included, as records hold it."""
-        names = dict(self._names)
+        names = dict(self.names)
         return str(canonical_names(schedule.rename(names), names.values()))
 
     def from_canonical(self, text: str) -> Schedule:
         """Return the schedule that a record holds, in this expression's names. Raises ``ScheduleError``: it is no schedule."""
-        return Schedule(text).rename({canonical: name for name, canonical in self._names})
+        return Schedule(text).rename({canonical: name for name, canonical in self.names})
 
     @cached_property
-    def _names(self) -> tuple[tuple[str, str], ...]:
+    def names(self) -> tuple[tuple[str, str], ...]:
         """(Name, canonical name) of whatever a schedule may speak of, the given value of a result that is added to among it."""
         initial = (initial_name(self.assignment), initial_name(self.canonical.assignment))
         added_to = (initial,) if self.assignment.operator == "+=" else ()

@@ -21,6 +21,7 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.source import quoted
 from ..compiler.space.instances import Instances
 from ..compiler.space.template import Template
+from .account import FIELD, account_of
 from .database import Database, open_database, studies_folder
 from .environment import code_version
 from .features import distance
@@ -126,6 +127,12 @@ class TuneResult:
             f"speedup {self.speedup:.2f}, {len(self.measured)} trials, best schedule {str(self.best)!r})"
         )
 
+    def plot(self) -> Any:
+        """Return how the search went, the best time by trial, as a figure of plotly, which notebooks draw and ``write_html`` saves."""
+        from .report.figures import trials
+
+        return trials([1000 * trial.seconds for trial in self.measured if trial.seconds is not None])
+
     def _repr_html_(self) -> str:
         from .notebook import result_html
 
@@ -208,7 +215,7 @@ def tune_problem(
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         verdict, samples = _finals(trials, runner, settings, budget)
-    return _result(campaign, trials, stages, space, _decide(campaign, trials, verdict, samples, settings))
+    return _result(campaign, trials, stages, space, _decide(campaign, trials, stages, verdict, samples, settings))
 
 
 def make_budget(trials: int, seconds: float | None) -> Budget:
@@ -381,7 +388,9 @@ def _complexity(schedule: str) -> int:
     return len(Schedule(schedule))
 
 
-def _decide(campaign: Campaign, trials: Trials, verdict: Verdict, samples: Samples, settings: Settings) -> Decision:
+def _decide(
+    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], verdict: Verdict, samples: Samples, settings: Settings
+) -> Decision:
     """Record the finals and the decision."""
     policy = settings.policy.as_dict() | campaign.problem.limits.given
     for schedule, times in verdict.times.items():
@@ -389,6 +398,7 @@ def _decide(campaign: Campaign, trials: Trials, verdict: Verdict, samples: Sampl
         final = {"seconds": median(times), "low": ordered[low], "high": ordered[high], "samples": tuple(samples[schedule])}
         campaign.record("final", schedule, Status.OK, policy=policy, **final)
     problem, winner = campaign.problem, trials[verdict.winner]
+    account = account_of(problem, stages, problem.from_canonical(verdict.winner))
     decision = Decision(
         workload=problem.workload,
         input=problem.input,
@@ -402,7 +412,7 @@ def _decide(campaign: Campaign, trials: Trials, verdict: Verdict, samples: Sampl
         policy=policy,
         compiler=winner.compiler,
         flags=winner.flags,
-        environment=campaign.environment,
+        environment=campaign.environment | {FIELD: account.as_dict()},
         code=code_version(),
     )
     campaign.store.add(decision)

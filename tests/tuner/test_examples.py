@@ -102,6 +102,8 @@ def _check(line: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
             words += [parameter.opts[0], TRIALS]
     if parsed.get("replay"):
         write_table(Path(parsed["replay"]), TruthTable(expression="y(i) = A(i,j) * x(j)", points=(Point(schedule="", seconds=1.0),)))
+    if parsed.get("bench"):
+        Path(parsed["bench"]).write_text('{"items": []}')
     if parsed.get("base"):
         words[words.index(parsed["base"])] = str(ROOT)
     capsys.readouterr()

@@ -84,6 +84,8 @@ class TestComparison:
         assert set(found.times) == {OURS, OURS_BY_DEFAULT, "scipy"}
         assert found.best_peer == "scipy"
         assert found.ratio is not None
+        ratio, low, high = found.ratios["scipy"]
+        assert low <= ratio == found.ratio <= high
         assert found.wrong == ()
 
     def test_peers_that_are_wrong_are_not_timed(self) -> None:

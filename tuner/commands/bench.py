@@ -31,7 +31,8 @@ from .suite import budget_of, suite_of
 def command(**given: Any) -> int:
     """Time tuned kernels beside other libraries: same inputs, one run, measured in turn.
 
-    What is not tuned yet is tuned first. The ratio is the fastest peer's time over ours, so above 1 we are faster.
+    What is not tuned yet is tuned first. The ratio is the fastest peer's time over ours, so above 1 we are faster. An item that fails
+    stops no other; status 1 if one did.
     """
     require_compiler()
     peers = choose_peers(given["peers"])
@@ -43,12 +44,14 @@ def command(**given: Any) -> int:
     for item in items:
         for peer in item.wrong:
             note(f"{item.kernel} on {item.input}: the result of {peer} differs from ours, so it is not timed")
+        if item.failure:
+            note(f"{item.kernel} on {item.input}: {item.failure}")
     if given["as_json"]:
-        keys = ("kernel", "input", "threads", "times", "best_peer", "ratio")
+        keys = ("kernel", "input", "threads", "times", "best_peer", "ratio", "expression", "ratios", "failure")
         print_json({"items": [{key: getattr(item, key) for key in keys} for item in items]})
     else:
         _show(items)
-    return 0
+    return 1 if any(item.failure for item in items) else 0
 
 
 def _show(items: list[BenchItem]) -> None:
@@ -63,4 +66,6 @@ def _show(items: list[BenchItem]) -> None:
 
 def _cell(item: BenchItem, name: str) -> str:
     """Return a library's time, or why there is none."""
+    if item.failure:
+        return "failed"
     return show_seconds(item.times[name]) if name in item.times else "differs" if name in item.wrong else "no such kernel"

@@ -7,17 +7,24 @@ from typing import Any
 
 import click
 
-from ..diagnosis import run_checks
+from ..diagnosis import calibrated, run_checks
 from . import options
 from .help import ExampleCommand
 from .output import print_json
 
 
-@click.command("doctor", cls=ExampleCommand, examples=(("tune-kernel doctor", "what was found"), ("tune-kernel doctor --json", "as JSON")))
-@options.together(options.database, options.as_json)
+@click.command("doctor", cls=ExampleCommand, examples=(("tune-kernel doctor", "what was found"), ("tune-kernel doctor --json", "as JSON"),
+                                                        ("tune-kernel doctor --calibrate", "what memory and arithmetic give at most")))
+@options.together(
+    options.database,
+    click.option("--calibrate", is_flag=True, help="Measure anew what bandwidth and arithmetic reach with 1 thread and with all."),
+    options.as_json,
+)  # fmt: skip
 def command(**given: Any) -> int:
     """Check compilers, caches, threads, GPU, database and folders; status 3 where something needed is missing."""
     checks = run_checks(given["database"])
+    if given["calibrate"]:
+        checks += calibrated()
     ok = all(check.ok for check in checks if check.required)
     if given["as_json"]:
         print_json({"ok": ok, "checks": [asdict(check) for check in checks]})

@@ -20,14 +20,17 @@ from .output import note
     examples=(
         ("tune-kernel report -o report.html", "everything in the default database"),
         ("tune-kernel report --db shared.sqlite -o report.html", "another database"),
+        ("tune-kernel report --bench bench.json -o report.html", "beside what 'tune-kernel bench quick --json > bench.json' measured"),
     ),
 )
 @options.together(
     options.database,
+    click.option("--bench", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                 help="What 'tune-kernel bench --json' printed: other libraries and the static choice."),
     click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page to write."),
-)
+)  # fmt: skip
 def command(**given: Any) -> None:
-    """Write one HTML page with plots and tables of what the database holds."""
+    """Write one HTML page with plots and tables of what the database holds; it needs no network."""
     with open_existing(given["database"]) as database:
-        write_report(given["output"], database)
+        write_report(given["output"], database, given["bench"])
     note(f"wrote {given['output']}")

@@ -10,7 +10,6 @@ that it has not measured.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from pathlib import Path
 from ...compiler.pipeline import Kernel
 from ..asymptotic.model import CostClass
 from ..exploration import Exploration
-from ..plots import STYLE
 from .contest import KERNELS, Operands, alphabetical, compiled, different, explored, inputs, least_times, runs_of, spread
+from .drawings import line_chart
 from .markdown import table
 from .partial import Partial, write_rows
 
@@ -131,25 +130,11 @@ def _bytes_needed(point: Point) -> float:
 
 def plot(points: Sequence[Point]) -> str:
     """Return speedup over dimension, both logarithmic, one line a kernel, as SVG."""
-    shown = [one for one in points if one.sweep == "dimension"]
-    xs, ys = [math.log10(one.dimension) for one in shown], [math.log10(one.speedup) for one in shown]
-    (left, right), (low, high) = (min(xs), max(xs)), (min(0.0, *ys), max(1.0, *ys))
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        return 60 + 520 * (x - left) / max(1e-9, right - left), 20 + 300 * (1 - (y - low) / (high - low))
-
-    parts = ['<svg xmlns="http://www.w3.org/2000/svg" width="700" height="370">', f"<style>{STYLE}</style>"]
-    for power in range(math.ceil(low), math.floor(high) + 1):
-        _, y = place(left, power)
-        parts.append(f'<line class="grid" x1="60" y1="{y:.0f}" x2="580" y2="{y:.0f}"/><text x="8" y="{y + 4:.0f}">{10.0**power:g}x</text>')
-    for number, kernel in enumerate(dict.fromkeys(one.kernel for one in shown)):
-        line = [place(math.log10(one.dimension), math.log10(one.speedup)) for one in shown if one.kernel == kernel]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
-        parts.append(f'<polyline class="line line{number}" points="{path}"/>')
-        parts.append(f'<text class="text{number}" x="590" y="{40 + 18 * number}">{kernel}</text>')
-    ticks = range(math.ceil(left), math.floor(right) + 1)
-    parts += [f'<text x="{place(power, low)[0]:.0f}" y="340">{10**power}</text>' for power in ticks]
-    return "\n".join([*parts, '<text x="300" y="360">dimension</text>', "</svg>", ""])
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for one in points:
+        if one.sweep == "dimension":
+            lines.setdefault(one.kernel, []).append((one.dimension, one.speedup))
+    return line_chart(lines, "dimension", "speedup")
 
 
 def main() -> None:

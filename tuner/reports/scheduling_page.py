@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..plots import Bar, bar_chart
+from .drawings import Bar, bar_chart
 from .markdown import geometric_mean, milliseconds, ratio, table
 from .page import HAND
 from .records import Races, Row, read_records, times_faster

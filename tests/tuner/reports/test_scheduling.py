@@ -147,7 +147,7 @@ def test_page() -> None:
     assert "| SpMV | skew 8, long rows | 3600 (3600) | 2000 (2000) | 1.80 [1.80, 1.80] | 1.80 | 1.96 |  |  |  |" in text
     assert "the position split reaches 92% to 92% of that" in text
     assert "| SpMV | uni200k | 1 | TACO | 3 | 2 | 1.50 |" in text
-    assert imbalance_chart(races).startswith("<svg")
+    assert "<svg" in imbalance_chart(races)
     assert not imbalance_chart(Races())
 
 

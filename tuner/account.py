@@ -1,0 +1,92 @@
+"""What a campaign's decision tells people beside its times: the user's own names, how the space shrank, and the work of a run.
+
+Records are in canonical names, so that equal kernels meet. A report speaks to the person who tuned, so a decision carries, in its
+environment, the names it was asked in. ``Account.of`` reads them back; records of before have none and are shown in canonical names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Self
+
+from ..compiler.errors import SparsetuneError
+from ..compiler.schedule.schedule import Schedule
+from .kernels import compile_problem
+from .model import stored_prefixes
+from .problem import Problem
+from .records import Decision
+
+FIELD = "account"
+"""Where a decision's environment holds it."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """A campaign in the user's words.
+
+    Attributes:
+        expression: as it was given; the canonical one where that is not known.
+        names: the user's names by the canonical ones, of tensors and indices.
+        stages: of static pruning, each with "stage", "kept" and "seconds".
+        operations: scalar operations of a run of the winner and of the default schedule, by the cost model; None where not known.
+        bytes: of all operands and of a dense result, each once: what a run has to move at least; None where not known.
+    """
+
+    expression: str
+    names: Mapping[str, str]
+    stages: Sequence[Mapping[str, Any]]
+    operations: float | None = None
+    default_operations: float | None = None
+    bytes: float | None = None
+
+    @classmethod
+    def of(cls, decision: Decision) -> Self:
+        """Return what a decision carries, or what can be said of one without."""
+        found = decision.environment.get(FIELD)
+        if not isinstance(found, Mapping) or not isinstance(found.get("expression"), str):
+            return cls(decision.workload.kernel, {}, ())
+        stages = [stage for stage in found.get("stages") or () if isinstance(stage, Mapping) and {"stage", "kept"} <= set(stage)]
+        numbers = {name: found[name] for name in ("operations", "default_operations", "bytes") if isinstance(found.get(name), (int, float))}
+        return cls(found["expression"], dict(found.get("names") or {}), stages, **numbers)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a decision's environment holds."""
+        return {
+            "expression": self.expression, "names": dict(self.names), "stages": [dict(stage) for stage in self.stages],
+            "operations": self.operations, "default_operations": self.default_operations, "bytes": self.bytes,
+        }  # fmt: skip
+
+    def schedule(self, canonical: str) -> str:
+        """Return the text of a schedule in the user's names."""
+        return str(Schedule(canonical).rename(self.names)) if self.names else canonical
+
+
+def account_of(problem: Problem, stages: Sequence[Mapping[str, Any]], winner: Schedule) -> Account:
+    """Return the account of a campaign that chose ``winner``."""
+    names = {canonical: name for name, canonical in problem.names}
+    return Account(
+        problem.expression, names, stages, operations(problem, winner), operations(problem, Schedule()), least_bytes(problem)
+    )
+
+
+def operations(problem: Problem, schedule: Schedule) -> float | None:
+    """Return the scalar operations of a run, a fused multiply-add being two, by the symbolic cost; None where that has no form."""
+    sizes: dict[str, float] = dict(problem.extents)
+    for name, operand in problem.operands.items():
+        sizes |= {f"nnz_{name}_{level}": count for level, count in enumerate(stored_prefixes(operand), 1)}
+    try:
+        found = eval(str(compile_problem(problem, schedule).compiled.costs["time"]), {"__builtins__": {"min": min, "max": max}}, sizes)
+    except (SparsetuneError, NameError, TypeError, ArithmeticError, SyntaxError):
+        return None
+    return float(found) if found > 0 else None
+
+
+def least_bytes(problem: Problem) -> float:
+    """Return the bytes of all operands, and of the result where it is dense."""
+    target = problem.assignment.target
+    moved = sum(operand.nbytes for operand in problem.operands.values())
+    if problem.formats[target.tensor].is_dense and all(subscript.is_index for subscript in target.subscripts):
+        moved += prod(problem.extents[index] for index in target.indices) * problem.dtype.itemsize
+    return float(moved)

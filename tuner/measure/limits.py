@@ -1,0 +1,130 @@
+"""What a machine can do at most with some threads: bytes a second through memory, and operations a second in registers.
+
+The roofline of Williams, Waterman and Patterson ("Roofline: an insightful visual performance model", 2009): a kernel that does ``f``
+operations on ``b`` bytes takes at least ``max(f / operations, b / bandwidth)``. Both are measured by short C loops (csrc/st_limits.c) on
+so many threads at once, the fastest of several runs counting, and kept beside the compiled kernels.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...compiler.native.cache import cache_folder
+from ...compiler.native.library import load_source
+from ...compiler.native.machine import this_machine
+
+_DECLARATIONS = """void st_triad(double *, const double *, const double *, ptrdiff_t);
+double st_multiply_adds(ptrdiff_t);
+ptrdiff_t st_operations_a_turn(void);"""
+_OUTSIDE = 4  # times the last-level cache are the arrays of a triad together
+_ELEMENTS = (2**20, 2**24)  # of an array of all threads, at least and at most
+_TURNS = 500_000
+_RUNS = 5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What all threads together reach.
+
+    Attributes:
+        bandwidth: bytes a second of a triad of arrays that no cache holds.
+        operations: float64 operations a second of fused multiply-adds in registers.
+    """
+
+    bandwidth: float
+    operations: float
+
+    def least_seconds(self, operations: float, bytes: float) -> float:
+        """Return the time that so much work takes at least, if its data come from memory."""
+        return max(operations / self.operations, bytes / self.bandwidth)
+
+
+def machine_limits(threads: int, anew: bool = False) -> Limits:
+    """Return the limits of this machine with some threads, measured once (half a second) and then remembered.
+
+    Args:
+        threads: that run at once.
+        anew: measure, whatever is remembered.
+
+    Raises:
+        BuildError: there is no C compiler.
+    """
+    known = None if anew else known_limits(this_machine().fingerprint, threads)
+    if known is not None:
+        return known
+    found = _measure(threads)
+    _keep(_place(this_machine().fingerprint, threads), found)
+    return found
+
+
+def known_limits(machine: str, threads: int) -> Limits | None:
+    """Return what was measured before on a machine, by its fingerprint; None where nothing was."""
+    try:
+        found = json.loads(_place(machine, threads).read_text())
+        limits = Limits(float(found["bandwidth"]), float(found["operations"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return limits if limits.bandwidth > 0 and limits.operations > 0 else None
+
+
+def _place(machine: str, threads: int) -> Path:
+    return cache_folder().parent / "limits" / f"{machine}-{threads}.json"
+
+
+def _keep(place: Path, limits: Limits) -> None:
+    """Remember limits, whole or not at all; where the folder cannot be written they are measured again next time."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, scratch = tempfile.mkstemp(dir=place.parent)
+        with os.fdopen(handle, "w") as file:
+            json.dump(asdict(limits), file)
+        os.replace(scratch, place)
+    except OSError:
+        return
+
+
+def _measure(threads: int) -> Limits:
+    library = load_source('#include "st_limits.c"\n', _DECLARATIONS)
+    cached = max((cache.bytes for cache in this_machine().caches), default=2**25)
+    size = int(np.clip(_OUTSIDE * cached // 24, *_ELEMENTS)) // threads
+    with ThreadPoolExecutor(threads) as pool:
+        triads = [_triad(library, size) for _ in range(threads)]
+        bandwidth = 24.0 * size * threads / _least(pool, triads)
+        adders = [lambda: library.st_multiply_adds(_TURNS)] * threads
+        operations = float(library.st_operations_a_turn()) * _TURNS * threads / _least(pool, adders)
+    return Limits(bandwidth, operations)
+
+
+def _triad(library: Any, size: int) -> Callable[[], Any]:
+    """Return a run over arrays of its own, whose pages are touched here."""
+    from cffi import FFI
+
+    arrays = [np.ones(size) for _ in range(3)]
+    pointers = [FFI().cast("double *", array.ctypes.data) for array in arrays]
+
+    def run() -> list[Any]:
+        library.st_triad(*pointers, size)
+        return arrays
+
+    return run
+
+
+def _least(pool: ThreadPoolExecutor, runs: list[Callable[[], Any]]) -> float:
+    """Return the seconds of the fastest of some turns in which all runs go at once."""
+    times = []
+    for _ in range(_RUNS):
+        start = time.perf_counter()
+        for future in [pool.submit(run) for run in runs]:
+            future.result()
+        times.append(time.perf_counter() - start)
+    return min(times)
