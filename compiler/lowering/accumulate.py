@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from ..concrete.apart import apart
 from ..concrete.nodes import Assign, Forall, LoopTag, Stmt, Where
 from ..notation.nodes import Access, accesses, index_subscript
 from .context import Context
@@ -81,9 +82,8 @@ def _is_dense(context: Context, access: Access, index: str) -> bool:
 
 
 def _once(context: Context, scope: Scope, target: Access) -> bool:
-    """Whether each component of a target is reached once: one writer, and no loop around that it does not range over."""
-    if len(context.writes(target.tensor)) != 1 or scope.revisited:
+    """Whether each component of a target is reached once: one writer, and all loops around write different ones in each iteration."""
+    if len(context.writes(target.tensor)) != 1:
         return False
-    related = set(target.indices)
-    around = [set(context.graph.originals(index)) | {index} for index in scope.loops]
-    return all(originals & related for originals in around)
+    loops = enumerate(scope.loops)
+    return all(apart(target.indices, loop, scope.loops[:place], context.graph, context.format_of) for place, loop in loops)

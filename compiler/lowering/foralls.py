@@ -88,7 +88,7 @@ def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, alias
         extent = named(context, f"{nest.inner}_extent", maximum(extent_of(context, nest.inner), ONE), steps)
         low, high = named(context, f"{nest.fused}_low", own.low, steps), named(context, f"{nest.fused}_high", own.high, steps)
         inside = narrowed(context, scope, nest.outer, Window(quotient(low, extent), ceiling_quotient(high, extent)))
-        inside = replace(inside.clip(nest.inner, Clip(nest.outer, low, high, extent)), revisited=True)
+        inside = inside.clip(nest.inner, Clip(nest.outer, low, high, extent))
         inner = _loop(context, inside, rows)
     return [*steps, *inner] if inner else []
 

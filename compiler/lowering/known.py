@@ -8,7 +8,6 @@ keep it in its range (section 5.3). A position leads to the coordinates of all l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ..concrete.nodes import Stmt
 from ..concrete.shapes import Entries, Shape, Through, Tiles
@@ -112,7 +111,7 @@ def _at_position(context: Context, scope: Scope, entries: Entries, position: Val
         scope = scope.know(level.index, named(context, level.index, coordinate_at(level, position, up, first=place == 0), steps))
         position = up
     found = scope.stepping_shared() if access == context.shares else scope.guarded()
-    return replace(found.found(access, Place((*above.positions, *positions))), revisited=True)
+    return found.found(access, Place((*above.positions, *positions)))
 
 
 def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) -> Value:

@@ -44,8 +44,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
             named(context, f"{entries.variable}_begin", own.low, steps),
             named(context, f"{entries.variable}_end", own.high, steps),
         )
-        inside = replace(scope, revisited=scope.revisited or len(chain) > 1)
-        inner = _clipped(context, inside, forall, chain, levels, access, storage, low, high, steps, aliases)
+        inner = _clipped(context, scope, forall, chain, levels, access, storage, low, high, steps, aliases)
     return [*steps, *inner] if inner else []
 
 

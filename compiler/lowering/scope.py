@@ -55,7 +55,6 @@ class Scope:
         guards: how many conditions and sparse loops stand around; 0 where every coordinate is reached.
         shared: how many of these guards are steps through the operand whose pattern is also the result's.
         parallel: the parallel loops around.
-        revisited: whether a component of the result may be reached again later, by a tile that shares a fibre with this one.
     """
 
     coordinates: Mapping[str, Value] = field(default_factory=dict)
@@ -69,7 +68,6 @@ class Scope:
     guards: int = 0
     shared: int = 0
     parallel: tuple[ParallelLoop, ...] = ()
-    revisited: bool = False
 
     def know(self, index: str, value: Value) -> Scope:
         return replace(self, coordinates={**self.coordinates, index: value})

@@ -85,3 +85,25 @@ def test_coordinates_of_positions_of_a_tile_count_like_their_index(form: str) ->
     left, right = (np.random.default_rng(seed).integers(0, 3, shape).astype(float) for seed, shape in ((5, (7, 5)), (6, (5, 11))))
     compiled = compile_kernel("C(i,j) = A(i,k) * B(k,j)", {"A": form, "B": "csr"}, schedule=tiles)
     assert np.array_equal(compiled(A=tensor(left, form), B=tensor(right, "csr")), left @ right)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("order", ["b, a", "b, a, l"])
+def test_components_that_strides_of_a_collapse_reach_again_are_added_to(form: str, order: str) -> None:
+    """The loops of a strided collapse go through i and j: each y(i) is reached for every j."""
+    strided = f"collapse(i, j, f); split(f, a, b, 4); reorder({order})"
+    left, right = (np.random.default_rng(seed).integers(1, 4, shape).astype(float) for seed, shape in ((7, (5, 7)), (8, (7, 6))))
+    compiled = compile_kernel("y(i) = A(i,j) * B(j,l)", {"A": form}, {"l": 6}, strided)
+    assert np.array_equal(compiled(A=tensor(left, form), B=right), (left @ right).sum(axis=1))
+
+
+def test_components_that_a_clipped_nest_reaches_once_are_stored_without_zeros_before() -> None:
+    tiles = "pos(j, p, A); collapse(i, p, f); split(f, a, b, 5)"
+    rng = np.random.default_rng(9)
+    mask = rng.random((6, 7)) < 0.5
+    matrix, left, right = mask * rng.integers(1, 4, (6, 7)), *(rng.integers(1, 4, shape).astype(float) for shape in ((6, 3), (7, 3)))
+    compiled = compile_kernel("Z(i,j) = A(i,j) * C(i,k) * D(j,k)", {"A": "csr", "Z": "csr"}, schedule=tiles)
+    assert "Z_vals[p_A2] = " in compiled.source
+    assert "Z_vals[p_A2] += " not in compiled.source
+    found = compiled(A=tensor(matrix.astype(float), "csr"), C=left, D=right)
+    assert np.array_equal(found.to_numpy(), matrix * (left @ right.T))
