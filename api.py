@@ -134,7 +134,9 @@ def evaluate(
     def choose(*request: Any) -> Schedule:
         from .tuner.lookup import choose as chosen
 
-        return chosen(expression, ready, output_format=output_format, target=target, threads=threads, database=database, **limits)
+        return chosen(
+            expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=shape, **limits
+        )
 
     return _evaluator()(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
 
@@ -253,6 +255,9 @@ def lookup(
     arch: str | None = None,
     memory_bound: float | None = None,
     cache_share: float | None = None,
+    semiring: tuple[str, str] | None = None,
+    dtype: DTypeLike | None = None,
+    shape: Mapping[str, int] | None = None,
 ) -> Match:
     """Return the schedule that ``evaluate`` would use, and where it comes from.
 
@@ -266,6 +271,7 @@ def lookup(
         arch: architecture of the GPU whose records are looked through, such as "sm_90", which need not be here; None: this machine's.
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
+        semiring, dtype, shape: as for ``evaluate``.
 
     Raises:
         TuningError: nothing found keeps the memory bound.
@@ -275,8 +281,8 @@ def lookup(
     from .tuner.lookup import lookup as find
 
     return find(
-        expression, _from_paths(operands), output_format, target, threads, database,
-        arch=arch, memory_bound=memory_bound, cache_share=cache_share,
+        expression, _from_paths(operands), output_format, target, threads, database, arch=arch,
+        memory_bound=memory_bound, cache_share=cache_share, semiring=semiring, dtype=dtype, shape=shape,
     )  # fmt: skip
 
 
@@ -295,6 +301,9 @@ def tune(
     skip: Sequence[str] = (),
     memory_bound: float | None = None,
     cache_share: float | None = None,
+    semiring: tuple[str, str] | None = None,
+    dtype: DTypeLike | None = None,
+    shape: Mapping[str, int] | None = None,
 ) -> TuneResult:
     """Search the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -313,6 +322,7 @@ def tune(
         skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
+        semiring, dtype, shape: as for ``evaluate``; records are kept by them.
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
@@ -324,6 +334,7 @@ def tune(
     return search(
         expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules,
         memory_bound=memory_bound, cache_share=cache_share,
+        semiring=semiring, dtype=dtype, shape=shape,
     )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def evaluate(
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
-    chooses = wish is None and choose is not None and pair == ("+", "*")
+    chooses = wish is None and choose is not None
 
     def run(decided: Schedule) -> Any:
         kept = decided, kind, target, convert, pair

@@ -57,10 +57,9 @@ class AutomaticKernel(Kernel):
         return constant_extents(self.assignment, self.formats, known_extents(self.assignment, shapes, extents))
 
     def _decide(self, ready: Mapping[str, Any], constants: Mapping[str, int], extents: Mapping[str, int] | None) -> None:
-        schedule = Schedule()
-        if self.semiring == ("+", "*"):
-            form = self.formats[self.assignment.target.tensor]
-            schedule = choose(self.assignment.text, ready, form, self.target, self.threads, self._database)
+        form = self.formats[self.assignment.target.tensor]
+        meant = {"semiring": self.semiring, "dtype": self.dtype, "shape": extents}
+        schedule = choose(self.assignment.text, ready, form, self.target, self.threads, self._database, **meant)
 
         def prepared(schedule: Schedule) -> Schedule:
             self._compile(schedule, constants).specialised(ready, extents)[0].load()
@@ -118,9 +117,8 @@ class AutoTuned:
             named: operands by name.
         """
         given, options = self._named(operands, named), self._options
-        places = {name: options[name] for name in ("output_format", "target", "database")}
-        tunes = self._tunes and options["semiring"] is None and not options["shape"]
-        if tunes and lookup(self.expression, given, threads=threads, **places).origin != "exact":
+        places = {name: options[name] for name in ("output_format", "target", "database", "semiring", "dtype", "shape")}
+        if self._tunes and lookup(self.expression, given, threads=threads, **places).origin != "exact":
             tune(self.expression, given, trials=self.trials, threads=threads, **places)
 
         def chosen(*_request: Any) -> Schedule:

@@ -8,9 +8,9 @@ from itertools import dropwhile
 from typing import Any
 
 from ..compiler.build.kernel import BoundKernel, TypedKernel
-from ..compiler.concrete.concretize import Concretized, concretize
+from ..compiler.concrete.check import formats_of
+from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.nodes import Program
-from ..compiler.format import Format
 from ..compiler.native.toolchain import find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
@@ -34,6 +34,15 @@ class Task:
     extents: Mapping[str, int]
     target: str
     threads: int
+    semiring: tuple[str, str] = ("+", "*")
+    dtype: str | None = None
+
+    @classmethod
+    def of(cls, problem: Problem) -> Task:
+        """Return the task of a problem."""
+        formats = {name: str(form) for name, form in problem.formats.items()}
+        wish = None if problem.wish is None else problem.wish.name
+        return cls(problem.expression, formats, dict(problem.extents), problem.target, problem.threads, problem.semiring, wish)
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> C
         SparsetuneError: the schedule is not legal here.
     """
     assignment = parse(task.expression)
-    compiled = _compile(assignment, task.expression, task.formats, task.extents, task.target, Schedule(schedule))
+    compiled = _compile(assignment, task, Schedule(schedule))
     determined = {index for access in reads(assignment) for index in access.indices}
     free = {index: extent for index, extent in task.extents.items() if index not in determined}
     return Candidate(compiled, compiled.specialised(operands, free)[0], free)
@@ -86,9 +95,7 @@ def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> C
 
 def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
     """Generate the code of a schedule for a problem's own operands. Raises ``SparsetuneError`` as ``compile_task``."""
-    formats = {name: str(form) for name, form in problem.formats.items()}
-    task = Task(problem.expression, formats, dict(problem.extents), problem.target, problem.threads)
-    return compile_task(task, str(schedule), problem.operands)
+    return compile_task(Task.of(problem), str(schedule), problem.operands)
 
 
 def is_legal(problem: Problem, schedule: Schedule) -> bool:
@@ -99,17 +106,24 @@ def is_legal(problem: Problem, schedule: Schedule) -> bool:
             program = compile_problem(problem, schedule).compiled.concretized.program
         else:
             constants = constant_extents(problem.assignment, problem.formats, problem.extents)
-            default = concretize(problem.assignment, problem.formats)
+            default = problem.concretized()
             program = apply_schedule(default.program, schedule, default.formats, constants)
     except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
         return False
-    return not problem.limits.binds(workspace_elements(program, problem.extents))
+    return not problem.limits.binds(workspace_elements(program, problem.extents)) and keeps_values(problem, program)
 
 
 def default_keeps_bound(problem: Problem) -> bool:
     """Return whether the default schedule's workspaces keep the memory bound: else it is there to compare with alone."""
-    default = concretize(problem.assignment, problem.formats).program
-    return not problem.limits.binds(workspace_elements(default, problem.extents))
+    return not problem.limits.binds(workspace_elements(problem.concretized().program, problem.extents))
+
+
+def keeps_values(problem: Problem, program: Program) -> bool:
+    """Return whether a program of a problem gives what the default one gives whatever the values are.
+
+    Workspaces take factors out of sums, which is right in semirings whose products distribute over sums.
+    """
+    return problem.distributes or len(program.workspaces) <= len(problem.concretized().program.workspaces)
 
 
 def lowers(problem: Problem, program: Program, default: Concretized) -> bool:
@@ -125,25 +139,16 @@ def lowers(problem: Problem, program: Program, default: Concretized) -> bool:
     determined = {index for access in reads(problem.assignment) for index in access.indices}
     free = {index: extent for index, extent in problem.extents.items() if index not in determined}
     try:
-        compiled = Kernel(problem.assignment, dict(problem.formats), constants, scheduled, Schedule(), None, "auto")
+        compiled = Kernel(problem.assignment, dict(problem.formats), constants, scheduled, Schedule(), problem.wish, "auto")
         compiled.specialised(problem.operands, free)
     except Exception:  # as above
         return False
-    return True
+    return keeps_values(problem, program)
 
 
-def _compile(
-    assignment: Assignment,
-    expression: str,
-    formats: Mapping[str, Format | str],
-    extents: Mapping[str, int],
-    target: str,
-    schedule: Schedule,
-) -> Kernel:
-    from ..compiler.concrete.check import formats_of
-
-    constants = constant_extents(assignment, formats_of(assignment, formats), extents)
-    return compile_kernel(expression, formats, constants, schedule, target=target)
+def _compile(assignment: Assignment, task: Task, schedule: Schedule) -> Kernel:
+    constants = constant_extents(assignment, formats_of(assignment, task.formats), task.extents)
+    return compile_kernel(task.expression, task.formats, constants, schedule, task.dtype, task.target, semiring=task.semiring)
 
 
 def _without_words(source: str) -> str:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..compiler.deadline import Deadline
 from ..compiler.errors import ShapeError, SparsetuneError
@@ -82,6 +83,9 @@ def lookup(
     arch: str | None = None,
     memory_bound: float | None = None,
     cache_share: float | None = None,
+    semiring: tuple[str, str] | None = None,
+    dtype: DTypeLike | None = None,
+    shape: Mapping[str, int] | None = None,
 ) -> Match:
     """Return the schedule to use, and where it comes from: ``sparsetune.lookup``.
 
@@ -92,11 +96,11 @@ def lookup(
     """
     url = database_url(database)
     limits = make_limits(memory_bound, cache_share)
-    rest = (output_format, target, arch, threads, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url), limits)
-    key = _Key(expression, operands, rest)
+    given = output_format, target, arch, threads, limits, semiring, dtype, None if shape is None else tuple(shape.items())
+    key = _Key(expression, operands, (*given, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url)))
     if (known := _remembered(key)) is not None:
         return known
-    problem = make_problem(expression, operands, output_format, target, threads, arch=arch, limits=limits)
+    problem = make_problem(expression, operands, output_format, target, threads, "", shape, arch, limits, semiring, dtype)
     match = lookup_in(url, problem)
     _remember(key, match)
     return match
@@ -111,13 +115,16 @@ def choose(
     database: str | os.PathLike[str] | None = None,
     memory_bound: float | None = None,
     cache_share: float | None = None,
+    semiring: tuple[str, str] | None = None,
+    dtype: DTypeLike | None = None,
+    shape: Mapping[str, int] | None = None,
 ) -> Schedule:
     """Return the schedule for ``evaluate``: as ``lookup``, but the default one where only the caller knows an extent."""
     try:
-        found = lookup(
-            expression, operands, output_format, target, threads, database, memory_bound=memory_bound, cache_share=cache_share
-        )
-        return found.schedule
+        return lookup(
+            expression, operands, output_format, target, threads, database, memory_bound=memory_bound, cache_share=cache_share,
+            semiring=semiring, dtype=dtype, shape=shape,
+        ).schedule  # fmt: skip
     except ShapeError:
         return Schedule()
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from ..compiler.concrete.annihilation import Patterns
 from ..compiler.concrete.completeness import Completeness
-from ..compiler.concrete.concretize import concretize
 from ..compiler.concrete.lattice import NOWHERE, Complement, Domain, Intersection, Stored, Union
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where, targets
 from ..compiler.concrete.provenance import Provenance
@@ -103,7 +102,9 @@ def problem_candidates(problem: Problem, deadline: Deadline | None = None, progr
     """Return the candidates of a problem, the default first, as far as they are found before a deadline; see ``candidates``."""
     constants = constant_extents(problem.assignment, problem.formats, problem.extents)
     fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if not operand.format.is_dense}
-    return candidates(problem.assignment, problem.formats, constants, problem.threads, deadline, problem.extents, fibres, programs)
+    return candidates(
+        problem.assignment, problem.formats, constants, problem.threads, deadline, problem.extents, fibres, programs, problem.semiring
+    )
 
 
 def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None = None) -> list[Ranked]:
@@ -112,7 +113,7 @@ def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None
 
     Those that nothing is known of when a deadline is over come last, at infinite cost; the first of all, the default, is always judged.
     """
-    sources = concretize(problem.assignment, problem.formats).sources
+    sources = problem.concretized().sources
 
     def cost(place: int, candidate: Candidate) -> float:
         return math.inf if place and deadline is not None and deadline.over else operations(problem, candidate.program, sources)

@@ -39,8 +39,8 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
     output_format = given["output_format"] or formats.get(parse(expression).target.tensor)
     operands = load_operands(expression, files, dims, formats, given.get("seed", 0), output_format=output_format)
     name = ", ".join(f"{operand}={source}" for operand, source in files.items())
-    limits = make_limits(given.get("memory_bound"), given.get("cache_share"))
-    return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims, arch, limits)
+    limits, semiring = make_limits(given.get("memory_bound"), given.get("cache_share")), given.get("semiring")
+    return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims, arch, limits, semiring)
 
 
 def load_operands(

@@ -13,10 +13,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..compiler.build.kernel import thread_count
-from ..compiler.concrete.check import check_assignment, formats_of, tensor_names
-from ..compiler.concrete.concretize import initial_name
+from ..compiler.concrete.check import check_assignment, check_semiring, formats_of, tensor_names
+from ..compiler.concrete.concretize import Concretized, concretize, initial_name
 from ..compiler.concrete.result_format import AUTO, auto_format
 from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
@@ -25,15 +26,18 @@ from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
+from ..compiler.pipeline import checked_dtype, checked_extents, checked_semiring
 from ..compiler.schedule.schedule import Schedule, canonical_names
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
 from .extents import all_indices, known_extents
 from .features import describe_input
 from .limits import NO_LIMITS, Limits
-from .records import Input, Workload
+from .records import Input, Workload, semiring_text
 
 TARGETS = ("cpu", "cuda")
+_OF_SOME_VALUES = {("max", "*"), ("min", "*"), ("+", "and")}
+"""Semirings of some values only: products distribute over sums where nothing is negative, or is 0 or 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,8 @@ class Problem:
         name: where the data came from, for people.
         arch: architecture of the GPU that is meant; None: that of this machine, where the target is cuda.
         limits: of what schedules may take beside operands and result.
+        semiring: (add, multiply).
+        wish: the dtype to compute with; None: that of the operands.
     """
 
     expression: str
@@ -63,6 +69,8 @@ class Problem:
     name: str = ""
     arch: str | None = None
     limits: Limits = NO_LIMITS
+    semiring: tuple[str, str] = ("+", "*")
+    wish: np.dtype[Any] | None = None
 
     @cached_property
     def canonical(self) -> CanonicalForm:
@@ -70,7 +78,9 @@ class Problem:
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """The result's dtype: that of the operands together."""
+        """The result's dtype: the one that is wished for, else that of the operands together."""
+        if self.wish is not None:
+            return self.wish
         return np.result_type(*(operand.dtype for operand in self.operands.values())) if self.operands else np.dtype(np.float64)
 
     @property
@@ -78,15 +88,26 @@ class Problem:
         """Of all operands."""
         return sum(operand.nbytes for operand in self.operands.values())
 
+    @property
+    def distributes(self) -> bool:
+        """Whether products distribute over sums whatever the values are; else no schedule that nobody asked for may rely on it."""
+        return self.semiring not in _OF_SOME_VALUES or self.dtype == np.bool_
+
+    def concretized(self) -> Concretized:
+        """Return the default program."""
+        return concretize(self.assignment, self.formats, *self.semiring)
+
     @cached_property
     def workload(self) -> Workload:
         """The kernel and how it is called, in canonical names, on this machine, or on a GPU, whatever machine that is in."""
-        dtypes = [str(self.operands[name].dtype if name in self.operands else self.dtype) for name, _ in self.canonical.tensors]
+        given = {name: self.wish or operand.dtype for name, operand in self.operands.items()}
+        dtypes = [str(given.get(name, self.dtype)) for name, _ in self.canonical.tensors]
+        semiring = semiring_text(self.semiring)
         formats = " | ".join(str(self.formats[name]) for name, _ in self.canonical.tensors)
         shown = dtypes[0] if len(set(dtypes)) == 1 else " | ".join(dtypes)
         if self.target == "cuda":
-            return Workload(self.arch or architecture_here(), self.canonical.text, formats, shown, self.target, 1)
-        return Workload(this_machine().fingerprint, self.canonical.text, formats, shown, self.target, self.threads)
+            return Workload(self.arch or architecture_here(), self.canonical.text, formats, shown, self.target, 1, semiring)
+        return Workload(this_machine().fingerprint, self.canonical.text, formats, shown, self.target, self.threads, semiring)
 
     @cached_property
     def input(self) -> Input:
@@ -123,6 +144,8 @@ def make_problem(
     shape: Mapping[str, int] | None = None,
     arch: str | None = None,
     limits: Limits = NO_LIMITS,
+    semiring: tuple[str, str] | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Problem:
     """Resolve and check an expression and its operands.
 
@@ -136,10 +159,12 @@ def make_problem(
         shape: extents of indices that no operand determines.
         arch: architecture of the GPU that is meant, such as "sm_90"; None: that of this machine.
         limits: of what schedules may take beside operands and result.
+        semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
+        dtype: of the values; None: ``numpy.result_type`` of the operands.
 
     Raises:
-        ExpressionError: the text is no index notation; an operand is missing or not used.
-        FormatError, DataError: the result's format, an operand or the number of threads is not meaningful.
+        ExpressionError: the text is no index notation; an operand is missing or not used; there is no such semiring, or index.
+        FormatError, DataError: the result's format, an operand, a dtype or the number of threads is not meaningful.
         ShapeError: extents disagree, or no operand gives one.
         TuningError: the target is not one of ``TARGETS``.
         BuildError: this machine lacks the target, and arch does not name it.
@@ -148,19 +173,20 @@ def make_problem(
     require_target(target, arch)
     assignment = parse(expression)
     check_assignment(assignment)
+    pair, wish = checked_semiring(semiring), checked_dtype(dtype)
+    check_semiring(assignment.value, pair[0], assignment, pair[1])
+    given = checked_extents(assignment, shape) if shape else {}
     _check_names(assignment, operands)
     tensors = {operand: _load(operand, operands[operand]) for operand in tensor_names(assignment)}
     formats: dict[str, Format | str | None] = {operand: found.format for operand, found in tensors.items()}
-    extents = known_extents(assignment, {operand: found.shape for operand, found in tensors.items()}, shape or {})
+    extents = known_extents(assignment, {operand: found.shape for operand, found in tensors.items()}, given)
     for index in all_indices(assignment):
         if index not in extents:
             raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
     known = {operand: found.format for operand, found in tensors.items()}
     formats[assignment.target.tensor] = auto_format(assignment, known) if output_format == AUTO else output_format
-    known_formats = formats_of(assignment, formats)
-    return Problem(
-        expression, assignment, tensors, known_formats, extents, target, thread_count(threads), name, arch, limits
-    )
+    whole, count = formats_of(assignment, formats), thread_count(threads)
+    return Problem(expression, assignment, tensors, whole, extents, target, count, name, arch, limits, pair, wish)
 
 
 def require_target(target: str, arch: str | None = None) -> None:

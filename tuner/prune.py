@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from ..compiler.concrete.concretize import Concretized, concretize
+from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
@@ -82,7 +82,7 @@ def surviving_space(
     """
     check_skip(skip)
     room = problem.limits.room(problem.nbytes)
-    default = concretize(problem.assignment, problem.formats)
+    default = problem.concretized()
     end = deadline or Deadline(PRUNING_SECONDS)
     generating, comparing, proving, ranking = (end.part(share) for share in (0.4, 0.6, 0.9, 1.0))
 
@@ -113,7 +113,8 @@ def _undominated_programs(problem: Problem, deadline: Deadline) -> list[Schedule
     """Return what ``explore`` finds, unless that takes long: large products have too many programs. Functions have no asymptotic cost."""
     if has_functions(problem.assignment.value):
         return []
-    return undominated_schedules(problem.assignment, problem.formats, Deadline(min(FRONTIER_SECONDS, deadline.left / 2)))
+    end = Deadline(min(FRONTIER_SECONDS, deadline.left / 2))
+    return undominated_schedules(problem.assignment, problem.formats, end, problem.semiring)
 
 
 def check_skip(skip: Collection[str]) -> None:
@@ -159,7 +160,7 @@ def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
 
     Those of the asymptotic frontier stay, and beat none: lowering still adds the workspaces that their sparse results need.
     """
-    sources = concretize(problem.assignment, problem.formats).sources
+    sources = problem.concretized().sources
 
     def converted(item: Candidate) -> int:
         names = (sources.get(read.tensor, read.tensor) for read, _ in item.program.conversions)

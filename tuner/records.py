@@ -16,12 +16,16 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Of tables and of JSON lines; a newer one is refused, older ones are read."""
 
 SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load")
 """The figures of a sample: seconds a run, seconds of the whole sample, and its company (``measure.company``). Samples of schema 1 have
 the first alone."""
+
+
+USUAL_SEMIRING = "+,*"
+"""What records of before there was a choice computed in."""
 
 
 class Status(StrEnum):
@@ -33,6 +37,11 @@ class Status(StrEnum):
     CRASH = "crash"  # the process that ran it died
     TIMEOUT = "timeout"  # it ran past its limit
     WRONG = "wrong"  # its result differs from the reference result
+
+
+def semiring_text(pair: tuple[str, str]) -> str:
+    """Return (add, multiply) as records have it, ``min,+``."""
+    return ",".join(pair)
 
 
 def digest(*parts: object) -> str:
@@ -57,6 +66,7 @@ class Workload:
         dtype: dtypes of the tensors in canonical order, the result first, or one where all are equal.
         target: "cpu" or "cuda".
         threads: exact number of threads.
+        semiring: operators of sum and product, such as ``min,+``.
     """
 
     machine: str
@@ -65,10 +75,11 @@ class Workload:
     dtype: str
     target: str
     threads: int
+    semiring: str = USUAL_SEMIRING
 
     @property
     def key(self) -> str:
-        return digest(asdict(self))
+        return digest(_as_before(asdict(self)))
 
 
 @dataclass(frozen=True)
@@ -201,12 +212,18 @@ def _kind(record: Record) -> str:
     return "measurement" if isinstance(record, Measurement) else "decision"
 
 
+def _as_before(workload: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a workload as schemas without semirings had them, if it has the usual one: digests stay what they were."""
+    return {name: value for name, value in workload.items() if (name, value) != ("semiring", USUAL_SEMIRING)}
+
+
 _SINCE_SCHEMA_2 = ("low", "high", "disturbed", "origin", "parameters", "compiler", "flags", "ties")
 
 
 def _key(record: Record) -> str:
     """Return the digest of a record: of one that schema 1 could hold the one that it had there, so that it is never added twice."""
     fields: dict[str, Any] = asdict(record)
+    fields["workload"] = _as_before(fields["workload"])
     if isinstance(record, Decision) and not record.policy:
         del fields["policy"]
     if isinstance(record, Measurement) and all(len(sample) == 1 for sample in record.samples):

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import ScheduleError, TuningError
@@ -154,6 +155,9 @@ def tune(
     cache: str = "warm",
     memory_bound: float | None = None,
     cache_share: float | None = None,
+    semiring: tuple[str, str] | None = None,
+    dtype: DTypeLike | None = None,
+    shape: Mapping[str, int] | None = None,
 ) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it: ``sparsetune.tune``.
 
@@ -165,7 +169,8 @@ def tune(
     budget = make_budget(trials, time_budget)
     settings = Settings(policy=Policy(cache=cache), skip=tuple(skip))
     check_skip(skip)
-    problem = make_problem(expression, operands, output_format, target, threads, limits=make_limits(memory_bound, cache_share))
+    limits = make_limits(memory_bound, cache_share)
+    problem = make_problem(expression, operands, output_format, target, threads, "", shape, None, limits, semiring, dtype)
     given = check_schedules(problem, schedules)
     with open_database(database) as store, Worker(problem.threads) as worker:
         return tune_problem(problem, store, worker, budget, settings, seed, given=given)

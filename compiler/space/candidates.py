@@ -87,6 +87,7 @@ def candidates(
     lengths: Mapping[str, int] | None = None,
     fibres: Mapping[str, tuple[float, ...]] | None = None,
     programs: Sequence[Schedule] = (),
+    semiring: tuple[str, str] = ("+", "*"),
 ) -> tuple[Candidate, ...]:
     """Return the candidates of an expression, without duplicates, the default first and the same every time.
 
@@ -98,8 +99,9 @@ def candidates(
         deadline: once it is over, what was found by then is returned, the default at least.
         lengths, fibres: extents of all indices, and positions of every level of the sparse operands, where operands are at hand.
         programs: schedules of loops and workspaces that are to be among the structures.
+        semiring: (add, multiply).
     """
-    found = concretize(assignment, formats)
+    found = concretize(assignment, formats, *semiring)
     situation = Situation(
         found.program, found.formats, dict(extents or {}), deadline or Deadline(), dict(lengths or {}), dict(fibres or {})
     )

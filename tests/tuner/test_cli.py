@@ -12,6 +12,7 @@ import pytest
 from sparsetune.compiler.build.stages import STAGES
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.cli import COMMANDS
+from sparsetune.tuner.records import SCHEMA_VERSION
 
 needs_compiler = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 PROGRAM = [sys.executable, "-c", "from sparsetune.tuner.cli import main; main()"]
@@ -215,7 +216,7 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     status, out, _ = call("db", "export", "-")
     assert status == 0
     lines = [json.loads(line) for line in out.splitlines()]
-    assert all(line["schema"] == 2 for line in lines)
+    assert all(line["schema"] == SCHEMA_VERSION for line in lines)
     contract = {"expression", "schedule", "seconds", "machine", "threads", "generator", "compiler", "flags", "policy"}
     assert all((contract <= line.keys() and line["policy"] and line["flags"].startswith("-O")) or line["role"] == "final" for line in lines)
     assert all("samples" in line for line in lines if line["record"] == "measurement")

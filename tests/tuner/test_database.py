@@ -17,15 +17,16 @@ import pytest
 from sparsetune.compiler.errors import DatabaseError
 from sparsetune.tuner.database import Database, open_database, sql, sqlite_path, studies_folder
 from sparsetune.tuner.database.server import ServerConnection
-from sparsetune.tuner.records import Status, Workload
+from sparsetune.tuner.records import Measurement, Status, Workload
 from tuner_samples import INPUT, WORKLOAD, decision, measurement
 
 
-def make_first_version(execute: Callable[[str], object]) -> None:
-    """Make tables as version 1 had them, with ``measurement()`` and ``decision()``, which it knew less of."""
-    for statement in (Path(__file__).parents[1] / "schema_1.sql").read_text().split(";"):
+def make_version(version: int, execute: Callable[[str], object]) -> Measurement:
+    """Make tables as a version had them, with ``decision()`` and a measurement, which is returned; it may know less of it."""
+    for statement in (Path(__file__).parents[1] / f"schema_{version}.sql").read_text().split(";"):
         if statement.strip():
             execute(statement)
+    return measurement(samples=((0.002,), (0.0021,)), policy={}) if version == 1 else measurement()
 
 
 class DatabaseContract:
@@ -84,16 +85,20 @@ class DatabaseContract:
         assert next(database.measurements()).message == "a?b?c"
 
 
-    def test_tables_of_version_1_are_brought_to_this_one(self, reopen: Callable[[], Database], execute: Callable[[str], object]) -> None:
-        make_first_version(execute)
-        old = measurement(samples=((0.002,), (0.0021,)), policy={})
+    @pytest.mark.parametrize("version", [1, 2])
+    def test_older_tables_are_brought_to_this_version(
+        self, version: int, reopen: Callable[[], Database], execute: Callable[[str], object]
+    ) -> None:
+        old, new = make_version(version, execute), measurement(workload=replace(WORKLOAD, semiring="min,+"), campaign="c2")
         with reopen() as database:
             assert list(database.measurements()) == [old]
             assert list(database.decisions()) == [decision()]
-            database.add(old, decision(), measurement())
+            database.add(old, decision(), new)
             assert (database.stats()["records"], database.stats()["decisions"]) == (2, 1), "old records have the keys that they had"
         with reopen() as database:
-            assert list(database.measurements(schedule=old.schedule, input=INPUT.key)) in ([old, measurement()], [measurement(), old])
+            assert list(database.measurements(schedule=old.schedule, input=INPUT.key)) in ([old, new], [new, old])
+            assert list(database.measurements(semiring="+,*")) == [old]
+            assert list(database.measurements(semiring="min,+")) == [new]
             assert database.check() == []
 
 
@@ -104,15 +109,17 @@ class TestSqlite(DatabaseContract):
         with sqlite3.connect(tmp_path / "folder" / "schedules.sqlite", isolation_level=None) as raw:
             yield raw.execute
 
-    def test_tables_of_version_1_are_read_as_they_are(self, tmp_path: Path, execute: Callable[[str], object]) -> None:
-        make_first_version(execute)
+    @pytest.mark.parametrize("version", [1, 2])
+    def test_older_tables_are_read_as_they_are(self, version: int, tmp_path: Path, execute: Callable[[str], object]) -> None:
+        old = make_version(version, execute)
         with open_database(tmp_path / "folder" / "schedules.sqlite", read_only=True) as reader:
-            assert list(reader.measurements()) == [measurement(samples=((0.002,), (0.0021,)), policy={})]
+            assert list(reader.measurements()) == [old]
+            assert list(reader.measurements(semiring="min,+")) == []
             assert list(reader.decisions()) == [decision()]
             assert reader.check() == []
 
     def test_many_bring_tables_to_this_version_at_once(self, tmp_path: Path, execute: Callable[[str], object]) -> None:
-        make_first_version(execute)
+        make_version(1, execute)
         path = str(tmp_path / "folder" / "schedules.sqlite")
         program = "import sys; from sparsetune.tuner.database import open_database; open_database(sys.argv[1]).close()"
         openers = [subprocess.Popen([sys.executable, "-c", program, path]) for _ in range(4)]
@@ -200,7 +207,7 @@ def test_newer_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as raw:
         raw.execute("UPDATE st_meta SET value = '99' WHERE name = 'schema'")
     for read_only in (False, True):
-        with pytest.raises(DatabaseError, match=r"version 99, this program knows versions up to 2; upgrade"):
+        with pytest.raises(DatabaseError, match=r"version 99, this program knows versions up to 3; upgrade"):
             open_database(path, read_only)
 
 

@@ -42,7 +42,8 @@ class Screening:
         result = situation.formats[assignment.target.tensor]
         cleared = ("{(" + ",".join(assignment.target.indices) + ")}",) if result.is_dense and len(result) > 1 else ()
         sunk = ("inputs", "dimensions", *cleared)
-        algebra = Algebra(looks_ahead=True, everywhere=quotients_everywhere(read, situation.formats))
+        program = situation.program
+        algebra = Algebra(program.add, program.multiply, looks_ahead=True, everywhere=quotients_everywhere(read, situation.formats))
         watch = situation.deadline.watch
         self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=algebra, as_stored=True, watch=watch)
 

@@ -30,20 +30,23 @@ MOST_OF_A_COST = 3
 _LOOKED_AT = 64  # programs of one cost
 
 
-def undominated_schedules(assignment: Assignment, formats: Mapping[str, Format], deadline: Deadline) -> list[Schedule]:
+def undominated_schedules(
+    assignment: Assignment, formats: Mapping[str, Format], deadline: Deadline, semiring: tuple[str, str] = ("+", "*")
+) -> list[Schedule]:
     """Return schedules of undominated programs, a few of every cost; none where a deadline passes before the frontier is known.
 
     Args:
         assignment: the checked expression.
         formats: a format for every tensor.
         deadline: until which the frontier is sought.
+        semiring: (add, multiply).
     """
     found: dict[Schedule, None] = {}
     with suppress(TimeOver):
         whole, known = started(assignment, formats)
         space = ScheduleSpace(whole, known, watch=deadline.watch)
-        schedules = Schedules(space)
-        model = CostModel(whole, known, algebra=Algebra(looks_ahead=True), as_stored=True, watch=deadline.watch)
+        schedules = Schedules(space, *semiring)
+        model = CostModel(whole, known, algebra=Algebra(*semiring, looks_ahead=True), as_stored=True, watch=deadline.watch)
         for kind in islice(model.frontier(space).classes, MOST_COSTS):
             equals = {schedules.spelled(member): member for member in islice(kind.schedules, _LOOKED_AT)}
             found.update(dict.fromkeys(islice(_distinct(equals, schedules, deadline), MOST_OF_A_COST)))

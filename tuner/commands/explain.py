@@ -61,7 +61,7 @@ LISTED, LISTED_AS_JSON = 20, 1000
     click.option("--limit", type=click.IntRange(min=1), help=f"Schedules to list.  [default: {LISTED}, {LISTED_AS_JSON} as JSON]"),
     click.option("--time-limit", type=options.Seconds(), default=EXPLORE_SECONDS, show_default=True,
                  help="Seconds after which to give up."),
-    options.inputs, options.dims,
+    options.semiring, options.inputs, options.dims,
     click.option("--ranks", type=click.IntRange(1, 1 << 20),
                  help="Show what EXPR would move and hold over so many ranks on the inputs of -i, instead of the space."),
     options.as_json,
@@ -77,7 +77,7 @@ def command(**given: Any) -> None:
 
     found = explore(
         given["expression"], given["formats"], given["ranges"] or None, given["preset"], given["workspace_state"],
-        _named(given["sunk_costs"]), _named(given["assumptions"]), time_limit=given["time_limit"],
+        _named(given["sunk_costs"]), _named(given["assumptions"]), given["semiring"], given["time_limit"],
     )  # fmt: skip
     limit = given["limit"] or (LISTED_AS_JSON if given["as_json"] else LISTED)
     answer = described(found, given["schedule"], limit)

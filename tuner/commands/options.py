@@ -58,6 +58,20 @@ class Seconds(click.ParamType):
         return found
 
 
+class Operators(click.ParamType):
+    """``ADD,MULTIPLY``; gives (add, multiply)."""
+
+    name = "add,multiply"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        add, separator, multiply = str(value).partition(",")
+        if not separator:
+            self.fail(f"{value!r}: a semiring is two operators with a comma between them, such as min,+", param, ctx)
+        return add.strip(), multiply.strip()
+
+
 def unique(ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     """Return pairs as a mapping; each name may be given once."""
     found: dict[str, Any] = {}
@@ -87,6 +101,9 @@ output_format = click.option(
 )
 target = click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What to generate code for.")
 arch = click.option("--arch", metavar="sm_NN", help="The GPU that is meant, such as sm_90, for --target cuda.  [default: this machine's]")
+semiring = click.option(
+    "--semiring", type=Operators(), metavar="ADD,MULTIPLY", help="What sums and products are, such as min,+.  [default: +,*]"
+)
 threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")
 database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
 memory_bound = click.option(

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...compiler.errors import DatabaseError
-from ..records import SAMPLE, SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload
+from ...compiler.pipeline import SEMIRINGS
+from ..records import SAMPLE, SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload, semiring_text
 from . import fields
 from .legality import kernel_fault, schedule_fault
 
@@ -44,6 +45,7 @@ _WORKLOAD: dict[str, fields.Check] = {
     "dtype": fields.text(fields.TEXT_LETTERS, empty=False),
     "target": fields.one_of(("cpu", "cuda")),
     "threads": fields.whole(1, 2**20),
+    "semiring": fields.one_of([semiring_text(pair) for pair in sorted(SEMIRINGS)]),
 }
 _INPUT: dict[str, fields.Check] = {
     "extents": fields.pairs_of(fields.whole(0, fields.LARGEST)),
@@ -152,7 +154,7 @@ def from_json(line: object) -> Record:
     return record
 
 
-_WORKLOAD_NAMES = {"expression": "kernel", **{name: name for name in ("machine", "formats", "dtype", "target", "threads")}}
+_WORKLOAD_NAMES = {"expression": "kernel", **{name: name for name in ("machine", "formats", "dtype", "target", "threads", "semiring")}}
 
 
 def _nested(line: dict[str, Any], version: int) -> dict[str, Any]:
@@ -168,15 +170,15 @@ def _nested(line: dict[str, Any], version: int) -> dict[str, Any]:
 def _whole_fault(record: Record) -> str | None:
     """Return what is wrong with a record whose fields are right by themselves."""
     workload, entry = record.workload, record.input
-    if fault := kernel_fault(workload.kernel, workload.formats, workload.dtype, tuple(name for name, _ in entry.extents)):
+    if fault := kernel_fault(workload, tuple(name for name, _ in entry.extents)):
         return fault
     if isinstance(record, Decision):
         if record.speedup_low > record.speedup_high:
             return f"speedup_low {record.speedup_low:g} is larger than speedup_high {record.speedup_high:g}"
-        return schedule_fault(workload.kernel, workload.formats, entry.extents, record.schedule)
+        return schedule_fault(workload, entry.extents, record.schedule)
     if (record.seconds is None) == (record.status is Status.OK):
         return f"seconds is {record.seconds}, but status is {record.status}"
     if record.low is not None and record.high is not None and record.low > record.high:
         return f"low {record.low:g} is larger than high {record.high:g}"
     ran = record.status is Status.OK
-    return schedule_fault(workload.kernel, workload.formats, entry.extents, record.schedule, ran)
+    return schedule_fault(workload, entry.extents, record.schedule, ran)

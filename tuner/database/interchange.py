@@ -47,9 +47,9 @@ def write_json_lines(records: Iterable[Record], stream: IO[str]) -> int:
 
 
 CSV_COLUMNS = (
-    "record", "created", "kernel", "formats", "dtype", "target", "threads", "machine", "input", "extents", "campaign", "role", "schedule",
-    "status", "seconds", "low", "high", "disturbed", "origin", "default_seconds", "build_seconds", "compiler", "flags", "generator",
-    "message",
+    "record", "created", "kernel", "formats", "dtype", "semiring", "target", "threads", "machine", "input", "extents", "campaign", "role",
+    "schedule", "status", "seconds", "low", "high", "disturbed", "origin", "default_seconds", "build_seconds", "compiler", "flags",
+    "generator", "message",
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...compiler.concrete.check import check_assignment, formats_of
+from ...compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ...compiler.concrete.concretize import Concretized, concretize
 from ...compiler.errors import SparsetuneError
 from ...compiler.format import Format
@@ -16,6 +16,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.pipeline import constant_extents
 from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.schedule import Schedule
+from ..records import Workload
 
 SEPARATOR = " | "
 """Between the formats of a workload, and between its dtypes."""
@@ -37,30 +38,32 @@ class _Kernel:
     default: Concretized
 
 
-def kernel_fault(kernel: str, formats: str, dtype: str, indices: tuple[str, ...]) -> str | None:
+def kernel_fault(workload: Workload, indices: tuple[str, ...]) -> str | None:
     """Return why an expression, formats and dtypes of its tensors, and indices with extents do not fit together; None if they do."""
-    found = _understood(kernel, formats)
+    found = _understood(workload.kernel, workload.formats, workload.semiring)
     if isinstance(found, str):
         return found
-    dtypes = dtype.split(SEPARATOR)
+    dtypes = workload.dtype.split(SEPARATOR)
     if len(dtypes) not in (1, len(found.tensors)) or not TYPES.keys() >= set(dtypes):
-        return f"workload.dtype {dtype[:100]!r} is not one of {', '.join(TYPES)}, or one for each of the {len(found.tensors)} tensors"
+        known = f"{', '.join(TYPES)}, or one for each of the {len(found.tensors)} tensors"
+        return f"workload.dtype {workload.dtype[:100]!r} is not one of {known}"
     if found.indices != set(indices):
         return f"input.extents has the indices {', '.join(indices[:20])}, the kernel {', '.join(sorted(found.indices))}"
     return None
 
 
-def schedule_fault(kernel: str, formats: str, extents: tuple[tuple[str, int], ...], schedule: str, ran: bool = True) -> str | None:
+def schedule_fault(workload: Workload, extents: tuple[tuple[str, int], ...], schedule: str, ran: bool = True) -> str | None:
     """Return why a schedule has no meaning, or, if it is said to have run, is not legal for a kernel that has one; None if all is well."""
-    found = _understood(kernel, formats)
+    kernel = workload.kernel, workload.formats, workload.semiring
+    found = _understood(*kernel)
     assert isinstance(found, _Kernel)
     constants = constant_extents(found.assignment, found.formats, dict(extents))
-    return _schedule_fault(kernel, formats, tuple(sorted(constants.items())), schedule, ran)
+    return _schedule_fault(kernel, tuple(sorted(constants.items())), schedule, ran)
 
 
 @lru_cache(_SCHEDULES)
-def _schedule_fault(kernel: str, formats: str, constants: tuple[tuple[str, int], ...], schedule: str, ran: bool) -> str | None:
-    found = _understood(kernel, formats)
+def _schedule_fault(kernel: tuple[str, str, str], constants: tuple[tuple[str, int], ...], schedule: str, ran: bool) -> str | None:
+    found = _understood(*kernel)
     assert isinstance(found, _Kernel)
     try:
         directives = Schedule(schedule)
@@ -76,18 +79,21 @@ def _schedule_fault(kernel: str, formats: str, constants: tuple[tuple[str, int],
 
 
 @lru_cache(_KERNELS)
-def _understood(kernel: str, formats: str) -> _Kernel | str:
+def _understood(kernel: str, formats: str, semiring: str) -> _Kernel | str:
     """Return a kernel of a record, or why it has no meaning."""
     try:
         assignment = parse(kernel)
         check_assignment(assignment)
+        add, multiply = semiring.split(",")
+        check_semiring(assignment.value, add, assignment, multiply)
         names = canonical_form(assignment)
         tensors = tuple(name for name, _ in names.tensors)
         given = formats.split(SEPARATOR)
         if len(given) != len(tensors):
             return f"workload.formats has {len(given)} formats for {len(tensors)} tensors"
         known = formats_of(assignment, dict(zip(tensors, given, strict=True)))
-        return _Kernel(assignment, known, tensors, frozenset(name for name, _ in names.indices), concretize(assignment, known))
+        default = concretize(assignment, known, add, multiply)
+        return _Kernel(assignment, known, tensors, frozenset(name for name, _ in names.indices), default)
     except SparsetuneError as error:
         return f"workload: {_first_line(error)}"
     except Exception as error:  # as above

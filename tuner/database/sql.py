@@ -10,7 +10,7 @@ TABLES: tuple[str, ...] = (
     "CREATE TABLE IF NOT EXISTS st_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS st_workload (
         key TEXT PRIMARY KEY, machine TEXT NOT NULL, kernel TEXT NOT NULL, formats TEXT NOT NULL, dtype TEXT NOT NULL,
-        target TEXT NOT NULL, threads INTEGER NOT NULL)""",
+        target TEXT NOT NULL, threads INTEGER NOT NULL, semiring TEXT NOT NULL)""",
     "CREATE TABLE IF NOT EXISTS st_input (key TEXT PRIMARY KEY, name TEXT NOT NULL, content TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS st_environment (key TEXT PRIMARY KEY, content TEXT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS st_measurement (
@@ -35,7 +35,7 @@ TABLE_NAMES = ("st_meta", "st_workload", "st_input", "st_environment", "st_measu
 INSERT_VERSION = "INSERT INTO st_meta (name, value) VALUES ('schema', :version) ON CONFLICT (name) DO NOTHING"
 SELECT_VERSION = "SELECT value FROM st_meta WHERE name = 'schema'"
 
-WORKLOAD_COLUMNS = ("machine", "kernel", "formats", "dtype", "target", "threads")
+WORKLOAD_COLUMNS = ("machine", "kernel", "formats", "dtype", "target", "threads", "semiring")
 MEASUREMENT_COLUMNS = ("campaign", "role", "schedule", "status", "seconds", "low", "high", "samples", "disturbed", "origin", "parameters",
                        "compiler", "flags", "message", "source", "build_seconds", "policy", "load", "code", "created")
 DECISION_COLUMNS = ("campaign", "schedule", "seconds", "default_seconds", "speedup_low", "speedup_high", "ties", "policy", "compiler",
@@ -44,36 +44,49 @@ JSON_COLUMNS = frozenset(("samples", "parameters", "policy", "ties"))
 """Those that hold JSON."""
 
 
-_ADDED: dict[str, dict[str, dict[str, str]]] = {
-    "1": {
+_ADDED: dict[int, dict[str, dict[str, str]]] = {
+    2: {
         "st_measurement": {"low": "DOUBLE PRECISION", "high": "DOUBLE PRECISION", "disturbed": "INTEGER NOT NULL DEFAULT 0",
                            "origin": "TEXT NOT NULL DEFAULT ''", "parameters": "TEXT NOT NULL DEFAULT '{}'",
                            "compiler": "TEXT NOT NULL DEFAULT ''", "flags": "TEXT NOT NULL DEFAULT ''"},
         "st_decision": {"ties": "TEXT NOT NULL DEFAULT '[]'", "policy": "TEXT NOT NULL DEFAULT '{}'",
                         "compiler": "TEXT NOT NULL DEFAULT ''", "flags": "TEXT NOT NULL DEFAULT ''"},
     },
+    3: {"st_workload": {"semiring": "TEXT NOT NULL DEFAULT '+,*'"}},
 }  # fmt: skip
-"""Columns with their types that tables of an older version lack."""
+"""Columns with their types that a version added."""
 
-_RENAMED = {"1": {"st_measurement": {"samples": "times"}}}
-"""Columns with their names in tables of an older version."""
+_RENAMED: dict[int, dict[str, dict[str, str]]] = {2: {"st_measurement": {"samples": "times"}}}
+"""Columns that a version renamed, with the names that they had."""
 
 
 def migration(version: str) -> tuple[str, ...]:
     """Return the statements that bring tables of an older version to this one, in one transaction."""
     renamed = [
-        f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}" for table, names in _RENAMED[version].items() for new, old in names.items()
-    ]
-    added = [f"ALTER TABLE {table} ADD COLUMN {name} {kind}" for table, names in _ADDED[version].items() for name, kind in names.items()]
+        f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}"
+        for tables in _since(version, _RENAMED) for table, names in tables.items() for new, old in names.items()
+    ]  # fmt: skip
+    added = [
+        f"ALTER TABLE {table} ADD COLUMN {name} {kind}"
+        for tables in _since(version, _ADDED) for table, names in tables.items() for name, kind in names.items()
+    ]  # fmt: skip
     return (*renamed, *added, "UPDATE st_meta SET value = :version WHERE name = 'schema'")
 
 
-def _stored(version: str, table: str, column: str) -> str:
-    """Return the SQL for a column of a record in tables of some version."""
-    if column in _RENAMED.get(version, {}).get(table, {}):
-        return f"r.{_RENAMED[version][table][column]}"
-    kind = _ADDED.get(version, {}).get(table, {}).get(column)
-    return f"r.{column}" if kind is None else (kind.partition("DEFAULT ")[2] or "NULL")
+def _since(version: str, changes: dict[int, dict[str, dict[str, str]]]) -> list[dict[str, dict[str, str]]]:
+    """Return what later versions changed."""
+    return [tables for later, tables in changes.items() if later > int(version)]
+
+
+def _stored(version: str, table: str, column: str, alias: str = "r") -> str:
+    """Return the SQL for a column in tables of some version."""
+    for tables in _since(version, _RENAMED):
+        if column in tables.get(table, {}):
+            return f"{alias}.{tables[table][column]}"
+    for tables in _since(version, _ADDED):
+        if column in tables.get(table, {}):
+            return tables[table][column].partition("DEFAULT ")[2] or "NULL"
+    return f"{alias}.{column}"
 
 
 def _insert(table: str, columns: tuple[str, ...]) -> str:
@@ -87,7 +100,7 @@ INSERT_ENVIRONMENT = _insert("st_environment", ("key", "content"))
 INSERT_MEASUREMENT = _insert("st_measurement", ("key", "workload", "input", "environment", *MEASUREMENT_COLUMNS))
 INSERT_DECISION = _insert("st_decision", ("key", "workload", "input", "environment", *DECISION_COLUMNS))
 
-FILTERS = ("machine", "kernel", "formats", "dtype", "target", "threads", "workload", "input", "campaign", "role", "status", "schedule")
+FILTERS = (*WORKLOAD_COLUMNS, "workload", "input", "campaign", "role", "status", "schedule")
 """What records can be selected by."""
 
 
@@ -96,9 +109,8 @@ def select(table: str, columns: tuple[str, ...], filters: tuple[str, ...], versi
 
     The first column is the record's key. What it points to is null where it is missing. ``version`` is that of the tables.
     """
-    chosen = ["r.key", *(_stored(version, table, column) for column in columns), *(f"w.{column}" for column in WORKLOAD_COLUMNS)]
-    chosen += ["i.name", "i.content", "e.content"]
-    place = {column: f"w.{column}" for column in WORKLOAD_COLUMNS}
+    place = {column: _stored(version, "st_workload", column, "w") for column in WORKLOAD_COLUMNS}
+    chosen = ["r.key", *(_stored(version, table, column) for column in columns), *place.values(), "i.name", "i.content", "e.content"]
     conditions = " AND ".join(f"{place.get(name, 'r.' + name)} = :{name}" for name in filters)
     return (
         f"SELECT {', '.join(chosen)} FROM {table} r LEFT JOIN st_workload w ON w.key = r.workload LEFT JOIN st_input i ON i.key = r.input "

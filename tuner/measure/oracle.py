@@ -85,7 +85,7 @@ class _Space:
         """Return what gives the pattern of an access over the space of some axes."""
         stored = self.stored
         assert stored is not None
-        return lambda access: stored[access.tensor][tuple(_coordinates(subscript, axes, self.extents) for subscript in access.subscripts)]
+        return lambda access: stored[access.tensor][tuple(coordinates(subscript, axes, self.extents) for subscript in access.subscripts)]
 
 
 def absolute(assignment: Assignment) -> Assignment:
@@ -111,7 +111,7 @@ def _value(expr: Expr, axes: tuple[str, ...], space: _Space) -> Any:
         case Literal(value):
             return value
         case Access(tensor, subscripts):
-            return space.operands[tensor][tuple(_coordinates(subscript, axes, space.extents) for subscript in subscripts)]
+            return space.operands[tensor][tuple(coordinates(subscript, axes, space.extents) for subscript in subscripts)]
         case Neg(operand):
             return -below(operand)
         case Add(parts):
@@ -135,7 +135,7 @@ def _value(expr: Expr, axes: tuple[str, ...], space: _Space) -> Any:
             raise TypeError(f"no meaning of {type(expr).__name__}")
 
 
-def _coordinates(subscript: Affine, axes: tuple[str, ...], extents: Mapping[str, int]) -> NDArray[np.int64]:
+def coordinates(subscript: Affine, axes: tuple[str, ...], extents: Mapping[str, int]) -> NDArray[np.int64]:
     """Return the coordinates that a subscript takes over the space of the axes, broadcastable to it."""
     total = np.full((1,) * len(axes), subscript.constant, np.int64)
     for index, coefficient in subscript.terms:

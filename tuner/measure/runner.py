@@ -14,13 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
 from ...compiler.deadline import TimeOver
 from ...compiler.errors import TuningError
 from ...compiler.native.machine import allowed_cores
+from ..kernels import Task
 from ..problem import Problem
 from ..records import Status
 from . import handover
@@ -318,14 +319,7 @@ class Runner:
             raise
 
     def _load(self) -> None:
-        problem = self.problem
-        task = {
-            "expression": problem.expression,
-            "formats": {name: str(form) for name, form in problem.formats.items()},
-            "extents": dict(problem.extents),
-            "target": problem.target,
-            "threads": problem.threads,
-        }
+        problem, task = self.problem, asdict(Task.of(self.problem))
         operands = self._folder / "operands"  # may lie in memory: there only while they are handed over
         try:
             operands.mkdir()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...compiler.concrete.check import tensor_names
 from ...compiler.notation.functions import has_functions
-from ...compiler.notation.nodes import Assignment
+from ...compiler.notation.nodes import Assignment, Div, walk
 from ...compiler.notation.terms import terms
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.entries import Entries
@@ -26,6 +26,7 @@ from ...compiler.storage.unpack import unpack
 from ..extents import reads
 from .oracle import evaluate_dense
 from .patterns import stored_places
+from .semirings import evaluate_semiring
 
 Result = Tensor | NDArray[Any]
 
@@ -108,11 +109,30 @@ def sampled_problem(
     return small, {index: len(coordinates) for index, coordinates in chosen.items()}
 
 
-def oracle_difference(assignment: Assignment, result: Result, operands: Mapping[str, Tensor], extents: Mapping[str, int]) -> str | None:
-    """Return in what a kernel's result on a small problem differs from the definition; None if it is right."""
+def oracle_difference(
+    assignment: Assignment,
+    result: Result,
+    operands: Mapping[str, Tensor],
+    extents: Mapping[str, int],
+    semiring: tuple[str, str] = ("+", "*"),
+    dtype: str | None = None,
+) -> str | None:
+    """Return in what a kernel's result on a small problem differs from the definition; None if it is right.
+
+    Args:
+        semiring: (add, multiply); quotients in another one than ("+", "*") are not judged.
+        dtype: that the kernel computes with; None: that of the operands.
+    """
     dense = {name: operands[name].to_numpy() for name in tensor_names(assignment)}
-    stored = {name: stored_places(operands[name]) for name in dense} if isinstance(result, Tensor) else None
-    expected = evaluate_dense(assignment, dense, extents, stored)
+    if dtype is not None:
+        dense = {name: values.astype(dtype) for name, values in dense.items()}
+    places = {name: stored_places(operands[name]) for name in dense}
+    if semiring == ("+", "*"):
+        expected = evaluate_dense(assignment, dense, extents, places if isinstance(result, Tensor) else None)
+    elif any(isinstance(node, Div) for node in walk(assignment.value)):
+        return None
+    else:
+        expected = evaluate_semiring(assignment, dense, extents, places, semiring)
     magnitude = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
     found = result.to_numpy() if isinstance(result, Tensor) else np.asarray(result)
     factor = tolerance_factor(found.dtype, math.prod(extents.values()))
@@ -159,6 +179,8 @@ def _values(result: Result) -> NDArray[Any]:
 
 def _value_difference(found: NDArray[Any], expected: NDArray[Any], bound: NDArray[Any] | None, factor: float) -> str | None:
     """Compare chunk by chunk, so that large results need little more memory."""
+    if expected.dtype == np.bool_:  # which NumPy does not subtract
+        found, expected = found.astype(np.int8), expected.astype(np.int8)
     scale = 1.0
     if bound is None and len(expected):
         finite = expected[np.isfinite(expected)]

@@ -94,7 +94,7 @@ class Worker:
     def load(self, folder: str, task: dict[str, Any]) -> dict[str, Any]:
         """Take the operands and the task; forget everything about the last one."""
         self.forget()
-        self._folder, self._task = Path(folder), Task(**task)
+        self._folder, self._task = Path(folder), Task(**{**task, "semiring": tuple(task["semiring"])})
         self._operands = handover.load(self._folder / "operands")
         return {"status": "ok"}
 
@@ -131,7 +131,7 @@ class Worker:
 
     def _bound_of(self, assignment: Assignment) -> Result | None:
         """Run the expression without differences on absolute operands; None where it is what it was without."""
-        if has_functions(assignment.value):
+        if has_functions(assignment.value) or self._task.semiring != ("+", "*"):
             return None
         bounding = absolute(assignment)
         magnitudes = {name: _absolute(operand) for name, operand in self._operands.items()}
@@ -215,14 +215,15 @@ class Worker:
             return None
         operands, extents = sampled_problem(assignment, self._operands, self._task.extents)
         result = self._run_once("", operands, replace(self._task, extents=extents))
-        return oracle_difference(assignment, result, operands, extents)
+        return oracle_difference(assignment, result, operands, extents, self._task.semiring, self._task.dtype)
 
     def _known_reference(self) -> Reference:
         if self._reference is None:
             stored = handover.load(self._folder / "reference")
             result, bound = (_as_result(stored[name]) for name in ("result", "bound" if "bound" in stored else "result"))
-            bound = None if has_functions(parse(self._task.expression).value) else bound
-            length = reduction_length(parse(self._task.expression), self._operands, self._task.extents)
+            assignment, usual = parse(self._task.expression), self._task.semiring == ("+", "*")
+            bound = None if has_functions(assignment.value) or not usual else bound
+            length = reduction_length(assignment, self._operands, self._task.extents)
             self._reference = Reference(result, bound, tolerance_factor(stored["result"].dtype, length))
         return self._reference
 

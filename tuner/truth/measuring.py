@@ -105,6 +105,7 @@ def _table(campaign: Campaign, seed: int, size: int) -> TruthTable:
         dtype=problem.workload.dtype,
         target=problem.target,
         threads=problem.threads,
+        semiring=problem.workload.semiring,
         machine=problem.workload.machine,
         processor=this_machine().model,
         commit=commit(),

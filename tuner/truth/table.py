@@ -15,7 +15,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
 from ..database import fields
 from ..database.gate import SECONDS, read_json
-from ..records import SAMPLE, Status
+from ..records import SAMPLE, USUAL_SEMIRING, Status
 
 TABLE_SCHEMA = 1
 ORIGINS = ("default", "space", "library")
@@ -67,6 +67,7 @@ class TruthTable:
     dtype: str = ""
     target: str = "cpu"
     threads: int = 1
+    semiring: str = USUAL_SEMIRING
     machine: str = ""
     processor: str = ""
     commit: str = ""
@@ -121,6 +122,7 @@ _TABLE: dict[str, fields.Check] = {
     **{name: fields.text(fields.TEXT_LETTERS, plain=False) for name in ("input", "formats", "dtype", "processor", "commit", "generator")},
     "target": fields.one_of(("cpu", "cuda")),
     "threads": fields.whole(1, 2**20),
+    "semiring": fields.text(empty=False),
     "machine": fields.text(),
     "created": fields.text(40),
     "seed": fields.whole(0, 2**32 - 1),
