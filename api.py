@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from numpy.typing import DTypeLike, NDArray
 
     from .compiler.format import Format
@@ -57,11 +59,18 @@ def _from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @cache
-def _evaluator() -> Callable[..., Any]:
+def _compute() -> ModuleType:
     """Import what computes expressions; found at once from the second call on."""
-    from .compiler.evaluate import evaluate as compute
+    from .compiler import evaluate as module
 
-    return compute
+    return module
+
+
+@cache
+def _evidence() -> Callable[[str | PathLike[str] | None], Hashable]:
+    from .tuner.lookup import evidence
+
+    return evidence
 
 
 @overload
@@ -124,6 +133,12 @@ def evaluate(
     Raises:
         SparsetuneError: a subclass that says what does not fit.
     """
+    compute, repeats = _compute(), None
+    if shape is None and type(operands) is dict:
+        known = _evidence()(database) if schedule == "auto" else None
+        repeats = compute.repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, known)
+        if repeats is not None and (result := repeats(operands, threads)) is not compute.MISS:
+            return result
     ready = _from_paths(operands)
     limits = {"memory_bound": memory_bound, "cache_share": cache_share}
     if limits != {"memory_bound": None, "cache_share": None}:
@@ -138,7 +153,9 @@ def evaluate(
             expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=shape, **limits
         )
 
-    return _evaluator()(expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose)
+    return compute.evaluate(
+        expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose, repeats=repeats
+    )
 
 
 def evaluate_all(

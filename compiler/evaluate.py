@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .build.repeat import MISS, Repeats
 from .concrete.check import check_assignment, formats_of, tensor_names
 from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
@@ -27,6 +28,8 @@ from .storage.construct import borrowed
 from .storage.foreign import bytes_to_pack
 from .storage.tensor import Tensor
 from .warn import warn
+
+__all__ = ["MISS", "evaluate", "or_default", "repeats_of"]
 
 T = TypeVar("T")
 Chooser: TypeAlias = Callable[..., Schedule]
@@ -72,12 +75,14 @@ def evaluate(
     semiring: tuple[str, str] | None = None,
     choose: Chooser | None = None,
     out: Any = None,
+    repeats: Repeats | None = None,
 ) -> Any:
-    """Compute an expression on operands: ``sparsetune.evaluate``, whose arguments these are but for two.
+    """Compute an expression on operands: ``sparsetune.evaluate``, whose arguments these are but for three.
 
     Args:
         choose: called for the schedule "auto" as ``choose(assignment, operands, formats, extents, target, threads)``; returns a schedule.
         out: takes a dense result, and is returned.
+        repeats: keeps the call, if it can be made again, for others with the same arguments; see ``repeats_of``.
 
     Raises:
         SparsetuneError: a subclass that says what does not fit.
@@ -104,10 +109,27 @@ def evaluate(
         if compiled is None:
             compiled = compile_kernel(expression, request.formats, request.constants, decided, kind, target, semiring=pair, convert=convert)
             request.kernels[kept] = compiled
-        return compiled.bind_operands(ready, threads, out, given).once()
+        bound = compiled.bind_operands(ready, threads, out, given)
+        result = bound.once()
+        if repeats is not None:
+            repeats.learn(bound, operands, chooses)
+        return result
 
     decided = _schedule(wish, choose if chooses else None, request, ready, target, threads)
     return or_default(expression, decided, run) if chooses else run(decided)
+
+
+def repeats_of(*request: Hashable) -> Repeats | None:
+    """Return the calls kept of a request: an expression and everything beside operands and threads; None where it is no key."""
+    try:
+        return _repeats_of(*request)
+    except TypeError:  # something that cannot be hashed, which the whole path refuses or takes
+        return None
+
+
+@lru_cache(KEPT)
+def _repeats_of(*_request: Hashable) -> Repeats:
+    return Repeats()
 
 
 def or_default(expression: str, chosen: Schedule, run: Callable[[Schedule], T]) -> T:

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from . import html
 from .build.kernel import BoundKernel, TypedKernel
+from .build.repeat import MISS, Repeats
 from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from .concrete.concretize import Concretized, concretize
 from .concrete.nodes import Forall, Program
@@ -93,6 +94,7 @@ class Kernel:
             )
         _check_units(concretized.program, find_target(target, arch))
         self._kernels: dict[Signature, TypedKernel] = {}
+        self._repeats = Repeats()
 
     @cached_property
     def _operand_names(self) -> tuple[str, ...]:
@@ -130,7 +132,7 @@ class Kernel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is loaded into this process."""
-        return {name: value for name, value in self.__dict__.items() if name != "default_kernel"} | {"_kernels": {}}
+        return {name: value for name, value in self.__dict__.items() if name != "default_kernel"} | {"_kernels": {}, "_repeats": Repeats()}
 
     @cached_property
     def default_kernel(self) -> TypedKernel:
@@ -160,8 +162,16 @@ class Kernel:
         """
         if unnamed:
             self._refuse_unnamed(len(unnamed))
-        threads, out = self._options(operands, threads, out)
-        return self.bind_operands(operands, threads, out, once=True).once()
+        if threads is not None or out is not None:
+            threads, out = self._options(operands, threads, out)
+        if out is not None:
+            return self.bind_operands(operands, threads, out, once=True).once()
+        result = self._repeats(operands, self.threads if threads is None else threads)
+        if result is MISS:
+            bound = self.bind_operands(operands, threads, once=True)
+            result = bound.once()
+            self._repeats.learn(bound, operands)
+        return result
 
     def bind(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> BoundKernel:
         """Check and convert operands once; the returned kernel runs at C speed and sees changed values. Arguments as for a call."""

@@ -106,6 +106,15 @@ def lookup(
     return match
 
 
+def evidence(database: str | os.PathLike[str] | None) -> tuple[str, object] | None:
+    """Return what is not equal once the database may hold other records; None where it cannot be told, as nothing of the kind exists."""
+    try:
+        url = database_url(database)
+        return url, _stamp(url)
+    except SparsetuneError:  # which the search for a schedule raises in its turn
+        return None
+
+
 def choose(
     expression: str,
     operands: Mapping[str, Any],

@@ -188,12 +188,12 @@ class BoundKernel:
         self.threads = threads
         self._caller, self._of_other_callers = threading.get_ident(), threading.local()
         self._taken = None if out is None else threading.Lock()
-        self._operands, self._extents, self._spec = operands, extents, kernel.spec.result
+        self.operands, self.extents, self._spec = operands, extents, kernel.spec.result
         self._assembled = kernel.assembled
-        self._claim(out)
+        self.claimed = self._claim(out)
         self._result, self._flat = self._make_result(out)
-        self._launch = kernel.executable.bind(*self.arguments(), len(self._assembled), threads)
-        self._kernel_run = self._launch.run
+        self.launch = kernel.executable.bind(*self.arguments(), len(self._assembled), threads)
+        self._kernel_run = self.launch.run
         self._pins = [pin(operand.values) for operand in operands.values()]
         if self._flat is not None:
             self._pins.append(pin(self._flat))
@@ -211,22 +211,21 @@ class BoundKernel:
         return self._run() if threading.get_ident() == self._caller else self._own()._run()
 
     def __repr__(self) -> str:
-        spec, extents = self.kernel.spec, ", ".join(f"{index}={extent}" for index, extent in self._extents.items())
+        spec, extents = self.kernel.spec, ", ".join(f"{index}={extent}" for index, extent in self.extents.items())
         return f"BoundKernel({spec.expression!r}, {extents}, threads={self.threads}, schedule={spec.schedule!r})"
 
     def _own(self) -> BoundKernel:
         """Return this kernel with a result for the thread that calls, which is not the one that bound it."""
         kept = self._of_other_callers
         if not hasattr(kept, "bound"):
-            kept.bound = BoundKernel(self.kernel, self._operands, self._extents, self.threads, None)
+            kept.bound = BoundKernel(self.kernel, self.operands, self.extents, self.threads, None)
         return kept.bound
 
     def _run(self) -> Any:
         if self._initial is not None and self._flat is not None:
             self._flat.fill(self._initial)
         if not self._spec.copies and self._kernel_run():
-            expression = self.kernel.spec.expression
-            raise ResourceError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
+            raise no_memory(self.kernel.spec.expression)
         if self._is_scalar:
             assert self._flat is not None
             return self._flat[0]
@@ -251,7 +250,7 @@ class BoundKernel:
         """
         from .counting import CountingKernel  # which is a kernel
 
-        return CountingKernel(self.kernel.spec).count(self._operands, self._extents)
+        return CountingKernel(self.kernel.spec).count(self.operands, self.extents)
 
     def arguments(self) -> tuple[list[NDArray[Any] | None], list[int]]:
         """Return the arrays and sizes that the kernel runs on, in the order of its parameters; None for arrays that it makes."""
@@ -261,35 +260,36 @@ class BoundKernel:
 
     def _size(self, source: tuple[str, str] | tuple[str, str, int]) -> int:
         if len(source) == 2:
-            return self.threads if source[0] == "threads" else self._extents[source[1]]
+            return self.threads if source[0] == "threads" else self.extents[source[1]]
         key, what, place = source
         if what == PAST_CACHES:
             return int(_passes_caches(self._flat))
-        return self._operands[key].lengths[place] if what == "length" else self._operands[key].shape[place]
+        return self.operands[key].lengths[place] if what == "length" else self.operands[key].shape[place]
 
-    def _claim(self, out: Any) -> None:
-        """See that there is memory for a dense result and all workspaces together."""
+    def _claim(self, out: Any) -> int:
+        """See that there is memory for a dense result and all workspaces together, and return how many bytes they take."""
         spec, kernel, made = self._spec, self.kernel, 0
         if out is None and spec.format.is_dense:
-            made = math.prod(self._extents[index] for index in spec.indices) * np.dtype(spec.dtype).itemsize
+            made = math.prod(self.extents[index] for index in spec.indices) * np.dtype(spec.dtype).itemsize
         if kernel.workspaces:
             sizes = {size.name: self._size(size.source) for size in kernel.spec.function.sizes if size.source[1] != PAST_CACHES}
             made += workspace_bytes(kernel.workspaces, sizes, min(self.threads, available_cores()))
         if made > FLOOR:
             what = "with its workspaces " if kernel.workspaces else ""
             claim(made, f"the result '{spec.name}' {what}of '{kernel.spec.expression}'", "ask for a sparse one: output_format='csr'")
+        return made
 
     def _make_result(self, out: Any) -> tuple[Any, NDArray[Any] | None]:
         """Return the result that every call fills, and its flat storage; nothing for results that are assembled."""
         spec = self._spec
         if spec.format.is_dense:
-            return dense_result(spec, self._extents, out, self._operands)
+            return dense_result(spec, self.extents, out, self.operands)
         if out is not None:
             raise DataError(f"out takes dense results, but '{spec.name}' is sparse ({spec.requested}); leave it out")
         if spec.shares is None:
             return None, None
-        pattern = self._operands[spec.shares]
-        shape = tuple(self._extents[index] for index in spec.indices)
+        pattern = self.operands[spec.shares]
+        shape = tuple(self.extents[index] for index in spec.indices)
         levels, length = shared_levels(spec, pattern, shape)
         values = pattern.values if spec.copies else aligned_empty(length, spec.dtype)
         return Tensor.made(shape, spec.format, levels, values, self.kernel.fill), values
@@ -298,20 +298,25 @@ class BoundKernel:
         key, part = parameter.source[:2]
         level = parameter.source[2] if len(parameter.source) == 3 else None
         if key != self._spec.name:
-            return self._operands[key].array(part, level)
+            return self.operands[key].array(part, level)
         if part == "values":
             assert self._flat is not None
             return self._flat
         assert self._spec.shares is not None
-        return self._operands[self._spec.shares].array(part, level)
+        return self.operands[self._spec.shares].array(part, level)
 
     def _assemble(self) -> Any:
         """Take over the arrays that the kernel left in its slots."""
         found = {
-            (array.part, array.level): self._launch.published(array.pointer, array.length, array.dtype) for array in self._assembled
+            (array.part, array.level): self.launch.published(array.pointer, array.length, array.dtype) for array in self._assembled
         }
-        made = assembled_result(self._spec, self._extents, found, self.kernel.fill)
+        made = assembled_result(self._spec, self.extents, found, self.kernel.fill)
         return requested_form(self._spec, made) if self._converts else made
+
+
+def no_memory(expression: str) -> ResourceError:
+    """Return what is raised where a kernel could not have the memory that it asked for while it ran."""
+    return ResourceError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
 
 
 def _passes_caches(result: NDArray[Any] | None) -> bool:
@@ -326,12 +331,12 @@ def thread_count(threads: int | None) -> int:
     Raises:
         DataError: the number is none that this machine can run.
     """
-    team.respect_limits()
+    running = team.respect_limits()
     asked: Any = threads
     if asked is None:
-        asked = os.environ.get("SPARSETUNE_THREADS")
+        asked = os.environ["SPARSETUNE_THREADS"] if "SPARSETUNE_THREADS" in os.environ else ""  # noqa: SIM401 twice as fast as get
         if not asked:
-            return available_cores()
+            return running
         if not asked.isdecimal() or not 1 <= int(asked) <= MOST_THREADS:
             raise DataError(f"SPARSETUNE_THREADS is a whole number from 1 to {MOST_THREADS}, not {asked!r}")
         return int(asked)

@@ -96,14 +96,15 @@ def this_machine() -> Machine:
 _BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
-def _affinity() -> frozenset[int]:
+def affinity() -> frozenset[int]:
+    """Return the logical cores on which the calling thread may run, as the system says now."""
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
 def _affinity_of_all_threads() -> frozenset[int]:
     """Return the logical cores that some thread of this process may run on; with OMP_PROC_BIND an OpenMP runtime that was used before
     this module was imported has bound each of its threads, the first one too, to a core of its own."""
-    found = _affinity()
+    found = affinity()
     if not any(os.environ.get(name) for name in _BINDING):
         return found
     with contextlib.suppress(OSError, AttributeError):
@@ -123,7 +124,7 @@ def allowed_cores() -> frozenset[int]:
 
 def usable_cores() -> frozenset[int]:
     """Return the logical cores on which the calling thread may run now; where a runtime binds threads also those of before."""
-    now = _affinity()
+    now = affinity()
     bound = now != _AT_FIRST and any(os.environ.get(name) for name in _BINDING)
     return now | _AT_FIRST if bound else now
 

@@ -6,12 +6,13 @@ Whoever loads an object with parallel loops points its ``st_team`` to the team; 
 from __future__ import annotations
 
 import logging
+import time
 from functools import cache
 from typing import Any
 
 from ..errors import BuildError
 from .library import CSRC, declared_in, foreign_interface, load_source
-from .machine import available_cores, usable_cores
+from .machine import affinity, available_cores, usable_cores
 
 log = logging.getLogger("sparsetune.native")
 
@@ -30,11 +31,21 @@ def join_team(library: Any) -> None:
         library.st_team = foreign_interface(_declarations()).cast("void *", found.st_team_run)
 
 
-def respect_limits() -> None:
-    """Tell the team on which cores it may run and how many of them at once, as affinity and quota are now."""
-    found = _team()
-    if found is not None:
-        _tell(found, tuple(sorted(usable_cores())), available_cores())
+def respect_limits() -> int:
+    """Tell the team on which cores it may run and how many of them at once, as affinity and quota are now; return how many.
+
+    Affinity is looked at in every call, the quota, which stands in files, once in a tenth of a second.
+    """
+    global _respected
+    now, tenth = affinity(), int(10 * time.monotonic())
+    seen, at, running = _respected
+    if now != seen or tenth != at:
+        running = available_cores()
+        found = _team()
+        if found is not None:
+            _tell(found, tuple(sorted(usable_cores())), running)
+        _respected = now, tenth, running
+    return running
 
 
 def is_there() -> bool:
@@ -57,6 +68,7 @@ def _team() -> Any:
         return None
 
 
+_respected: tuple[frozenset[int], int, int] = (frozenset(), -1, 1)
 _told: list[tuple[tuple[int, ...], int]] = []
 
 

@@ -195,7 +195,11 @@ class NativeKernels(NumpyKernels):
         return out_pos, out_crd, out_values
 
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
-        return self._lib.st_check_segments(len(pos) - 1, *self._index(pos), *self._index(crd), stored, extent, threads_for(len(crd)))
+        return self.check_segments_at(*self._index(pos), *self._index(crd), len(pos) - 1, stored, extent)
+
+    def check_segments_at(self, pos: Any, pos_is_wide: int, crd: Any, crd_is_wide: int, segments: int, stored: int, extent: int) -> int:
+        """Do the work of ``check_segments`` on addresses, of index arrays that are wide or not."""
+        return self._lib.st_check_segments(segments, pos, pos_is_wide, crd, crd_is_wide, stored, extent, threads_for(stored))
 
     def _at(self, array: NDArray[Any] | None) -> Any:
         return self._ffi.NULL if array is None else self._ffi.from_buffer(array)

@@ -30,7 +30,7 @@ def interpreted(bound: BoundKernel, races: bool = False) -> tuple[Any, Counts]:
             (array.part, array.level): outcome.published[names[(array.part,) if array.level is None else (array.part, array.level)]]
             for array in kernel.assembled
         }
-        extents = dict(bound._extents)
+        extents = dict(bound.extents)
         return requested_form(spec.result, assembled_result(spec.result, extents, found, kernel.fill)), outcome.counts
     if bound._is_scalar:
         assert bound._flat is not None

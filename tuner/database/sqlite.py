@@ -109,14 +109,16 @@ class SqliteConnection:
 
 def file_stamp(path: str) -> tuple[int, ...] | None:
     """Return sizes and times of change of a database file and its log: they change whenever records are added."""
-    stamp: list[int] = []
-    for name in (path, path + "-wal"):
-        try:
-            status = os.stat(name)
-        except OSError:
-            continue
-        stamp += (status.st_size, status.st_mtime_ns)
-    return tuple(stamp) or None
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None  # a log without its database holds nothing
+    stamp = status.st_size, status.st_mtime_ns
+    try:
+        status = os.stat(path + "-wal")
+    except OSError:
+        return stamp
+    return *stamp, status.st_size, status.st_mtime_ns
 
 
 def _text(stored: bytes) -> str:

@@ -107,7 +107,7 @@ def test_random_kernels_count_what_the_interpreter_counts(tmp_path: Path) -> Non
     for case, made, _, counting in ready:
         with case.limited():
             one = bound(case, made)
-            found = counting.count(one._operands, one._extents)
+            found = counting.count(one.operands, one.extents)
         wanted = _interpreted(one)
         same = ("loads", "stores", "iterations", *(("flops",) if np.dtype(case.dtype).kind == "f" else ()))
         assert {what: found[what] for what in same} == {what: wanted[what] for what in same}, str(case)

@@ -49,7 +49,7 @@ def test_targets_compute_the_same(name: str, target: str) -> None:
 def test_the_interpreter_counts() -> None:
     run = bound("rows", "interpreter")
     run()
-    launch = run._launch
+    launch = run.launch
     assert isinstance(launch, InterpretedLaunch)
     assert launch.outcome is not None
     assert launch.outcome.counts.loads >= 2 * A.nnz

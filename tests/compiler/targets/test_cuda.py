@@ -297,7 +297,7 @@ def test_transfers_are_counted() -> None:
     stored, x = scipy.sparse.eye_array(10, format="csr"), np.ones(10)
     bound = kernel.bind(A=stored, x=x)
     np.testing.assert_array_equal(bound(), x)
-    assert bound._launch.transferred == 11 * 4 + 10 * 4 + 10 * 8 + 10 * 8 + 10 * 8
+    assert bound.launch.transferred == 11 * 4 + 10 * 4 + 10 * 8 + 10 * 8 + 10 * 8
     x *= 2
     np.testing.assert_array_equal(bound(), x)
 

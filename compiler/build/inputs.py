@@ -1,0 +1,174 @@
+"""How the memory of an operand is handed to a kernel again, call after call, once its first call has found out what it is.
+
+Each kind of operand looks, in every call, at all that its owner may have changed since: types, shapes, layouts, and what index arrays
+hold where they are not our own. It answers no where anything has; then the call takes the whole path, which says what is wrong.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..storage.kernels import active
+from ..storage.native_kernels import NativeKernels
+from ..storage.sealed import pin
+from ..storage.tensor import Tensor
+from ..targets.c import interface
+from .operands import Operand
+
+Slots = dict[tuple[str, int | None], list[int]]
+"""Where a kernel wants the arrays of an operand, by part and level (None: values)."""
+
+
+class Input(Protocol):
+    """An operand of a call that may come again."""
+
+    def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
+        """Put the addresses of an operand's memory into the kernel's slots, and what holds the memory into ``kept``.
+
+        Returns:
+            Whether the operand is as the one before was; nothing has been put anywhere that matters where it is not.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseInput:
+    """An ndarray that the kernel reads as it is."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    slots: list[int]
+    address: Callable[[Any], Any]
+
+    def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
+        if type(data) is not np.ndarray or data.shape != self.shape or data.dtype != self.dtype:
+            return False
+        try:
+            memory = self.address(data)
+        except ValueError:  # cffi's word for an array that is not contiguous
+            return False
+        for slot in self.slots:
+            pointers[slot] = memory
+        kept += memory, pin(data)
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class NumberInput:
+    """A Python number, which is written into memory of our own."""
+
+    type: type
+    cell: NDArray[Any]
+
+    def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
+        if type(data) is not self.type:
+            return False
+        self.cell[0] = data
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class StoredInput:
+    """The same ``Tensor`` again: its index arrays cannot change, and its values stay where they are."""
+
+    tensor: weakref.ref[Tensor]
+    dtype: np.dtype[Any]
+
+    def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
+        return self.tensor() is data and data.intact.values.dtype == self.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class RowsInput:
+    """Compressed rows or columns of SciPy: their positions and coordinates are looked at one by one in every call.
+
+    Attributes:
+        segments, stored, extent: how many rows and entries there are, and the extent of the mode whose coordinates are stored.
+        dtypes: of the arrays ``indptr``, ``indices`` and ``data``.
+        slots: where the kernel wants these arrays.
+        check: the native check of segments.
+    """
+
+    type: type
+    shape: tuple[int, int]
+    segments: int
+    stored: int
+    extent: int
+    dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]]
+    slots: tuple[tuple[int, int], ...]
+    check: Callable[[Any, bool, Any, bool, int, int, int], int]
+    address: Callable[[Any], Any]
+
+    def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
+        if type(data) is not self.type or data.shape != self.shape:
+            return False
+        arrays = pos, crd, values = data.indptr, data.indices, data.data
+        if not (type(pos) is type(crd) is type(values) is np.ndarray) or (pos.dtype, crd.dtype, values.dtype) != self.dtypes:
+            return False
+        if len(pos) != self.segments + 1 or not pos.ndim == crd.ndim == values.ndim == 1 or pos.item(-1) != self.stored:
+            return False
+        if not len(crd) == len(values) == self.stored:
+            return False
+        try:
+            memory = list(map(self.address, arrays))
+        except ValueError:
+            return False
+        for slot, number in self.slots:
+            pointers[slot] = memory[number]
+        kept += memory
+        kept += map(pin, arrays)
+        return not self.check(memory[0], pos.itemsize == 8, memory[1], crd.itemsize == 8, self.segments, self.stored, self.extent)
+
+
+def make_input(data: Any, operands: list[Operand], slots: Slots) -> Input | None:
+    """Return the way in which an operand is handed over again; None where the kernel reads other memory than the operand's own.
+
+    Args:
+        data: as the caller gave it.
+        operands: as the kernel reads it: several where it is read in several ways.
+    """
+    address = interface().from_buffer
+    if type(data) is float:
+        cell = operands[0].values
+        return NumberInput(float, cell) if cell.dtype == np.float64 and len(operands) == 1 else None
+    own = _own_arrays(data)
+    if not own or any(not _same(own.get((part, level)), operand.array(part, level)) for operand in operands for part, level in slots):
+        return None
+    if isinstance(data, Tensor):
+        return StoredInput(weakref.ref(data), data.dtype)
+    if type(data) is np.ndarray:
+        return DenseInput(data.shape, data.dtype, slots.get(("values", None), []), address)
+    native = active()
+    if not isinstance(native, NativeKernels):
+        return None
+    parts = ("pos", 1), ("crd", 1), ("values", None)
+    pos, crd, values = (own[part] for part in parts)
+    if len(crd) != len(values) or pos.item(-1) != len(crd):  # what lies behind the last row is left out
+        return None
+    places = tuple((slot, number) for number, part in enumerate(parts) for slot in slots.get(part, ()))
+    extent = data.shape[1 if data.format == "csr" else 0]
+    dtypes = pos.dtype, crd.dtype, values.dtype
+    return RowsInput(type(data), data.shape, len(pos) - 1, len(crd), extent, dtypes, places, native.check_segments_at, address)
+
+
+def _own_arrays(data: Any) -> dict[tuple[str, int | None], NDArray[Any]]:
+    """Return the arrays of an operand as its owner holds them; none for kinds that always take the whole path."""
+    if isinstance(data, Tensor):
+        levels = {(part, level): array for level, arrays in enumerate(data.levels) for part, array in arrays.parts.items()}
+        return {**levels, ("values", None): data.values}
+    if type(data) is np.ndarray:
+        return {("values", None): data} if data.flags.c_contiguous else {}
+    if type(data).__module__.partition(".")[0] == "scipy" and getattr(data, "format", "") in ("csr", "csc") and data.ndim == 2:
+        return {("pos", 1): data.indptr, ("crd", 1): data.indices, ("values", None): data.data}
+    return {}
+
+
+def _same(left: NDArray[Any] | None, right: NDArray[Any]) -> bool:
+    """Return whether two arrays are the same memory."""
+    return left is right or (left is not None and left.size == right.size and left.ctypes.data == right.ctypes.data)

@@ -1,0 +1,150 @@
+"""A plain call like one before: operands of the same types, shapes and layouts meet the same kernel with the same sizes.
+
+What a call found out is kept, without its operands (``build.inputs``): which kernel, the sizes that it runs on, and where the addresses
+of operands stand among its arguments. The next call puts other addresses there and runs. Only dense results that fit into caches
+are made in this way; with others a call takes long enough for the whole path not to matter.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ..native.machine import this_machine
+from ..native.memory import FLOOR
+from ..storage.aligned import ALIGNMENT
+from ..targets.c import NativeLaunch, interface
+from .inputs import Input, Slots, make_input
+from .kernel import BoundKernel, no_memory, thread_count
+
+MISS: Final = object()
+"""What a call gives that is like none before."""
+
+_SMALL = 4096  # bytes: a page
+_KEPT = 8  # different calls of one kernel that are kept at hand
+
+
+@dataclass(frozen=True, eq=False)
+class _Result:
+    """A dense result that every call makes anew; aligned, as all are, unless it is too small for that to matter."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    bytes: int
+    initial: Any
+    slots: tuple[int, ...]
+    is_scalar: bool
+
+    def make(self, pointers: Any, address: Callable[[Any], Any], cast: Callable[[str, Any], Any]) -> np.ndarray[Any, Any]:
+        if self.bytes <= _SMALL:
+            made = np.empty(self.shape, self.dtype)
+            memory = address(made)
+        else:
+            raw = np.empty(self.bytes + ALIGNMENT, np.uint8)
+            begin = address(raw)
+            start = -int(cast("uintptr_t", begin)) % ALIGNMENT
+            made, memory = np.ndarray(self.shape, self.dtype, raw, start), begin + start
+        for slot in self.slots:
+            pointers[slot] = memory
+        if self.initial is not None:
+            made.fill(self.initial)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A call that can be made again. One thread at a time may make it: its arguments lie in one place."""
+
+    expression: str
+    inputs: tuple[tuple[str, Input], ...]
+    decided_for: tuple[tuple[str, weakref.ref[Any]], ...]
+    result: _Result
+    threads: int
+    pointers: Any
+    run: Callable[[], int]
+    address: Callable[[Any], Any]
+    cast: Callable[[str, Any], Any]
+
+    def __call__(self, operands: Mapping[str, Any], threads: int | None) -> Any:
+        if len(operands) != len(self.inputs) or thread_count(threads) != self.threads:
+            return MISS
+        for name, reference in self.decided_for:
+            if reference() is not operands.get(name):
+                return MISS
+        pointers, kept = self.pointers, []
+        for name, found in self.inputs:
+            if not found.place(operands.get(name), pointers, kept):
+                return MISS
+        made = self.result.make(pointers, self.address, self.cast)
+        if self.run():
+            raise no_memory(self.expression)
+        return made[0] if self.result.is_scalar else made
+
+
+class Repeats:
+    """The latest calls of a kernel, or of a request, that can be made again; any number of threads may ask."""
+
+    def __init__(self) -> None:
+        self._known: list[Repeat] = []
+
+    def __call__(self, operands: Mapping[str, Any], threads: int | None) -> Any:
+        """Make a call again. Returns its result, or ``MISS`` where none of the kept ones is like it."""
+        try:
+            repeat = self._known.pop()  # so that no other thread makes it meanwhile
+        except IndexError:
+            return MISS
+        result = repeat(operands, threads)
+        if result is MISS:
+            result = self(operands, threads)  # the next one
+        self._known.append(repeat)
+        return result
+
+    def learn(self, bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = False) -> None:
+        """Keep a call that has just been made, if it is one that can be made again.
+
+        Args:
+            bound: by which it was made, and which nobody else holds.
+            operands: as the caller gave them.
+            is_chosen: whether its schedule was chosen for these very operands, sparse ones being told apart by identity.
+        """
+        repeat = _repeat(bound, operands, is_chosen)
+        if repeat is not None:
+            self._known.append(repeat)
+            del self._known[:-_KEPT]
+
+
+def _repeat(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool) -> Repeat | None:
+    spec, launch, function = bound.kernel.spec.result, bound.launch, bound.kernel.spec.function
+    if not isinstance(launch, NativeLaunch) or not spec.format.is_dense or spec.format != spec.requested or bound.claimed > FLOOR:
+        return None
+    shape = tuple(bound.extents[index] for index in spec.indices)
+    kind, count = np.dtype(spec.dtype), math.prod(shape)
+    if spec.format.order != tuple(range(len(shape))) or count * kind.itemsize > this_machine().last_level_cache // 2:
+        return None  # large results are written past the caches, which is decided by where they lie
+    slots: dict[str, Slots] = {}
+    results = []
+    for slot, parameter in enumerate(function.arrays):
+        key, part = parameter.source[:2]
+        level = parameter.source[2] if len(parameter.source) == 3 else None
+        if key == spec.name:
+            results.append(slot)
+        else:
+            slots.setdefault(bound.operands[key].spec.tensor, {}).setdefault((part, level), []).append(slot)
+    inputs = []
+    for name, data in operands.items():
+        read = [operand for operand in bound.operands.values() if operand.spec.tensor == name]
+        found = make_input(data, read, slots.get(name, {}))
+        if found is None:
+            return None
+        inputs.append((name, found))
+    others = [(name, data) for name, data in operands.items() if is_chosen and not isinstance(data, (np.ndarray, float))]
+    initial = bound.kernel.fill if spec.initial == "zero" else None
+    result = _Result(shape or (1,), kind, count * kind.itemsize, initial, tuple(results), not shape)
+    watched = tuple((name, weakref.ref(data)) for name, data in others)
+    ffi, text = interface(), bound.kernel.spec.expression
+    return Repeat(text, tuple(inputs), watched, result, bound.threads, launch.arrays, launch.run, ffi.from_buffer, ffi.cast)

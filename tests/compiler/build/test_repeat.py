@@ -1,0 +1,226 @@
+"""Calls like one before: they skip what was found out, and never what may have changed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sparsetune as st
+from sparsetune.compiler.build.kernel import TypedKernel
+from sparsetune.compiler.errors import DataError, ShapeError, SparsetuneError
+
+pytestmark = pytest.mark.cc
+SPMV = "y(i) = A(i,j) * x(j)"
+
+
+def matrix(rows: int = 30, columns: int = 20, form: Any = "csr") -> Any:
+    return sp.random_array((rows, columns), density=0.3, format=form, rng=np.random.default_rng(rows))
+
+
+def vector(length: int = 20) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(length).random(length)
+
+
+def plain(a: Any, x: Any) -> Any:
+    return st.evaluate(SPMV, {"A": a, "x": x})
+
+
+def compiled(form: str = "csr") -> Callable[[Any, Any], Any]:
+    kernel = st.compile(SPMV, {"A": form})
+    return lambda a, x: kernel(A=a, x=x)
+
+
+@pytest.fixture
+def bindings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows with every call that takes the whole path."""
+    found: list[str] = []
+    whole = TypedKernel.bind_operands
+
+    def counted(self: TypedKernel, *given: Any, **named: Any) -> Any:
+        found.append(self.spec.expression)
+        return whole(self, *given, **named)
+
+    monkeypatch.setattr(TypedKernel, "bind_operands", counted)
+    return found
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize("is_tensor", [False, True], ids=["scipy", "tensor"])
+def test_what_was_found_out_is_not_worked_out_again(form: str, is_tensor: bool, bindings: list[str]) -> None:
+    a = matrix(form=form)
+    data = st.tensor(a) if is_tensor else a
+    for call in (plain, compiled(form)):
+        results = [call(data, vector()), call(data, vector())]
+        bindings.clear()
+        for x in (vector(), 2 * vector()):
+            results.append(call(data, x))
+            np.testing.assert_allclose(results[-1], a @ x)
+        assert not bindings
+        assert len({id(result) for result in results}) == len(results)
+        assert results[0].tolist() == results[2].tolist()
+
+
+def test_dense_operands_numbers_and_results_of_any_order(bindings: list[str]) -> None:
+    left, right = np.arange(12.0).reshape(3, 4), np.ones((4, 700))
+    for _ in range(3):
+        np.testing.assert_allclose(st.evaluate("Z(i,k) = X(i,j) * Y(j,k) * s", {"X": left, "Y": right, "s": 2.0}), 2 * left @ right)
+        assert st.evaluate("s = X(i,j)", {"X": left}) == left.sum()
+        np.testing.assert_allclose(st.evaluate("y(i) += X(i,j)", {"X": left, "y": np.ones(3)}), left.sum(1) + 1)
+    assert len(bindings) == 3
+    assert isinstance(st.evaluate("s = X(i,j)", {"X": left}), np.float64)
+
+
+def test_large_results_are_aligned_in_every_call() -> None:
+    kernel, left = st.compile("Y(i,j) = X(i,j) * 2"), np.ones((100, 70))
+    for _ in range(5):
+        assert kernel(X=left).ctypes.data % 64 == 0
+
+
+CHANGES: list[tuple[str, Callable[[Any], None], type[SparsetuneError] | None]] = [
+    ("a coordinate outside", lambda a: a.indices.__setitem__(3, 1000), DataError),
+    ("a negative coordinate", lambda a: a.indices.__setitem__(0, -1), DataError),
+    ("positions that decrease", lambda a: a.indptr.__setitem__(4, 150), DataError),
+    ("positions beyond the end", lambda a: a.indptr.__setitem__(-1, 10**6), DataError),
+    ("a first position that is not 0", lambda a: a.indptr.__setitem__(0, 1), DataError),
+    ("fewer coordinates", lambda a: setattr(a, "indices", a.indices[:50].copy()), DataError),
+    ("positions that are a list", lambda a: setattr(a, "indptr", a.indptr.tolist()), DataError),
+    ("values of two dimensions", lambda a: setattr(a, "data", a.data[:, None].copy()), DataError),
+    ("coordinates that are no integers", lambda a: setattr(a, "indices", a.indices.astype(float)), DataError),
+    ("unsorted coordinates", lambda a: a.indices.__setitem__(slice(0, a.indptr[1]), a.indices[: a.indptr[1]][::-1].copy()), None),
+    ("coordinates that repeat", lambda a: a.indices.__setitem__(1, a.indices[0]), None),
+    ("wider coordinates", lambda a: setattr(a, "indices", a.indices.astype(np.int64)), None),
+    ("values of another type", lambda a: setattr(a, "data", a.data.astype(np.float32)), None),
+    ("values of another layout", lambda a: setattr(a, "data", np.repeat(a.data, 2)[::2]), None),
+    ("other values", lambda a: a.data.__imul__(3), None),
+    ("room behind the last row", lambda a: setattr(a, "indices", np.append(a.indices, 7)), None),
+    ("an empty last row", lambda a: a.indptr.__setitem__(-1, a.indptr[-2]), None),
+]
+
+
+@pytest.mark.parametrize("call", [plain, compiled()], ids=["evaluate", "kernel"])
+@pytest.mark.parametrize(("change", "error"), [pair[1:] for pair in CHANGES], ids=[pair[0] for pair in CHANGES])
+def test_arrays_that_changed_are_looked_at_again(
+    call: Callable[[Any, Any], Any], change: Callable[[Any], None], error: type[SparsetuneError] | None
+) -> None:
+    a, x = matrix(), vector()
+    for _ in range(3):
+        np.testing.assert_allclose(call(a, x), a @ x)
+    change(a)
+    for _ in range(2):
+        if error is None:
+            stored = a.indptr[-1]
+            expected = sp.csr_array((a.data[:stored], a.indices[:stored], a.indptr), shape=a.shape, copy=True).toarray() @ x
+            np.testing.assert_allclose(call(a, x), expected, rtol=1e-5)
+        else:
+            with pytest.raises(error):
+                call(a, x)
+
+
+@pytest.mark.parametrize("call", [plain, compiled()], ids=["evaluate", "kernel"])
+def test_other_operands_are_told_apart(call: Callable[[Any, Any], Any]) -> None:
+    a, x = matrix(), vector()
+    for _ in range(3):
+        call(a, x)
+    with pytest.raises(ShapeError, match="index 'j' has two extents"):
+        call(a, vector(21))
+    with pytest.raises(ShapeError, match="'x' has 2 modes"):
+        call(a, x[:, None])
+    with pytest.raises(DataError, match="float16"):
+        call(a, x.astype(np.float16))
+    wide = np.random.default_rng(1).random(40)
+    for data, other in ((a, wide[::2]), (a, x.astype(np.float32)), (a, list(x)), (matrix(40), x), (a.toarray(), x), (a.tocoo(), x)):
+        for _ in range(2):
+            np.testing.assert_allclose(call(data, other), data @ np.asarray(other), rtol=1e-6)
+    x.setflags(write=False)
+    np.testing.assert_allclose(call(a, x), a @ x)
+
+
+def test_values_of_a_tensor_are_seen_and_another_dtype_of_theirs_is_refused() -> None:
+    a, x = st.tensor(matrix()), vector()
+    for _ in range(3):
+        plain(a, x)
+    a.values[:] *= 2
+    np.testing.assert_allclose(plain(a, x), 2 * (matrix() @ x))
+    a.values.dtype = np.int64  # of the same size
+    np.testing.assert_allclose(plain(a, x), a.to_scipy() @ x)
+    a.values.shape = (-1, 1)
+    with pytest.raises(DataError, match="another shape or dtype"):
+        plain(a, x)
+
+
+def test_nothing_of_an_operand_is_kept() -> None:
+    a, x = matrix(), vector()
+    kernel = st.compile(SPMV, {"A": "csr"})
+    for _ in range(3):
+        kernel(A=a, x=x)
+        plain(a, x)
+    watched = [weakref.ref(a.indices), weakref.ref(a.data), weakref.ref(x), weakref.ref(a)]
+    del a, x
+    gc.collect()
+    assert [reference() for reference in watched] == [None] * 4
+
+
+def test_many_threads_make_the_same_call() -> None:
+    kernel, a = st.compile(SPMV, {"A": "csr"}), matrix(300, 200)
+    faults: list[str] = []
+
+    def work(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        for _ in range(200):
+            x = random.random(200)
+            if not np.allclose(kernel(A=a, x=x, threads=1), a @ x) or not np.allclose(plain(a, x), a @ x):
+                faults.append(f"thread {seed}")
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not faults
+
+
+def test_options_of_a_call_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, x = matrix(), vector()
+    kernel = st.compile(SPMV, {"A": "csr"})
+    for _ in range(3):
+        kernel(A=a, x=x, threads=1)
+        st.evaluate(SPMV, {"A": a, "x": x}, threads=1)
+    for wrong in (True, 0, 1.5, "2"):
+        with pytest.raises(DataError, match="threads"):
+            kernel(A=a, x=x, threads=wrong)  # type: ignore[arg-type]
+        with pytest.raises(DataError, match="threads"):
+            st.evaluate(SPMV, {"A": a, "x": x}, threads=wrong)  # type: ignore[arg-type]
+    for _ in range(2):
+        assert st.evaluate(SPMV, {"A": a, "x": x}, dtype="float32").dtype == np.float32
+        assert isinstance(st.evaluate(SPMV, {"A": a, "x": x}, output_format="compressed"), st.Tensor)
+        assert st.evaluate(SPMV, {"A": a, "x": x}, semiring=("max", "*")).tolist() == (a.toarray() * x).max(1).tolist()
+    monkeypatch.setenv("SPARSETUNE_THREADS", "nine")
+    with pytest.raises(DataError, match="SPARSETUNE_THREADS"):
+        kernel(A=a, x=x)
+
+
+def test_a_schedule_that_was_learned_meanwhile_is_used(tmp_path: Path, bindings: list[str]) -> None:
+    a, x, path = matrix(), vector(), str(tmp_path / "schedules.sqlite")
+    for _ in range(3):
+        st.evaluate(SPMV, {"A": a, "x": x}, database=path)
+    bindings.clear()
+    st.evaluate(SPMV, {"A": a, "x": x}, database=path)
+    assert not bindings
+    Path(path).write_bytes(b"")
+    st.evaluate(SPMV, {"A": a, "x": x}, database=path)
+    assert bindings
+
+
+def test_a_kernel_of_compile_auto_is_repeated_too(bindings: list[str]) -> None:
+    kernel: st.Kernel = st.compile(SPMV, {"A": "csr"}, schedule="auto")
+    a, x = matrix(), vector()
+    results = [kernel(A=a, x=x).tolist() for _ in range(4)]
+    assert len(bindings) == 1
+    assert results == [results[0]] * 4
