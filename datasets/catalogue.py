@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,8 +29,11 @@ class Item:
         source: "suitesparse" or "frostt".
         url: where its archive lies.
         shape: extents; None where the tables do not know.
-        nnz: nonzeros as the collection counts them; None where the tables do not know.
+        nnz: entries that its file stores, explicit zeros included; None where the tables do not know.
         kind: what it comes from.
+        field: "real", "complex" or "binary" (a pattern); empty where not known.
+        symmetry: share of the off-diagonal entries whose mirror image is stored too; None where not known.
+        is_definite: whether a matrix is known to be symmetric and positive definite.
     """
 
     name: str
@@ -37,6 +42,14 @@ class Item:
     shape: tuple[int, ...] | None = None
     nnz: int | None = None
     kind: str = ""
+    field: str = ""
+    symmetry: float | None = None
+    is_definite: bool = False
+
+    @property
+    def group(self) -> str:
+        """The group of a matrix; empty for tensors."""
+        return self.name.rpartition("/")[0]
 
     @property
     def stem(self) -> str:
@@ -53,18 +66,37 @@ class Item:
 
 @cache
 def bundled() -> dict[str, Item]:
-    """Return the items of the bundled tables by name."""
-    matrices, tensors = (tomllib.loads((_CONFIGS / f"{name}.toml").read_text()) for name in ("suitesparse", "frostt"))
-    items = [_item(name, "suitesparse", _matrix_url(name), row) for name, row in matrices["matrices"].items()]
-    items += [_item(FROSTT_PREFIX + name, "frostt", tensors["base"] + row["file"], row) for name, row in tensors["tensors"].items()]
+    """Return the items of the bundled tables by name: the index of SuiteSparse, and all of FROSTT."""
+    with (_CONFIGS / "suitesparse.csv").open(encoding="utf-8", newline="") as file:
+        items = [_matrix(row) for row in csv.DictReader(line for line in file if not line.startswith("#"))]
+    tensors = tomllib.loads((_CONFIGS / "frostt.toml").read_text(encoding="utf-8"))["tensors"]
+    items += [_tensor(name, row) for name, row in tensors.items()]
     return {item.name: item for item in items}
 
 
-def _item(name: str, source: str, url: str, row: dict[str, Any]) -> Item:
-    return Item(name, source, url, tuple(row["shape"]), row["nnz"], row["kind"])
+@cache
+def well_known() -> tuple[str, ...]:
+    """Return the names that a list begins with: matrices that papers use again and again, and the tensors."""
+    matrices = tomllib.loads((_CONFIGS / "suitesparse.toml").read_text(encoding="utf-8"))["well_known"]
+    return (*matrices, *(name for name in bundled() if name.startswith(FROSTT_PREFIX)))
 
 
-def _matrix_url(name: str) -> str:
+def _matrix(row: Mapping[str, str]) -> Item:
+    name = f"{row['group']}/{row['name']}"
+    return Item(
+        name, "suitesparse", matrix_url(name), (int(row["rows"]), int(row["columns"])), int(row["entries"]), row["kind"],
+        "binary" if row["binary"] == "1" else "real" if row["real"] == "1" else "complex",
+        float(row["pattern_symmetry"]), row["definite"] == "1",
+    )  # fmt: skip
+
+
+def _tensor(name: str, row: dict[str, Any]) -> Item:
+    shape = tuple(row["shape"]) if "shape" in row else None
+    return Item(FROSTT_PREFIX + name, "frostt", row["url"], shape, row.get("nnz"), row["kind"])
+
+
+def matrix_url(name: str) -> str:
+    """Return where the archive of a matrix lies, by ``Group/Name``."""
     return f"{_SUITESPARSE}{name}.tar.gz"
 
 
@@ -121,7 +153,7 @@ def find_item(name: str) -> Item:
         and "/" not in matrix
         and all(part.replace("-", "_").replace(".", "_").isidentifier() for part in ("_" + group, "_" + matrix))
     ):
-        return Item(name, "suitesparse", _matrix_url(name))
+        return Item(name, "suitesparse", matrix_url(name))
     raise unknown(name)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import tarfile
 import tempfile
@@ -11,9 +10,10 @@ import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from ..compiler.errors import DataError, NetworkError
+from .checksums import NAME, digest_of, remember, remembered
 from .openfile import open_file
 
 RETRIES = 4
@@ -32,7 +32,14 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
     """Fetch a gzip file into ``target``; one that is there already is left alone.
 
     What arrived before a connection broke stays in ``target.part`` and is resumed, also by a later process. Two processes
-    do not write at once. A page in place of the file, a short file and a wrong checksum never reach ``target``.
+    do not write at once. A page in place of the file, a short file and a wrong checksum never reach ``target``. A checksum is remembered
+    at the first download, and asked of later ones from the same address. Where the address gives nothing, ``mirrors`` are tried in turn.
+
+    Args:
+        url: where the file lies.
+        target: where it is put.
+        sha256: its checksum; None: the one remembered, if there is one.
+        progress: is called with bytes so far and bytes in all.
 
     Raises:
         NetworkError: the server cannot be reached.
@@ -47,14 +54,22 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
         with filelock.FileLock(f"{target}.lock"):
             if not target.exists():
                 part = target.with_name(target.name + ".part")
-                _fetch(url, part, progress)
-                _verify(url, part, sha256)
+                place = _fetch_from_some(url, part, progress)
+                digest = _verify(place, part, sha256 or remembered(url), "given" if sha256 else "remembered of its first download")
+                remember(url, digest)
                 os.replace(part, target)
                 _etag_file(part).unlink(missing_ok=True)
         Path(f"{target}.lock").unlink(missing_ok=True)
     except OSError as error:
         raise DataError(f"{target}: cannot be written: {error.strerror or error}; set SPARSETUNE_DATA to another folder") from None
     return target
+
+
+def mirrors(url: str) -> list[str]:
+    """Return the address with the hosts of $SPARSETUNE_MIRRORS, addresses separated by spaces that stand in for scheme and host."""
+    from urllib.parse import urlsplit
+
+    return [base.rstrip("/") + urlsplit(url).path for base in os.environ.get("SPARSETUNE_MIRRORS", "").split()]
 
 
 def extract_member(archive: Path, member: str, target: Path) -> Path:
@@ -88,6 +103,21 @@ def _copy_whole(source: IO[bytes], target: Path) -> None:
         with contextlib.suppress(OSError):
             os.unlink(scratch)
         raise
+
+
+def _fetch_from_some(url: str, part: Path, progress: Progress | None) -> str:
+    """Fetch from an address, or from the first of its mirrors that has the file; return which it was."""
+    failure: DataError | None = None
+    for place in (url, *mirrors(url)):
+        if failure is not None:
+            part.unlink(missing_ok=True)  # another server's file need not go on where this one's ended
+        try:
+            _fetch(place, part, progress)
+            return place
+        except DataError as error:
+            failure = failure or error
+    assert failure is not None
+    raise failure
 
 
 def _fetch(url: str, part: Path, progress: Progress | None) -> None:
@@ -162,18 +192,19 @@ def _read_etag(part: Path) -> str:
     return "" if etag.startswith("W/") else etag
 
 
-def _verify(url: str, part: Path, sha256: str | None) -> None:
+def _verify(url: str, part: Path, sha256: str | None, whence: str) -> str:
+    """Return the checksum of a file; one that is no gzip file, or has another checksum than it should, is removed."""
     with part.open("rb") as file:
         head = file.read(512)
-        if head[:2] != _GZIP_MAGIC:
-            part.unlink()
-            what = "a web page" if head.lstrip()[:1] == b"<" else "something else"
-            raise DataError(f"{url} is not a gzip file but {what}; check the name")
-        if sha256 is None:
-            return
-        digest: Any = hashlib.sha256(head)
-        while block := file.read(_CHUNK):
-            digest.update(block)
-    if digest.hexdigest() != sha256:
+    if head[:2] != _GZIP_MAGIC:
         part.unlink()
-        raise DataError(f"{url} has checksum {digest.hexdigest()}, not {sha256}; it was changed or damaged on the way")
+        what = "a web page" if head.lstrip()[:1] == b"<" else "something else"
+        raise DataError(f"{url} is not a gzip file but {what}; check the name")
+    digest = digest_of(part)
+    if sha256 is not None and digest != sha256:
+        part.unlink()
+        raise DataError(
+            f"{url} has checksum {digest}, not {sha256} ({whence}); it was changed or damaged on the way: if the collection has a new "
+            f"version, remove {NAME} of the data folder"
+        )
+    return digest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .catalogue import Item, data_folder
+from .checksums import remember_file
 from .download import Progress, download
 
 
@@ -14,4 +15,8 @@ def fetch_tensor(item: Item, progress: Progress | None = None) -> Path:
     Raises:
         DataError: there is no network, no room, or the server refuses.
     """
-    return download(item.url, data_folder() / item.relative_path, progress=progress)
+    target = data_folder() / item.relative_path
+    if not target.exists():
+        download(item.url, target, progress=progress)
+        remember_file(target)
+    return target

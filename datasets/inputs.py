@@ -10,7 +10,7 @@ from ..compiler.errors import DataError
 from ..compiler.format import Format
 from ..compiler.storage.tensor import Tensor
 from . import generate as synthetic
-from .catalogue import FROSTT_PREFIX, Item, bundled, data_folder, find_item, local_files
+from .catalogue import FROSTT_PREFIX, Item, bundled, data_folder, find_item, local_files, well_known
 from .download import Progress
 from .files import announced_shape as shape_in_head
 from .files import has_known_ending, read_file
@@ -101,22 +101,22 @@ def describe(spec: str | os.PathLike[str]) -> dict[str, Any]:
     item = None if found is not None else find_item(name)
     if item is not None:
         found = _local(item.name) or _local(item.stem, item)
-    if item is not None and item.shape is not None:
+    if item is not None and (item.nnz is not None or found is None):
         return _row(item.name, item.source, item.shape, item.nnz, item.kind, found, item.url)
-    if found is not None:
-        read = read_file(found)
-        return _row(name, "file", read.shape, read.nnz, f"{read.dtype}, {read.format}", found)
-    assert item is not None
-    return _row(item.name, item.source, None, None, "", None, item.url)
+    assert found is not None
+    read = read_file(found)
+    return _row(name, "file", read.shape, read.nnz, f"{read.dtype}, {read.format}", found)
 
 
 def list_catalogue() -> list[dict[str, Any]]:
-    """Return a row, as ``describe`` returns it, for every bundled name, every file of the data folder and every synthetic kind.
+    """Return a row, as ``describe`` returns it, for every well-known name, every file of the data folder and every synthetic kind.
 
-    Files are not read: shape and nnz of those that are in no table are None.
+    ``search`` has the other names. Files are not read: shape and nnz of those that are in no table are None.
     """
     files = local_files()
-    rows = [_row(item.name, item.source, item.shape, item.nnz, item.kind, _matching(files, item), item.url) for item in bundled().values()]
+    items = bundled()
+    shown = [items[name] for name in well_known() if name in items]
+    rows = [_row(item.name, item.source, item.shape, item.nnz, item.kind, _matching(files, item), item.url) for item in shown]
     taken = {row["path"] for row in rows}
     rows += [_row(name, "file", None, None, "", path) for name, path in files.items() if "/" not in name and str(path) not in taken]
     return rows + [_row(kind.example, "random", None, None, kind.about) for kind in synthetic.KINDS.values()]
