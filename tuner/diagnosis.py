@@ -14,6 +14,7 @@ from pathlib import Path
 from ..compiler.errors import BuildError, SparsetuneError
 from ..compiler.native import team
 from ..compiler.native.cache import cache_folder
+from ..compiler.native.devices import find_nvcc
 from ..compiler.native.library import load_source
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import MISSING, available_compilers, find_compiler
@@ -120,8 +121,11 @@ def _gpu() -> Iterator[Check]:
     query = [driver, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     shown = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
     name = (shown.stdout.strip().splitlines() or ["no GPU answers"])[0]
-    compiler = os.environ.get("SPARSETUNE_NVCC") or shutil.which("nvcc")
-    yield Check("GPU", shown.returncode == 0 and compiler is not None, False, f"{name}; nvcc {compiler or 'not found'}")
+    try:
+        compiler, remedy = find_nvcc(), ""
+    except BuildError as error:
+        compiler, remedy = "not found", str(error)
+    yield Check("GPU", shown.returncode == 0 and not remedy, False, f"{name}; nvcc {compiler}", remedy)
 
 
 def _mpi() -> Iterator[Check]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
+from pathlib import Path
 
 from ..errors import BuildError, ScheduleError
 
@@ -60,3 +63,23 @@ def architecture_here() -> str:
     if not _ARCHITECTURE.fullmatch(found):
         raise BuildError("the driver does not say what GPU this is (nvidia-smi --query-gpu=compute_cap); give arch, such as 'sm_90'")
     return found
+
+
+def find_nvcc() -> str:
+    """Return the program nvcc: $SPARSETUNE_NVCC, the one on the path, or that of NVIDIA's wheels (extra ``cuda``).
+
+    Raises:
+        BuildError: there is none.
+    """
+    wanted = os.environ.get("SPARSETUNE_NVCC")
+    found = shutil.which(wanted or "nvcc") or (None if wanted else _nvcc_of_wheels())
+    if found is None:
+        raise BuildError(f"nvcc was not found ({wanted or 'nvcc'}); pip install 'sparsetune[cuda]', or name it in SPARSETUNE_NVCC")
+    return found
+
+
+def _nvcc_of_wheels() -> str | None:
+    wheels = find_spec("nvidia")
+    places = () if wheels is None else wheels.submodule_search_locations or ()
+    found = [program for place in places for program in Path(place).glob("cu[0-9]*/bin/nvcc") if os.access(program, os.X_OK)]
+    return str(max(found)) if found else None

@@ -24,7 +24,7 @@ from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
 from ..native.cache import cache_folder
-from ..native.devices import architecture_here, require_gpu
+from ..native.devices import architecture_here, find_nvcc, require_gpu
 from ..native.library import CSRC, foreign_interface
 from ..native.supervised import run_program
 from ..passes.cuda import CUDA as PASSES
@@ -153,15 +153,6 @@ CUDA = CudaTarget()
 def compile_flags(arch: str) -> tuple[str, ...]:
     """Return what nvcc is told to make a shared object for an architecture."""
     return ("-O3", "-std=c++17", f"-arch={arch}", "-shared", "-Xcompiler", "-fPIC")
-
-
-def find_nvcc() -> str:
-    """Return the program nvcc: $SPARSETUNE_NVCC, or the one on the path. Raises ``BuildError`` where there is none."""
-    wanted = os.environ.get("SPARSETUNE_NVCC") or "nvcc"
-    found = shutil.which(wanted)
-    if found is None:
-        raise BuildError(f"nvcc was not found ({wanted}); install the CUDA toolkit, or name it in SPARSETUNE_NVCC")
-    return found
 
 
 def load_cuda(spec: KernelSpec, source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> CudaKernel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from sparsetune.compiler.build.standalone import standalone
 from sparsetune.compiler.errors import BuildError, ScheduleError
 from sparsetune.compiler.ir.parser import parse_function
 from sparsetune.compiler.ir.printer import show_function
+from sparsetune.compiler.native import devices
+from sparsetune.compiler.native.devices import find_nvcc
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
@@ -28,7 +31,16 @@ from sparsetune.compiler.space.library import LIBRARY
 
 pytestmark = pytest.mark.cc
 needs_cxx = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+
+
+@pytest.fixture(scope="module")
+def nvcc() -> str:
+    try:
+        return find_nvcc()
+    except BuildError as error:
+        pytest.skip(str(error))
+
+
 
 SPMV, SPMM = "y(i) = A(i,j) * x(j)", "Y(i,k) = A(i,j) * X(j,k)"
 WARPS = "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)"
@@ -178,7 +190,7 @@ def test_all_templates_are_right() -> None:
     assert not found, "\n".join(map(str, found))
 
 
-def compile_for_devices(sources: list[str], folder: Path) -> None:
+def compile_for_devices(nvcc: str, sources: list[str], folder: Path) -> None:
     """Compile kernels, in one file, for both architectures."""
     parts = ['#include "st_cuda.h"\n']
     for number, text in enumerate(sources):
@@ -186,14 +198,13 @@ def compile_for_devices(sources: list[str], folder: Path) -> None:
         parts.append(f"namespace st_file{number} {{\n{plain}}}\n")
     (folder / "kernels.cu").write_text("".join(parts))
     code = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in (80, 90)]
-    command = ["nvcc", "-O1", "-std=c++17", "-Werror", "all-warnings", *code, "-c", "-I", str(CSRC), "-o", "kernels.o", "kernels.cu"]
+    command = [nvcc, "-O1", "-std=c++17", "-Werror", "all-warnings", *code, "-c", "-I", str(CSRC), "-o", "kernels.o", "kernels.cu"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000] + done.stdout[:3000]
 
 
-@needs_nvcc
 @pytest.mark.slow
-def test_forty_kernels_compile_for_two_architectures(tmp_path: Path) -> None:
+def test_forty_kernels_compile_for_two_architectures(nvcc: str, tmp_path: Path) -> None:
     library = [
         st.compile(found.expression, dict(found.formats), dict(found.extents), found.schedule, target="cuda", arch="sm_90").source
         for found in LIBRARY
@@ -207,17 +218,44 @@ def test_forty_kernels_compile_for_two_architectures(tmp_path: Path) -> None:
             continue
         if len(drawn) + len(library) + len(MAPPINGS) == 40:
             break
-    compile_for_devices([source(name) for name in MAPPINGS] + library + drawn, tmp_path)
+    compile_for_devices(nvcc, [source(name) for name in MAPPINGS] + library + drawn, tmp_path)
 
 
-@needs_nvcc
+@pytest.mark.nightly
+def test_all_templates_compile_for_two_architectures(nvcc: str, tmp_path: Path) -> None:
+    sources = [gpu.compiled(case).source for case in gpu.mapped_templates()]
+    for first in range(0, len(sources), 40):
+        folder = tmp_path / str(first)
+        folder.mkdir()
+        compile_for_devices(nvcc, sources[first : first + 40], folder)
+
+
+def test_the_nvcc_that_a_user_names_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "nvidia" / "cu99" / "bin" / "nvcc"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    wheels = SimpleNamespace(submodule_search_locations=[str(tmp_path / "nvidia")])
+    monkeypatch.setattr(devices, "find_spec", {"nvidia": wheels}.get)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("SPARSETUNE_NVCC", raising=False)
+    assert devices.find_nvcc() == str(program)
+    monkeypatch.setenv("SPARSETUNE_NVCC", "/nowhere/nvcc")
+    with pytest.raises(BuildError, match=r"nvcc was not found \(/nowhere/nvcc\)"):
+        devices.find_nvcc()
+    monkeypatch.delenv("SPARSETUNE_NVCC")
+    program.chmod(0o644)
+    with pytest.raises(BuildError, match=r"pip install 'sparsetune\[cuda\]'"):
+        devices.find_nvcc()
+
+
 @pytest.mark.slow
-def test_sources_compile_without_the_package(tmp_path: Path) -> None:
+def test_sources_compile_without_the_package(nvcc: str, tmp_path: Path) -> None:
     kernel = st.compile(SPMM, {"A": "csr"}, schedule=SHARED, target="cuda", arch="sm_90").default_kernel
     for name, text in standalone(kernel, "sm_90").items():
         (tmp_path / name).write_text(text)
     for target in ("kernel.so", "kernel_on_cpu.so"):
-        done = subprocess.run(["make", target], cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(["make", f"NVCC={nvcc}", target], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:3000]
         assert (tmp_path / target).is_file()
 
