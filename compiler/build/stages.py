@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..errors import ScheduleError
+from ..ir.intrinsics import OF_LANES
+from ..ir.nodes import Call, Function, Run
 from ..ir.printer import show_function
+from ..ir.rewrite import walk
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import VectorUnit
 from ..targets.c import C
@@ -22,7 +26,7 @@ STAGES = stage_names(C)
 def kernel_source(spec: KernelSpec, target: Target) -> str:
     """Return the source of a kernel for a target."""
     unit = target.vectors(spec)
-    return target.print(target.passes.run(spec.function, unit), _heading(spec, unit))
+    return _printed(spec, target, target.passes.run(spec.function, unit), unit)
 
 
 def kernel_stages(spec: KernelSpec, target: Target) -> dict[str, str]:
@@ -36,7 +40,16 @@ def _stages(spec: KernelSpec, target: Target) -> Iterator[str]:
     yield show_function(function)
     for _, function in target.passes.stages(spec.function, unit):
         yield show_function(function)
-    yield target.print(function, _heading(spec, unit))
+    yield _printed(spec, target, function, unit)
+
+
+def _printed(spec: KernelSpec, target: Target, function: Function, unit: VectorUnit) -> str:
+    """Return the source of a kernel as the passes left it. Raises ``ScheduleError`` where it calls what the target does not have."""
+    called = {node.function for node in walk(function.body) if isinstance(node, Call | Run)} - OF_LANES
+    missing = sorted(called - target.intrinsics.keys())
+    if missing:
+        raise ScheduleError(f"target {target.name} has no function {missing[0]}, which this schedule needs there; use another one")
+    return target.print(function, _heading(spec, unit))
 
 
 def _heading(spec: KernelSpec, unit: VectorUnit) -> str:

@@ -125,6 +125,22 @@ class PassList:
                 raise ValueError(f"pass '{each.name}' stands where it cannot: it requires that {meanings}")
             held = (held - each.ends) | each.gives
 
+    def with_pass(self, added: Pass, before: str | None = None) -> PassList:
+        """Return the list with one more pass: before another one, or at the end.
+
+        Raises:
+            ValueError: there is no pass of the name ``before``, or the list could not be made.
+        """
+        names = [each.name for each in self.passes]
+        if before is not None and before not in names:
+            raise ValueError(f"there is no pass '{before}' before which '{added.name}' could stand; there are {', '.join(names)}")
+        place = len(names) if before is None else names.index(before)
+        return PassList((*self.passes[:place], added, *self.passes[place:]), self.at_first)
+
+    def without_pass(self, name: str) -> PassList:
+        """Return the list without a pass. Raises ValueError where a later one requires what it gives."""
+        return PassList((each for each in self.passes if each.name != name), self.at_first)
+
     def stages(self, function: Function, unit: VectorUnit) -> Iterator[tuple[Pass, Function]]:
         """Yield every pass with the kernel as it leaves it.
 

@@ -21,7 +21,7 @@ from ..codegen.c import KERNEL
 from ..codegen.cuda import print_cuda
 from ..errors import BuildError
 from ..ir.intrinsics import INTRINSICS, Intrinsic
-from ..ir.nodes import ArrayParameter, Function
+from ..ir.nodes import SHARE_NUMBER, ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
 from ..native.cache import cache_folder
 from ..native.devices import architecture_here, find_nvcc, require_gpu
@@ -112,6 +112,10 @@ class CudaKernel:
         return CudaLaunch(self, arrays, lengths, ffi.new("void *[]", held), threads, held)
 
 
+OF_PROCESSORS = frozenset((SHARE_NUMBER, "map_insert", "map_find", "map_size", "map_key", "map_clear"))
+"""What kernels for GPUs do not call: nothing grows while they run, and threads add atomically, or to sums of their block."""
+
+
 @dataclass(frozen=True)
 class CudaTarget:
     """NVIDIA GPUs of an architecture, such as "sm_90"; None: that of this machine's first one."""
@@ -124,7 +128,7 @@ class CudaTarget:
     )  # fmt: skip
     memory: tuple[str, ...] = ("heap", "registers", "block", "warp")
     intrinsics: Mapping[str, Intrinsic] = field(
-        default_factory=lambda: {name: found for name, found in INTRINSICS.items() if not name.startswith("map_")}
+        default_factory=lambda: {name: found for name, found in INTRINSICS.items() if name not in OF_PROCESSORS}
     )
     passes: PassList = PASSES
 

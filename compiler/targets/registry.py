@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ..errors import ScheduleError
+from ..passes.manager import Pass
 from .c import C
 from .cuda import CUDA, CudaTarget
 from .executor import EXECUTOR
@@ -17,6 +19,23 @@ _TARGETS: dict[str, Target] = {}
 def register(target: Target) -> None:
     """Make a target known by its name, in place of another one of that name."""
     _TARGETS[target.name] = target
+
+
+def register_pass(added: Pass, target: str = "cpu", before: str | None = None) -> None:
+    """Let kernels for a target go through one more pass: before another one, or after all others.
+
+    Raises:
+        ScheduleError: there is no such target.
+        ValueError: there is a pass of that name, none of the name ``before``, or it stands where it, or one after it, cannot.
+    """
+    found: Any = find_target(target)
+    register(replace(found, passes=found.passes.with_pass(added, before)))
+
+
+def unregister_pass(name: str, target: str = "cpu") -> None:
+    """Take back what ``register_pass`` did."""
+    found: Any = find_target(target)
+    register(replace(found, passes=found.passes.without_pass(name)))
 
 
 def find_target(name: str, arch: str | None = None) -> Target:
