@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["autotune", "compile", "einsum", "evaluate", "evaluate_all", "lookup", "tensor", "tune"]
 
 DenseFormat: TypeAlias = Literal["dense"]
+Boundary: TypeAlias = Literal["fill", "wrap"] | Mapping[str, Literal["fill", "wrap"]] | None
+Shape: TypeAlias = Mapping[str, int | Sequence[int]]
 SparseFormat: TypeAlias = Literal["csr", "csc", "dcsr", "dcsc", "coo", "csf", "compressed"]
 
 
@@ -76,30 +78,30 @@ def _evidence() -> Callable[[str | PathLike[str] | None], Hashable]:
 @overload
 def evaluate(
     expression: str, operands: Mapping[str, Any], output_format: DenseFormat | None = None, schedule: str | Schedule = "auto",
-    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None, cache_share: float | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
 ) -> NDArray[Any]: ...
 @overload
 def evaluate(
     expression: str, operands: Mapping[str, Any], output_format: SparseFormat, schedule: str | Schedule = "auto",
-    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None, cache_share: float | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
 ) -> Tensor: ...
 @overload
 def evaluate(
     expression: str, operands: Mapping[str, Any], output_format: Format | str, schedule: str | Schedule = "auto",
-    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None, cache_share: float | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
 ) -> Any: ...
 def evaluate(
     expression: str,
     operands: Mapping[str, Any],
     output_format: Format | str | None = None,
     schedule: str | Schedule = "auto",
-    shape: Mapping[str, int] | None = None,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     target: str = "cpu",
     threads: int | None = None,
@@ -108,6 +110,7 @@ def evaluate(
     database: str | PathLike[str] | None = None,
     memory_bound: float | None = None,
     cache_share: float | None = None,
+    boundary: Boundary = None,
 ) -> Any:
     """Compute an expression on operands.
 
@@ -117,7 +120,7 @@ def evaluate(
         output_format: of the result; None: dense. "auto": for one product, or an elementwise expression, all of whose operands
             are sparse, compressed (vectors), csr (matrices) or csf (beyond); else dense.
         schedule: "auto" (database, then static model), "default", a text, or a ``Schedule``.
-        shape: extents of indices that no operand determines, by index.
+        shape: extents of indices that no operand determines, by index; the whole shape of the result under its name.
         dtype: of the values; None: ``numpy.result_type`` of the operands.
         target: "cpu".
         threads: how many run at most, and into how many shares work is cut; None: $SPARSETUNE_THREADS, or the cores at hand.
@@ -126,6 +129,8 @@ def evaluate(
         database: path or URL; None: $SPARSETUNE_DATABASE or the default file.
         memory_bound: elements that the workspaces of a schedule have at most all together, where schedule is "auto"; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
+        boundary: what compound subscripts such as ``B(i + j)`` read outside of their operand, where ``shape`` or another operand lets
+            indices go that far: "fill" (None) for the fill value, "wrap" for the other end; or one of these by index.
 
     Returns:
         An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
@@ -134,7 +139,7 @@ def evaluate(
         SparsetuneError: a subclass that says what does not fit.
     """
     compute, repeats = _compute(), None
-    if shape is None and type(operands) is dict:
+    if shape is None and boundary is None and type(operands) is dict:
         known = _evidence()(database) if schedule == "auto" else None
         repeats = compute.repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, known)
         if repeats is not None and (result := repeats(operands, threads)) is not compute.MISS:
@@ -154,8 +159,9 @@ def evaluate(
         )
 
     return compute.evaluate(
-        expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose, repeats=repeats
-    )
+        expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose,
+        repeats=repeats, boundary=boundary,
+    )  # fmt: skip
 
 
 def evaluate_all(
@@ -163,7 +169,7 @@ def evaluate_all(
     operands: Mapping[str, Any],
     output_format: Format | str | Mapping[str, Format | str] | None = None,
     schedule: str | Schedule | Mapping[str, str | Schedule] = "auto",
-    shape: Mapping[str, int] | None = None,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     target: str = "cpu",
     threads: int | None = None,
@@ -172,6 +178,7 @@ def evaluate_all(
     database: str | PathLike[str] | None = None,
     memory_bound: float | None = None,
     cache_share: float | None = None,
+    boundary: Boundary = None,
 ) -> list[Any]:
     """Compute expressions in order; a result is an operand of those that follow, in the format in which it was made.
 
@@ -181,7 +188,7 @@ def evaluate_all(
         expressions: index notation, a result each, of different names.
         operands: by name; each is used by some expression.
         output_format, schedule: as for ``evaluate``, for all results or by the name of the result.
-        shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share: as for ``evaluate``.
+        shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share, boundary: as for ``evaluate``.
 
     Returns:
         The results, in order.
@@ -195,6 +202,7 @@ def evaluate_all(
     options = {
         "output_format": output_format, "schedule": schedule, "shape": shape, "dtype": dtype, "target": target, "threads": threads,
         "convert": convert, "semiring": semiring, "database": database, "memory_bound": memory_bound, "cache_share": cache_share,
+        "boundary": boundary,
     }  # fmt: skip
     return compute(expressions, _from_paths(operands), evaluate, options)
 
@@ -368,6 +376,8 @@ def compile(  # noqa: A001  # the contract's name
     arch: str | None = None,
     threads: int | None = None,
     database: str | PathLike[str] | None = None,
+    shape: Shape | None = None,
+    boundary: Boundary = None,
 ) -> Kernel:
     """Compile an expression for formats, a schedule and a target.
 
@@ -385,6 +395,8 @@ def compile(  # noqa: A001  # the contract's name
         arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.
         threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
         database: where "auto" looks: path or URL; None: $SPARSETUNE_DATABASE or the default file.
+        shape: as extents; the whole shape of the result may stand under its name.
+        boundary: what compound subscripts read outside of their operand, as for ``evaluate``.
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
@@ -394,8 +406,9 @@ def compile(  # noqa: A001  # the contract's name
 
     wish = None if schedule == "auto" else schedule
     made = compile_kernel(
-        expression, formats, extents, wish, dtype, target, semiring=semiring, convert=convert, arch=arch, threads=threads
-    )
+        expression, formats, extents, wish, dtype, target, semiring=semiring, convert=convert, arch=arch, threads=threads,
+        shape=shape, boundary=boundary,
+    )  # fmt: skip
     if schedule != "auto":
         return made
     from .tuner.automatic import AutomaticKernel

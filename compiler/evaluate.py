@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .build.repeat import MISS, Repeats
+from .concrete.affine import Boundary, is_affine
 from .concrete.check import check_assignment, formats_of, tensor_names
 from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
@@ -76,6 +77,7 @@ def evaluate(
     choose: Chooser | None = None,
     out: Any = None,
     repeats: Repeats | None = None,
+    boundary: Boundary = None,
 ) -> Any:
     """Compute an expression on operands: ``sparsetune.evaluate``, whose arguments these are but for three.
 
@@ -101,13 +103,17 @@ def evaluate(
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
-    chooses = wish is None and choose is not None
+    chooses = wish is None and choose is not None and not is_affine(request.assignment)
+    edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
 
     def run(decided: Schedule) -> Any:
-        kept = decided, kind, target, convert, pair
+        kept = decided, kind, target, convert, pair, edges
         compiled = request.kernels.get(kept)
         if compiled is None:
-            compiled = compile_kernel(expression, request.formats, request.constants, decided, kind, target, semiring=pair, convert=convert)
+            compiled = compile_kernel(
+                expression, request.formats, request.constants, decided, kind, target,
+                semiring=pair, convert=convert, boundary=boundary, determined=given,
+            )  # fmt: skip
             request.kernels[kept] = compiled
         bound = compiled.bind_operands(ready, threads, out, given)
         result = bound.once()
@@ -147,7 +153,7 @@ def or_default(expression: str, chosen: Schedule, run: Callable[[Schedule], T]) 
 @lru_cache(KEPT)
 def _parsed(expression: str) -> Assignment:
     assignment = parse(expression)
-    check_assignment(assignment)
+    check_assignment(assignment, affine=True)
     return assignment
 
 
@@ -222,7 +228,8 @@ def _extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> d
                 f"operand '{access.tensor}' has {len(shape)} modes, but the expression indexes {len(access.subscripts)} of them"
             )
         for subscript, extent in zip(access.subscripts, shape, strict=True):
-            found.setdefault(subscript.index, int(extent))
+            if subscript.is_index:
+                found.setdefault(subscript.index, int(extent))
     return found
 
 

@@ -63,7 +63,7 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any]) -> list[Se
 
 
 def _sequential(assignment: Assignment) -> Sequential:
-    check_assignment(assignment)
+    check_assignment(assignment, affine=True)
     everything = (assignment.target, *accesses(assignment.value))
     indices = frozenset(index for access in everything for index in access.indices)
     return Sequential(assignment.text, assignment.target.tensor, tensor_names(assignment), indices)

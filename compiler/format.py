@@ -6,6 +6,7 @@ kind's (``levels``; Chou et al., "Format abstraction for sparse tensor algebra c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -88,6 +89,41 @@ class Format:
         """Return the level that stores a mode."""
         return self.order.index(mode)
 
+    @property
+    def in_memory(self) -> Format:
+        """The format of the tensor that is handed over: this one, unless it is that of a view of another (``views``)."""
+        return self
+
+    @property
+    def plain_modes(self) -> tuple[int | None, ...]:
+        """For each mode in memory the mode that is the same, None where a compound subscript reads it."""
+        return tuple(range(len(self)))
+
+    def stored_level(self, level: int) -> int:
+        """Return the level in memory that a level reads."""
+        return level
+
+    def others(self, level: int) -> tuple[tuple[int, int], ...]:
+        """Return the (mode, coefficient) of further terms of a subscript that a level resolves; none but in views."""
+        return ()
+
+    def following(self, places: Sequence[int]) -> Format:
+        """Return the format of the same kind whose levels follow loops, given the place of each mode's loop, equal ones by mode.
+
+        Hashed and singleton levels become compressed.
+        """
+        modes = tuple(sorted(self.order, key=lambda mode: (places[mode], mode)))
+        if modes == self.order:
+            return self
+        kinds = [kind if kind.full else COMPRESSED for kind in self.levels]
+        if self.levels[-1].full and COMPRESSED in kinds:
+            kinds = [COMPRESSED] * len(kinds)
+        return Format(tuple(kinds), modes)
+
+    def sorted_levels(self) -> Format:
+        """Return the format with compressed levels for those that store coordinates."""
+        return Format(tuple(COMPRESSED if not kind.full else kind for kind in self.levels), self.order)
+
 
 def _parse_levels(levels: str | tuple[LevelKind | str, ...] | list[str]) -> tuple[LevelKind, ...]:
     if isinstance(levels, str):
@@ -100,6 +136,9 @@ def _parse_levels(levels: str | tuple[LevelKind | str, ...] | list[str]) -> tupl
         raise FormatError(f"level kinds are a text such as 'dense, compressed' or a tuple of them, not {type(levels).__name__}")
     kinds = []
     for place, name in enumerate(levels):
+        if isinstance(name, LevelKind):
+            kinds.append(name)
+            continue
         word = str(name).strip().lower()
         try:
             kinds.append(level_kind(word))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Never
@@ -13,11 +13,13 @@ from numpy.typing import DTypeLike, NDArray
 from . import html
 from .build.kernel import BoundKernel, TypedKernel
 from .build.repeat import MISS, Repeats
+from .concrete.affine import Boundary, Viewed, extents_of_result, writings_of
+from .concrete.affine import viewed as plainly
 from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from .concrete.concretize import Concretized, concretize
 from .concrete.nodes import Forall, Program
 from .concrete.nodes import walk as walk_statement
-from .errors import DataError, ExpressionError, FormatError, ScheduleError
+from .errors import DataError, ExpressionError, FormatError, ScheduleError, ShapeError
 from .format import MOST_EXTENT, Format
 from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
@@ -75,15 +77,16 @@ class Kernel:
     Attributes:
         assignment: the parsed expression.
         formats: the format of every tensor, the result's included.
-        concretized: the scheduled program that is lowered, with the formats and users' names of its operands.
+        viewed: the expression with plain subscripts.
+        concretized: the scheduled program that is lowered, with the formats of its operands and their names in that expression.
         schedule: the directives that led there.
         threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
     """
 
     def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], concretized: Concretized,
                  schedule: Schedule, dtype: np.dtype[Any] | None, convert: str, target: str = "cpu",
-                 threads: int | None = None, arch: str | None = None) -> None:  # fmt: skip
-        self.threads = threads
+                 threads: int | None = None, arch: str | None = None, viewed: Viewed | None = None) -> None:  # fmt: skip
+        self.threads, self.viewed = threads, viewed or Viewed(assignment, formats)
         self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
         self.dtype, self.concretized, self.target, self.arch = dtype, concretized, target, arch
         self.semiring = (concretized.program.add, concretized.program.multiply)
@@ -125,7 +128,7 @@ class Kernel:
             time, memory: scalar operations, and elements of workspaces, as ``BoundKernel.count`` has them, as Python expressions
                 over extents, named as the indices, and ``nnz_B_1`` .. ``nnz_B_k``: positions of the levels of operand B.
         """
-        found = program_costs(self.concretized.program, self.assignment, self.concretized.formats)
+        found = program_costs(self.concretized.program, self.viewed.assignment, self.concretized.formats)
         return {
             "loop_depth": found.loop_depth, "memory_depth": found.memory_depth, "time": str(found.time), "memory": str(found.memory),
         }  # fmt: skip
@@ -251,18 +254,22 @@ class Kernel:
 
     def _lowered(self, signature: Signature) -> KernelSpec:
         dtypes, widths = dict(signature.dtypes), dict(signature.widths)
-        result = self.assignment.target
+        result = self.viewed.assignment.target
         kind = self._result_dtype(dtypes)
-        types = {
-            name: TensorType(self.concretized.formats[name], dtypes[source], widths[source])
-            for name, source in self.concretized.sources.items()
-        }
+        types = {}
+        for name, given in self.concretized.sources.items():
+            form, source = self.concretized.formats[name], self.viewed.source(given)
+            if given in self.viewed.points:
+                types[name] = TensorType(form, kind, (32,) * len(form.in_memory))
+            else:
+                types[name] = TensorType(form, dtypes[source], widths[source])
         form = self.formats[result.tensor]
         wide = 64 if signature.wide else max((bits for found in widths.values() for bits in found), default=32)
         types[result.tensor] = TensorType(form, kind, (wide,) * len(form))
         return lower(
-            self.concretized.program, types, result, sources=self.concretized.sources, extents=self.extents,
-            original=self.assignment, expression=self.assignment.text, schedule=str(self.schedule), wide=signature.wide,
+            self.concretized.program, types, result, sources=self.concretized.sources,
+            extents={**self.extents, **self.viewed.constants}, viewed=self.viewed,
+            expression=self.assignment.text, schedule=str(self.schedule), wide=signature.wide,
         )  # fmt: skip
 
     def _result_dtype(self, dtypes: Mapping[str, str]) -> str:
@@ -331,8 +338,14 @@ def compile_kernel(
     convert: str = "auto",
     arch: str | None = None,
     threads: int | None = None,
+    boundary: Boundary = None,
+    shape: Mapping[str, Any] | None = None,
+    determined: Collection[str] = (),
 ) -> Kernel:
     """Compile an expression for formats, a schedule and a target: ``sparsetune.compile``, but for the schedule "auto".
+
+    Args:
+        determined: indices whose extents are given when operands are bound.
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
@@ -343,18 +356,19 @@ def compile_kernel(
     if convert not in ("auto", "never"):
         raise ScheduleError(f"convert is 'auto' or 'never', not {convert!r}")
     assignment = parse(expression)
-    check_assignment(assignment)
+    check_assignment(assignment, affine=True)
     pair = checked_semiring(semiring)
     check_semiring(assignment.value, pair[0], assignment, pair[1])
     known = formats_of(assignment, formats or {})
     kind = checked_dtype(dtype)
-    constants = checked_extents(assignment, extents or {})
+    constants = {**checked_extents(assignment, extents or {}), **checked_extents(assignment, shape or {})}
     directives = Schedule(schedule or ())
-    default = concretize(assignment, known, *pair)
+    viewed = plainly(assignment, known, {*constants, *determined}, boundary)
+    default = concretize(viewed.assignment, viewed.formats, *pair)
     if not directives.directives and "gpu_thread" in units:
         directives = default_mapping(default.program, assignment.target.tensor, default.formats, constants)
-    concretized = _scheduled(default, directives, constants)
-    return Kernel(assignment, known, constants, concretized, directives, kind, convert, target, threads, arch)
+    concretized = _scheduled(default, directives, {**constants, **viewed.constants})
+    return Kernel(assignment, known, constants, concretized, directives, kind, convert, target, threads, arch, viewed)
 
 
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
@@ -386,11 +400,18 @@ def checked_semiring(semiring: tuple[str, str] | None) -> tuple[str, str]:
 
 
 def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[str, int]:
-    """Return the extents as integers; ExpressionError for an index that the expression does not have."""
+    """Return the extents as integers; ExpressionError for an index that the expression does not have.
+
+    Under the name of the result stands its whole shape.
+    """
     if not isinstance(extents, Mapping):
         raise ExpressionError(f"extents are given by index, such as {{'k': 32}}, not as {type(extents).__name__}")
+    whole: Any = extents.get(assignment.target.tensor, ())
+    own = extents_of_result(assignment, whole)
+    extents = {name: extent for name, extent in extents.items() if name != assignment.target.tensor}
     known = {name for node in (assignment.target, *walk(assignment.value)) for name in getattr(node, "indices", ())}
-    for name, extent in extents.items():
+    known |= {writing.index for writing in writings_of(assignment)}
+    for name, extent in (*extents.items(), *own.items()):
         if name not in known:
             raise ExpressionError(
                 f"extent given for index '{name}', which the expression does not have; its indices are {', '.join(sorted(known))}"
@@ -399,7 +420,10 @@ def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[
             raise ExpressionError(f"the extent of index '{name}' must be a whole number, not {extent!r}")
         if not 0 <= extent <= MOST_EXTENT:
             raise ExpressionError(f"the extent of index '{name}' must be a whole number from 0 to {MOST_EXTENT}: coordinates have 64 bits")
-    return {name: int(extent) for name, extent in extents.items()}
+    for name, extent in own.items():
+        if extents.get(name, extent) != extent:
+            raise ShapeError(f"index '{name}' has two extents: {extents[name]}, and {extent} by the shape of '{assignment.target.tensor}'")
+    return {name: int(extent) for name, extent in (*extents.items(), *own.items())}
 
 
 def constant_extents(assignment: Assignment, formats: Mapping[str, Format], extents: Mapping[str, int]) -> dict[str, int]:
@@ -410,5 +434,5 @@ def constant_extents(assignment: Assignment, formats: Mapping[str, Format], exte
     for access in everything:
         form = formats[access.tensor]  # type: ignore[attr-defined]  # accesses only
         last = max((level for level, kind in enumerate(form.levels) if not kind.full), default=-1)
-        stored |= {access.subscripts[mode].index for mode in form.order[: last + 1]}  # type: ignore[attr-defined]
+        stored |= {name for mode in form.order[: last + 1] for name in access.subscripts[mode].indices}  # type: ignore[attr-defined]
     return {name: extent for name, extent in extents.items() if name not in stored and 0 < extent <= CONSTANT_BOUND}

@@ -107,7 +107,7 @@ class TypedKernel:
 
     @cached_property
     def _own_names(self) -> frozenset[str]:
-        return frozenset(operand.tensor for operand in self.spec.operands)
+        return frozenset(operand.tensor for operand in self.spec.operands if not operand.point)
 
     def load(self, timeout: float = COMPILE_SECONDS) -> TypedKernel:
         """Compile and load now, and return the kernel.
@@ -154,7 +154,7 @@ class TypedKernel:
         prepared: dict[str, Operand] = {}
         for wanted in self._expected:  # a tensor that is read at several indices comes several times
             if wanted.spec.key not in prepared:
-                prepared[wanted.spec.key] = prepare(wanted, operands[wanted.spec.tensor], once)
+                prepared[wanted.spec.key] = prepare(wanted, operands.get(wanted.spec.tensor), once, spec.unit)
         return BoundKernel(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
 
     def __repr__(self) -> str:

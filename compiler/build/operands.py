@@ -57,9 +57,9 @@ def refuse_names(spec: KernelSpec, given: Mapping[str, Any]) -> NoReturn:
     Raises:
         ExpressionError: naming the operand.
     """
-    wanted = {operand.tensor for operand in spec.operands}
+    wanted = {operand.tensor for operand in spec.operands if not operand.point}
     for operand in spec.operands:
-        if operand.tensor not in given:
+        if not operand.point and operand.tensor not in given:
             raise ExpressionError(f"operand '{operand.tensor}' of '{spec.expression}' is missing; give it by its name")
     extra = next(name for name in given if name not in wanted)
     raise ExpressionError(f"operand '{extra}' is not used in '{spec.expression}'; its operands are {_listed(sorted(wanted))}")
@@ -86,11 +86,12 @@ class Expected:
         return cls(spec, np.dtype(spec.dtype), fill_value, order, spec.format == dense_format(order))
 
 
-def prepare(expected: Expected, data: Any, once: bool = False) -> Operand:
+def prepare(expected: Expected, data: Any, once: bool = False, unit: int | float | bool = 1) -> Operand:
     """Bring one operand into the kernel's format and dtype, without a copy where its layout allows.
 
     Args:
         once: the kernel runs once and at once, so that index arrays of other libraries are checked, but not copied.
+        unit: what a point holds.
 
     Raises:
         ShapeError: it has another number of modes than the expression says.
@@ -98,6 +99,8 @@ def prepare(expected: Expected, data: Any, once: bool = False) -> Operand:
         FormatError: it cannot be stored in the format.
     """
     spec, dtype = expected.spec, expected.dtype
+    if spec.point:
+        return Operand(spec, (1,), (LevelArrays(),), np.array([unit], dtype))
     if expected.plain and type(data) is np.ndarray and data.dtype == dtype and data.flags.c_contiguous:
         _check_order(spec, data.ndim)
         return Operand(spec, data.shape, (), data if data.ndim == 1 else data.reshape(-1))
@@ -196,6 +199,8 @@ def find_extents(spec: KernelSpec, operands: Mapping[str, Operand], given: Mappi
         _agree(extents, origins, index, extent, "the kernel was compiled for")
     for index, extent in given.items():
         _agree(extents, origins, index, int(extent), "the given shape says")
+    if spec.ranges is not None:
+        extents = spec.ranges.complete(extents, {wanted.tensor: operands[wanted.key].shape for wanted in spec.operands})
     for index in spec.result.indices:
         if index not in extents:
             advice = f"give its extent: shape={{'{index}': ...}}"

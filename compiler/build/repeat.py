@@ -120,6 +120,8 @@ class Repeats:
 
 def _repeat(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool) -> Repeat | None:
     spec, launch, function = bound.kernel.spec.result, bound.launch, bound.kernel.spec.function
+    if any(operand.spec.point for operand in bound.operands.values()):
+        return None  # their memory is the bound kernel's own
     if not isinstance(launch, NativeLaunch) or not spec.format.is_dense or spec.format != spec.requested or bound.claimed > FLOOR:
         return None
     shape = tuple(bound.extents[index] for index in spec.indices)

@@ -10,12 +10,15 @@ from ..notation.nodes import Access, Apply, Assignment, Expr, Neg, Sum, accesses
 from ..source import Span, pointing
 
 
-def check_assignment(assignment: Assignment) -> None:
+def check_assignment(assignment: Assignment, affine: bool = False) -> None:
     """Refuse what has no meaning.
+
+    Args:
+        affine: whether compound subscripts are allowed.
 
     Raises:
         ExpressionError: an index stands twice on the left, the result is read without ``+=``, one name is used with
-            different numbers of modes, or a subscript is not a plain index.
+            different numbers of modes, or a subscript is not a plain index where it has to be.
     """
     target = assignment.target
     _check_target(assignment)
@@ -28,8 +31,9 @@ def check_assignment(assignment: Assignment) -> None:
                 assignment,
                 access.span,
             )
-        if not access.is_plain:
-            _fail(f"affine subscripts such as {access.subscripts[_first_affine(access)]} are not supported yet", assignment, access.span)
+        if not access.is_plain and not affine:
+            found = access.subscripts[_first_affine(access)]
+            _fail(f"compound subscripts such as {found} can be evaluated and compiled, but not here", assignment, access.span)
         if access is not target and access.tensor == target.tensor:
             _fail(f"{target.tensor} is the result and cannot be read; use '+=' to start from its given value", assignment, access.span)
     _check_sums(assignment)
@@ -55,7 +59,7 @@ def _check_target(assignment: Assignment) -> None:
     seen: set[str] = set()
     for subscript in assignment.target.subscripts:
         if not subscript.is_index:
-            _fail(f"the left side needs plain indices, not {subscript}", assignment, assignment.target.span)
+            continue
         if subscript.index in seen:
             _fail(f"index {subscript.index} stands twice on the left side", assignment, assignment.target.span)
         seen.add(subscript.index)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from ..errors import ExpressionError
 from ..format import Format, dense_format
-from ..levels import COMPRESSED
 from ..notation.inner_sums import Resolved, resolved
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices, transform
 from ..notation.terms import Term, addend_count, distributed, terms
@@ -148,7 +147,7 @@ class _Builder:
         known = dict(self.formats)
         unsorted = [access for access in found if _unreadable(access, known[access.tensor], term, self.assembled, self.formats)]
         for access in unsorted:
-            known[access.tensor] = _sorted_levels(known[access.tensor])
+            known[access.tensor] = known[access.tensor].sorted_levels()
         order = default_order(found, known, self.left, (*self.left, *indices(term.value)))
         sorted_first = tuple((access, known[access.tensor]) for access in unsorted)
         return LoopOrder(order.loops, (*sorted_first, *order.conversions))
@@ -261,7 +260,3 @@ def _unreadable(access: Access, form: Format, term: Term, assembled: frozenset[s
         if kind.steps_in_order
     }
     return not (unsorted & assembled) <= ordered
-
-
-def _sorted_levels(form: Format) -> Format:
-    return Format(tuple(COMPRESSED if not kind.full else kind for kind in form.levels), form.order)

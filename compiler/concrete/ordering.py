@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from ..format import Format
-from ..levels import COMPRESSED
 from ..notation.nodes import Access
 
 
@@ -62,13 +61,7 @@ def default_order(accesses: Sequence[Access], formats: Mapping[str, Format], lef
 
 def suited(access: Access, form: Format, loops: Sequence[str]) -> Format:
     """Return the format of the same kind whose levels follow a loop order; hashed and singleton levels become compressed."""
-    modes = tuple(sorted(form.order, key=lambda mode: (loops.index(access.subscripts[mode].index), mode)))
-    if modes == form.order:
-        return form
-    kinds = [kind if kind.full else COMPRESSED for kind in form.levels]
-    if form.levels[-1].full and COMPRESSED in kinds:
-        kinds = [COMPRESSED] * len(kinds)
-    return Format(tuple(kinds), modes)
+    return form.following([loops.index(subscript.index) for subscript in access.subscripts])
 
 
 def _reaches(after: Mapping[str, set[str]], start: str, goal: str) -> bool:

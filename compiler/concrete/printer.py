@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ..notation.nodes import Access, Expr
+from ..notation.nodes import transform as transform_value
 from ..notation.printer import show
-from .nodes import Assign, Block, Forall, LoopTag, Stmt, Where
+from .nodes import Assign, Block, Forall, LoopTag, Stmt, Where, transform
 
 
 def show_statement(statement: Stmt) -> str:
@@ -21,18 +25,35 @@ def show_statement(statement: Stmt) -> str:
             raise TypeError(f"no printer for {type(statement).__name__}")
 
 
-def loop_nest(statement: Stmt, depth: int = 0) -> str:
-    """Return an indented listing, one line a loop or assignment; ``where`` lists the producer first, as it runs."""
+def loop_nest(statement: Stmt, written: Callable[[Access], Access] | None = None) -> str:
+    """Return an indented listing, one line a loop or assignment; ``where`` lists the producer first, as it runs.
+
+    ``written`` gives accesses as the user wrote them.
+    """
+    return _listing(statement if written is None else _rewritten(statement, written), 0)
+
+
+def _rewritten(statement: Stmt, written: Callable[[Access], Access]) -> Stmt:
+    def rule(node: Expr) -> Expr | None:
+        return written(node) if isinstance(node, Access) else None
+
+    def assign(node: Stmt) -> Stmt | None:
+        return Assign(node.target, node.operator, transform_value(node.value, rule)) if isinstance(node, Assign) else None
+
+    return transform(statement, assign)
+
+
+def _listing(statement: Stmt, depth: int) -> str:
     pad = "  " * depth
     match statement:
         case Assign():
             return f"{pad}{show_statement(statement)}"
         case Forall(index, body, tag):
-            return f"{pad}for {index}{_tag(tag)}:\n{loop_nest(body, depth + 1)}"
+            return f"{pad}for {index}{_tag(tag)}:\n{_listing(body, depth + 1)}"
         case Where(consumer, producer):
-            return f"{pad}produce:\n{loop_nest(producer, depth + 1)}\n{pad}consume:\n{loop_nest(consumer, depth + 1)}"
+            return f"{pad}produce:\n{_listing(producer, depth + 1)}\n{pad}consume:\n{_listing(consumer, depth + 1)}"
         case Block(statements):
-            return "\n".join(loop_nest(part, depth) for part in statements)
+            return "\n".join(_listing(part, depth) for part in statements)
         case _:
             raise TypeError(f"no printer for {type(statement).__name__}")
 

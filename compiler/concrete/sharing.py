@@ -32,7 +32,7 @@ def shared_operand(target: Access, result: Format, value: Expr, formats: Mapping
         case _:
             return None
     form = formats[operand.tensor]
-    shared = shared_levels(target, result, operand, form)
+    shared = shared_levels(target, result, operand, form) if form.in_memory is form else 0
     if shared == 0 or len(set(operand.indices)) != len(operand.subscripts):
         return None
     rest = result.levels[shared:]

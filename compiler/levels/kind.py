@@ -7,7 +7,7 @@ kind can do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,6 +138,16 @@ class LevelKind(str):
         return parts["crd"][places].astype(np.int64)
 
     # Generated code
+
+    def seen(self, level: Level, others: tuple[tuple[str, int], ...], stored: Callable[[], Value]) -> Level:
+        """Return a level as generated code asks it.
+
+        Args:
+            level: of this kind.
+            others: (index, coefficient) of further terms of a subscript that it resolves.
+            stored: gives the extent of the mode that is stored.
+        """
+        return level
 
     def under(self, level: Level, parent: Value, present: Value | None) -> Level:
         """Return a level as it is seen below a parent, which may not be ``present``: what is read once for it may be kept as ``origin``."""

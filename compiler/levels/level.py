@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..ir.arithmetic import ZERO, load_index
+from ..ir.arithmetic import ZERO, add, load_index, multiply
 from ..ir.nodes import I64, ArrayRef, Type, Value
 
 if TYPE_CHECKING:
     from .kind import LevelKind
+
+
+Keep: TypeAlias = Callable[[str, Value], Value]
+"""Gives what a value is kept as that is computed once beside a loop, under a name like the one wished for."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,33 @@ class Level:
     def under(self, parent: Value, present: Value | None = None) -> Level:
         """Return the level as it is seen below a position of the level above, which may not be ``present``."""
         return self.kind.under(self, parent, present)
+
+    def given(self, coordinate: Callable[[str], Value]) -> Level:
+        """Return the level as it is seen where the indices of the levels above have values, which ``coordinate`` gives."""
+        return self
+
+    def read_once(self, keep: Keep) -> Level:
+        """Return the level with what its coordinates are counted from kept beside the loop that reads them."""
+        return self if self.origin is None else replace(self, origin=keep(f"base_{self.index}", self.origin))
+
+    def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
+        """Return the place below a full level, where ``coordinate`` gives the values of indices."""
+        return above.deeper(add(multiply(above.parent, self.extent), coordinate(self.index)))
+
+    def cut(self, low: Value, high: Value, first: Value, last: Value | None, keep: Keep) -> tuple[Value, Value]:
+        """Return the positions among [low, high) whose coordinates are in [first, last), found by search where that is a part.
+
+        Args:
+            low, high: the positions below a parent.
+            first, last: coordinates; ``last`` is None where the range ends where the index does.
+            keep: names what is used several times.
+        """
+        if first != ZERO or last is not None:
+            low, high = keep("first", low), keep("last", high)
+        begin = low if first == ZERO else keep("begin", self.search(low, high, first))
+        if last is None:
+            return begin, self.kind.filled(self, begin, high)
+        return begin, keep("end", self.search(begin, high, last))
 
     def below(self, above: Place) -> Level:
         """Return the level as it is seen below a place."""

@@ -94,7 +94,8 @@ def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: S
     if not unsorted:
         return found
     appends = context.assembly is not None and context.assembly.stores(index) and context.result.tensor in targets(statement)
-    if not cut and not appends and only_point(found) is not None and len(unsorted) == len(operands):
+    alone = only_point(found) is not None and len(unsorted) == len(operands)
+    if alone and (all(_next_kind(context, scope, access).ordered for access in unsorted) or not (cut or appends)):
         return without(found, frozenset(unsorted[1:]))
     return without(found, frozenset(unsorted))
 
@@ -176,7 +177,7 @@ def _prefetched_rows(
 
     def ahead(distance: int) -> Value:
         held = access.tensor in context.workspaces
-        length = level.length if held else context.size_parameter((key, "length", depth), f"{key}{depth + 1}_length")
+        length = level.length if held else context.stored_length(key, depth)
         return level.kind.within(level, level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE))))
 
     told = prefetches(context, scope, index, statement, tag, ahead, (access, position, 1))

@@ -12,7 +12,7 @@ from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assi
 from ..concrete.provenance import Provenance
 from ..format import Format
 from ..ir.arithmetic import integer, multiply
-from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value
+from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value, Var
 from ..levels.level import Level, LevelArray
 from ..notation.nodes import Access, Div, walk
 from .assembly import Assembly
@@ -116,9 +116,13 @@ class Context:
         """Return how many positions the first ``depth`` levels of an operand have."""
         key, length = self.key(access), integer(1)
         for place, level in enumerate(self.storage(access).levels[:depth]):
-            stored = not level.kind.full
-            length = self.size_parameter((key, "length", place), f"{key}{place + 1}_length") if stored else multiply(length, level.extent)
+            length = self.stored_length(key, place) if not level.kind.full else multiply(length, level.extent)
         return length
+
+    def stored_length(self, key: str, level: int) -> Var:
+        """Return how many positions a level of a stored operand has that keeps coordinates."""
+        own = self.types[key].format.stored_level(level)
+        return self.size_parameter((key, "length", own), f"{key}{own + 1}_length")
 
     def operand(self, access: Access) -> Access:
         """Return the access of the program that is meant, protocols included."""
@@ -155,9 +159,13 @@ class Context:
         form = kind.format
         what = form.levels[level]
         index = access.subscripts[form.order[level]].index
-        width = I32 if kind.widths[level] == 32 else I64
-        arrays = tuple(LevelArray(part, self.array(key, part, level, own), own) for part, own in what.types(width).items())
-        return Level(what, index, self.size(index), form.unique(level), arrays)
+        place = form.stored_level(level)
+        width = I32 if kind.widths[place] == 32 else I64
+        arrays = tuple(LevelArray(part, self.array(key, part, place, own), own) for part, own in what.types(width).items())
+        others = tuple((access.subscripts[mode].index, factor) for mode, factor in form.others(level))
+        mode = form.in_memory.order[place]
+        stored = Level(what, index, self.size(index), form.unique(level), arrays)
+        return what.seen(stored, others, lambda: self.size_parameter((key, "extent", mode), f"{key}{mode + 1}_extent"))
 
     # Hoisting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..ir.arithmetic import ONE, TRUE, compare, every, is_constant
+from ..ir.arithmetic import ONE, TRUE, compare, every
 from ..ir.nodes import I64, Cast, Declare, If, SetVar, Step, Steps, Value, Var, While
 from ..levels.level import Level
 from ..notation.nodes import Access
@@ -31,16 +31,10 @@ class Cursor:
 
 def window_bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
     """Return the positions of a level inside a window, found by search where the window cuts it."""
-    depth = scope.place(access).depth + 1
-    name = f"{context.storage(access).name}{depth}"
+    name = f"{context.storage(access).name}{scope.place(access).depth + 1}"
     low, high = bounds(scope, access, level)
-    whole = context.size(level.index)
-    if not is_constant(window.low, 0) or window.high != whole:
-        low, high = named(context, f"first_{name}", low, steps), named(context, f"last_{name}", high, steps)
-    begin = low if is_constant(window.low, 0) else named(context, f"begin_{name}", level.search(low, high, window.low), steps)
-    if window.high == whole:
-        return begin, level.kind.filled(level, begin, high)
-    return begin, named(context, f"end_{name}", level.search(begin, high, window.high), steps)
+    last = None if window.high == context.size(level.index) else window.high
+    return level.cut(low, high, window.low, last, lambda wish, value: named(context, f"{wish}_{name}", value, steps))
 
 
 def skip_equal(level: Level, end: Var, high: Value, coordinate: Value) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..concrete.ranges import Ranges
 from ..format import Format
 from ..ir.nodes import Function
 
@@ -21,6 +22,7 @@ class OperandSpec:
         indices: the index that names the extent of each mode, None where a subscript is not a plain index.
         dtype: numpy dtype name of the values.
         widths: bits (32 or 64) of the positions and coordinates of each level.
+        point: whether it is one entry that nobody gives, the identity of the multiply at coordinate 0 (``concrete.affine``).
     """
 
     key: str
@@ -30,6 +32,7 @@ class OperandSpec:
     indices: tuple[str | None, ...]
     dtype: str
     widths: tuple[int, ...]
+    point: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class KernelSpec:
         build: (compiler or None, flags or None) that the schedule asks for.
         relations: provenance of the program, whose bounds operands must keep.
         workspaces: the arrays that hold the values of the program's workspaces.
+        ranges: how far indices of compound subscripts go; None where there are none.
+        unit: the identity of the multiply, as the kernel computes.
         expression, schedule, loop_nest: texts for people and for ``Kernel.schedule`` and ``Kernel.loop_nest``.
     """
 
@@ -87,3 +92,5 @@ class KernelSpec:
     loop_nest: str
     relations: tuple[object, ...] = ()
     workspaces: tuple[str, ...] = ()
+    ranges: Ranges | None = None
+    unit: int | float | bool = 1

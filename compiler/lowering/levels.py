@@ -83,11 +83,10 @@ class Storage:
 
     def dense_position(self, place: Place, coordinate: Callable[[str], Value]) -> Value:
         """Return the position of a component whose levels below ``place`` are all dense; ``coordinate`` gives values of indices."""
-        position = place.parent
         for level in self.levels[place.depth :]:
             assert level.kind.full, f"{self.name}: level of {level.index} is not resolved"
-            position = add(multiply(position, level.extent), coordinate(level.index))
-        return position
+            place = level.descend(place, coordinate)
+        return place.parent
 
 
 def element(array: str, position: Value, kind: Type) -> Value:

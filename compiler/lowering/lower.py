@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..concrete.affine import Viewed
 from ..concrete.assembled import assembled_format, known_order, loops_to
 from ..concrete.nodes import Program, reads, said_of
 from ..concrete.printer import loop_nest
@@ -33,7 +34,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..notation.nodes import Access, Assignment, accesses
+from ..notation.nodes import Access, accesses
 from .assembly import Assembly
 from .collect import collected
 from .context import Context, TensorType, loop_type
@@ -43,7 +44,7 @@ from .parameters import Parameters
 from .patterns import is_copy, shared_type_of
 from .rows import added_in_rows, written_in_rows
 from .scope import Scope
-from .semiring import Semiring
+from .semiring import Semiring, identity
 from .statements import lower_statement
 
 GENEROUS, ENOUGH = 64, 2**24  # times what operands store, and entries, that a result of unknown size gets room for at first
@@ -56,7 +57,7 @@ def lower(
     *,
     sources: Mapping[str, str],
     extents: Mapping[str, int],
-    original: Assignment,
+    viewed: Viewed,
     expression: str,
     schedule: str,
     wide: bool = False,
@@ -67,15 +68,16 @@ def lower(
         program: scheduled concrete notation.
         types: how every operand is handed over, and how the result is asked for, by name.
         result: the left side.
-        sources: the user's name of every operand.
+        sources: the name in the expression of every operand.
         extents: compile-time constant extents by index.
-        original: the expression as written; its indices name the extents.
+        viewed: the expression with plain subscripts; its indices name the extents.
         expression, schedule: texts kept for people.
         wide: whether extents need coordinates of 64 bits, so that no array has room for all of an index.
 
     Raises:
         ScheduleError: the schedule asks for loops that cannot be made.
     """
+    original = viewed.assignment
     for path, routine in program.calls:
         place = ", ".join(map(str, path))
         raise ScheduleError(f"call([{place}], {routine}): kernels are not linked with BLAS yet; leave the loops to the generator")
@@ -104,7 +106,8 @@ def lower(
     body = _framed(context, result, steps)
     function = _function(context, body)
     operands = tuple(
-        _operand(indices, key, sources[name], types[name], operand_types[key]) for name, key, indices in _each_use(keys, aliases)
+        _operand(indices, key, sources[name], types[name], operand_types[key], viewed)
+        for name, key, indices in _each_use(keys, operand_types, aliases)
     )
     spec = ResultSpec(
         result.tensor, made.format, requested.format, tuple(subscript.index for subscript in result.subscripts), requested.dtype,
@@ -122,9 +125,11 @@ def lower(
         program.build,
         expression,
         schedule,
-        loop_nest(program.statement),
+        loop_nest(program.statement, viewed.as_written),
         program.relations,
         tuple(array for array, workspace in context.rooms.items() if array and workspace in scheduled),
+        viewed.ranges,
+        identity(context.semiring.multiply_on(context.value_type), context.value_type),
     )
 
 
@@ -153,7 +158,7 @@ def _operand_keys(program: Program, types: Mapping[str, TensorType], result: Acc
 def converted_widths(given: TensorType, wanted: Format) -> tuple[int, ...]:
     """Return the index widths of a converted copy: wide as soon as any level of the original is."""
     widest = max(given.widths, default=32)
-    return tuple(widest for _ in wanted.levels)
+    return tuple(widest for _ in wanted.in_memory.levels)
 
 
 def _copy_name(tensor: str, kind: TensorType, kinds: Mapping[str, TensorType], types: Mapping[str, TensorType]) -> str:
@@ -165,18 +170,25 @@ def _copy_name(tensor: str, kind: TensorType, kinds: Mapping[str, TensorType], t
     return name
 
 
-def _each_use(keys: Mapping[Access, str], aliases: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield (tensor, key, indices) for every stored copy and every way in which it is indexed."""
-    seen: set[tuple[str, tuple[str, ...]]] = set()
+def _each_use(
+    keys: Mapping[Access, str], kinds: Mapping[str, TensorType], aliases: Mapping[str, str]
+) -> Iterator[tuple[str, str, tuple[str | None, ...]]]:
+    """Yield (tensor, key, index of each mode in memory) for every stored copy and every way in which it is indexed."""
+    seen: set[tuple[str, tuple[str | None, ...]]] = set()
     for access, key in keys.items():
-        indices = tuple(aliases.get(subscript.index, subscript.index) for subscript in access.subscripts)
+        modes = (None if mode is None else access.subscripts[mode].index for mode in kinds[key].format.plain_modes)
+        indices = tuple(None if index is None else aliases.get(index, index) for index in modes)
         if (key, indices) not in seen:
             seen.add((key, indices))
             yield access.tensor, key, indices
 
 
-def _operand(indices: tuple[str, ...], key: str, tensor: str, given: TensorType, kind: TensorType) -> OperandSpec:
-    return OperandSpec(key, tensor, given.format, kind.format, indices, kind.dtype, kind.widths)
+def _operand(
+    indices: tuple[str | None, ...], key: str, tensor: str, given: TensorType, kind: TensorType, viewed: Viewed
+) -> OperandSpec:
+    form = kind.format.in_memory
+    widths, point = kind.widths[: len(form)], tensor in viewed.points
+    return OperandSpec(key, viewed.source(tensor), given.format.in_memory, form, indices, kind.dtype, widths, point)
 
 
 # Result
@@ -239,7 +251,7 @@ def _stored_entries(context: Context) -> Value:
         form = context.types[key].format
         stored = [level for level, kind in enumerate(form.levels) if kind.stores_coordinates]
         if stored:
-            count = add(count, context.size_parameter((key, "length", stored[-1]), f"{key}{stored[-1] + 1}_length"))
+            count = add(count, context.stored_length(key, stored[-1]))
     return count
 
 

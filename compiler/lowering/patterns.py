@@ -56,7 +56,7 @@ def _other_orders(result: Access, requested: Format, formats: Mapping[str, Forma
     for access in accesses:
         form, indices = formats[access.tensor], list(result.indices)
         same = sorted(access.indices) == sorted(indices) and len(access.subscripts) == len(indices) == len(set(indices))
-        if same and not form.is_dense:
+        if same and not form.is_dense and form.in_memory is form:
             order = tuple(indices.index(access.subscripts[mode].index) for mode in form.order)
             found += [Format(form.levels, order)] if order != requested.order else []
     return tuple(found)

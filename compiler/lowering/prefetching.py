@@ -9,7 +9,8 @@ from ..ir.arithmetic import ZERO, add, integer, multiply
 from ..ir.nodes import Const, Prefetch, Step, Value
 from ..notation.nodes import Access
 from .context import Context
-from .scope import Scope
+from .recovery import known
+from .scope import Place, Scope
 
 MOST_ELEMENTS = 128  # of a row that one prefetch asks for: the first cache lines suffice to start the hardware's own
 SEGMENTS_AHEAD = 6  # iterations by which segments of sparse rows are asked for where a schedule does not say: enough for memory
@@ -76,9 +77,13 @@ def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: 
     if len(levels) < 2 or not levels[0].kind.full or not levels[1].kind.has_fibres or levels[0].index != index:
         return []
     dense, below = levels
-    parent = multiply(place.positions[-1], dense.extent) if place.positions else ZERO
-    start = below.load("pos", add(parent, ahead(distance)))
-    steps: list[Step] = [Prefetch(below.array("pos").name, add(parent, ahead(2 * distance)), 1)]
+
+    def parent(distance: int) -> Value:
+        here = known(context, scope)
+        return dense.descend(place, lambda name: ahead(distance) if name == index else here(name)).parent
+
+    start = below.load("pos", parent(distance))
+    steps: list[Step] = [Prefetch(below.array("pos").name, parent(2 * distance), 1)]
     steps += [Prefetch(below.array("crd").name, start, 1)] if below.has("crd") else []
     return [*steps, Prefetch(storage.values, start, 1)] if place.depth + 2 == len(storage.levels) else steps
 
@@ -88,17 +93,21 @@ def _row(context: Context, scope: Scope, index: str, access: Access, coordinate:
     storage = context.storage(access)
     if any(not level.kind.full for level in storage.levels):
         return []
-    position: Value = ZERO
+    place = Place()
     row: Value = Const(1, ZERO.type)
+
+    def start(name: str) -> Value:
+        value = coordinate if name == index else scope.coordinates.get(name)
+        window = scope.windows.get(name)
+        return value if value is not None else window.low if window is not None else ZERO
+
     for level in storage.levels:
-        known = coordinate if level.index == index else scope.coordinates.get(level.index)
-        window = scope.windows.get(level.index)
-        start = known if known is not None else window.low if window is not None else ZERO
-        position = add(multiply(position, level.extent), start)
-        if known is not None:
+        place = level.descend(place, start)
+        if level.index == index or level.index in scope.coordinates:
             row = Const(1, ZERO.type)
         else:
+            window = scope.windows.get(level.index)
             width = window.width if window is not None else None
             row = multiply(row, Const(width, ZERO.type) if width is not None else level.extent)
     count = min(int(row.value), MOST_ELEMENTS) if isinstance(row, Const) else 1
-    return [Prefetch(storage.values, position, count)]
+    return [Prefetch(storage.values, place.parent, count)]

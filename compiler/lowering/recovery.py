@@ -160,10 +160,8 @@ def position_at(context: Context, scope: Scope, access: Access, depth: int) -> V
     place = scope.place(access)
     if place.depth >= depth:
         return place.positions[depth - 1]
-    position = place.positions[-1] if place.positions else ZERO
     for level in context.storage(access).levels[place.depth : depth]:
-        value = scope.coordinates.get(level.index)
-        if not level.kind.full or value is None:
+        if not level.kind.full or level.index not in scope.coordinates:
             return None
-        position = add(multiply(position, level.extent), value)
-    return position
+        place = level.descend(place, known(context, scope))
+    return place.parent

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ..concrete.annihilation import Patterns
 from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, is_everywhere, unite
 from ..concrete.nodes import Block, Stmt, Where, reads, walk
-from ..ir.arithmetic import ZERO, add, multiply
+from ..ir.arithmetic import ZERO
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
 from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
 from .levels import Storage
-from .recovery import coordinate
-from .scope import Place, Scope
+from .recovery import coordinate, known
+from .scope import Scope
 
 Body = Callable[[Scope], list[Step]]
 
@@ -25,7 +24,7 @@ def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
     levels, place = context.storage(access).levels, scope.place(access)
     if place.depth == len(levels):
         return None
-    return levels[place.depth].under(place.parent, scope.doubtful.get(access))
+    return levels[place.depth].given(known(context, scope)).under(place.parent, scope.doubtful.get(access))
 
 
 def stepping_level(context: Context, scope: Scope, access: Access, index: str) -> Level | None:
@@ -109,7 +108,8 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[
         if level is None or value is None:
             continue
         if level.kind.full:
-            return settle(context, scope.at(access, _dense(scope, access, level, value)), statement, body)
+            below = level.descend(scope.place(access), known(context, scope))
+            return settle(context, scope.at(access, below), statement, body)
         return _located(context, scope, access, storage, level, value, statement, body)
     return body(scope)
 
@@ -119,12 +119,6 @@ def bounds(scope: Scope, access: Access, level: Level) -> tuple[Value, Value]:
     low, high = level.bounds(scope.place(access))
     present = scope.doubtful.get(access)
     return (low, high) if present is None else (Select(present, low, ZERO, I64), Select(present, high, ZERO, I64))
-
-
-def _dense(scope: Scope, access: Access, level: Level, value: Value) -> Place:
-    above = scope.place(access)
-    parent = above.positions[-1] if above.positions else None
-    return above.deeper(value if parent is None else add(multiply(parent, level.extent), value))
 
 
 def _located(
@@ -158,15 +152,19 @@ def _located(
 
 
 def anchored(context: Context, level: Level, steps: list[Step]) -> Level:
-    """Declare what the coordinates of a narrow level are counted from, which a loop reads once.
+    """Declare what the coordinates of a level are counted from, which a loop reads once.
 
     The variable stands beside the loop, where others of any name may follow: its name is its own.
     """
-    if level.origin is None or isinstance(level.origin, Var):
-        return level
-    origin = Var(context.names.permanent(f"base_{level.index}"), I64)
-    steps.append(Declare(origin, level.origin))
-    return replace(level, origin=origin)
+
+    def keep(wish: str, value: Value) -> Value:
+        if isinstance(value, (Var, Const)):
+            return value
+        variable = Var(context.names.permanent(wish), I64)
+        steps.append(Declare(variable, value))
+        return variable
+
+    return level.read_once(keep)
 
 
 def named(context: Context, wish: str, value: Value, steps: list[Step]) -> Value:

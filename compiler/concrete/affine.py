@@ -1,0 +1,217 @@
+"""Affine subscripts taken out of an expression: it reads views with plain subscripts instead (``views``).
+
+``y(i) = B(i + j) * F(j)`` becomes ``y(i) = B(i,j) * F(j)`` where B is a view of two modes, so that all that follows, loop orders, lattices
+and legality, sees one tensor more with an index a mode. A compound subscript on the left becomes an index of its own that a point holds
+to its value: ``y(2*i + j) = e`` is ``y(s) = P(2*i + j - s) * e``, P being 1 at 0 and nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count
+
+from ..errors import ExpressionError, ShapeError
+from ..format import Format
+from ..levels.affine import POINT
+from ..notation.nodes import Access, Affine, Assignment, Expr, Mul, accesses, index_subscript, transform
+from ..source import pointing
+from ..views import Subscript, View
+from .ranges import Ranges, Reading, Writing, ranges_of
+
+BOUNDARIES = ("fill", "wrap")
+Boundary = str | Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Viewed:
+    """An assignment without compound subscripts, and what its names stand for.
+
+    Attributes:
+        assignment: the plain assignment.
+        formats: of every tensor in it, views among them.
+        sources: the operand that each view is of.
+        points: the operands that hold a single entry, which no user gives.
+        constants: extents of indices that were made up.
+        ranges: how extents follow; None where no subscript is compound.
+        written: of every tensor and its plain indices in the assignment, the access as it was written.
+    """
+
+    assignment: Assignment
+    formats: Mapping[str, Format]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    points: frozenset[str] = frozenset()
+    constants: Mapping[str, int] = field(default_factory=dict)
+    ranges: Ranges | None = None
+    written: Mapping[tuple[str, tuple[Affine, ...]], Access] = field(default_factory=dict)
+
+    def source(self, tensor: str) -> str:
+        """Return the user's name of an operand."""
+        return self.sources.get(tensor, tensor)
+
+    def as_written(self, access: Access) -> Access:
+        """Return an access with the subscripts that the user wrote."""
+        found = self.written.get((access.tensor, access.subscripts))
+        return access if found is None else Access(found.tensor, found.subscripts, access.protocols, access.stored)
+
+
+def is_affine(assignment: Assignment) -> bool:
+    """Whether an assignment has a compound subscript."""
+    return not all(access.is_plain for access in (assignment.target, *accesses(assignment.value)))
+
+
+def viewed(
+    assignment: Assignment, formats: Mapping[str, Format], determined: Collection[str] = (), boundary: Boundary = None
+) -> Viewed:
+    """Return an assignment without compound subscripts.
+
+    Args:
+        assignment: checked.
+        formats: of every tensor.
+        determined: the indices whose extents the caller gives.
+        boundary: what is read outside of operands: "fill" (what is not stored stands for), "wrap", or one of these by index.
+
+    Raises:
+        ExpressionError: the left side has compound subscripts and the result is sparse; a boundary is none, or of an index that is none.
+    """
+    wrapped = _wrapped(assignment, boundary)
+    if not is_affine(assignment):
+        return Viewed(assignment, formats)
+    return _Rewriting(assignment, formats, determined, wrapped).done()
+
+
+def _wrapped(assignment: Assignment, boundary: Boundary) -> frozenset[str]:
+    """Return the indices at whose ends subscripts wrap."""
+    names = {name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}
+    if boundary is None:
+        return frozenset()
+    said = dict.fromkeys(names, boundary) if isinstance(boundary, str) else boundary
+    if not isinstance(said, Mapping):
+        raise ExpressionError(f"boundary is 'fill', 'wrap' or one of these by index, such as {{'i': 'wrap'}}, not {boundary!r}")
+    for index, kind in (said or {"": boundary}).items():
+        if kind not in BOUNDARIES:
+            raise ExpressionError(f"a boundary is 'fill' or 'wrap', not {kind!r}")
+        if index not in names and index:
+            raise ExpressionError(f"boundary given for index '{index}', which the expression does not have: {', '.join(sorted(names))}")
+    return frozenset(index for index, kind in said.items() if kind == "wrap")
+
+
+def writings_of(assignment: Assignment) -> tuple[Writing, ...]:
+    """Return the compound subscripts of the left side, and names of their own for the indices that stand for them."""
+    target, taken, found = assignment.target, names_of(assignment), list[Writing]()
+    for mode, part in enumerate(target.subscripts):
+        if not part.is_index:
+            found.append(Writing(fresh(f"{target.tensor}{mode + 1}", taken), mode, part))
+    return tuple(found)
+
+
+def extents_of_result(assignment: Assignment, shape: Sequence[int]) -> dict[str, int]:
+    """Return the extents by index that a shape of the result means; ShapeError where it has another number of modes."""
+    target = assignment.target
+    if isinstance(shape, (str, bytes)) or not isinstance(shape, Sequence):
+        raise ShapeError(f"under the name of the result '{target.tensor}' stands its shape, such as (20,), not {shape!r}")
+    if not shape:
+        return {}
+    if len(shape) != len(target.subscripts):
+        raise ShapeError(f"the shape of '{target.tensor}' has {len(shape)} extents, but it has {len(target.subscripts)} modes")
+    own = {writing.mode: writing.index for writing in writings_of(assignment)}
+    return {own.get(mode) or part.index: extent for mode, (part, extent) in enumerate(zip(target.subscripts, shape, strict=True))}
+
+
+def names_of(assignment: Assignment) -> set[str]:
+    found = (assignment.target, *accesses(assignment.value))
+    return {access.tensor for access in found} | {name for access in found for name in access.indices}
+
+
+class _Rewriting:
+    """Makes the views of one assignment."""
+
+    def __init__(self, assignment: Assignment, formats: Mapping[str, Format], determined: Collection[str], wrapped: frozenset[str]) -> None:
+        self.given, self.formats, self.wrapped = assignment, dict(formats), wrapped
+        found = (assignment.target, *accesses(assignment.value))
+        self.writings = writings_of(assignment)
+        self.taken = names_of(assignment) | {writing.index for writing in self.writings}
+        self.ways: dict[str, set[tuple[Affine, ...]]] = {}
+        for access in found:
+            self.ways.setdefault(access.tensor, set()).add(access.subscripts)
+        self.views: dict[tuple[str, tuple[Affine, ...]], Access] = {}
+        self.sources: dict[str, str] = {}
+        self.constants: dict[str, int] = {}
+        self.written: dict[tuple[str, tuple[Affine, ...]], Access] = {}
+        self.points: dict[Access, None] = {}
+        self.target = self._left(assignment.target)
+        self.ranges = ranges_of(assignment, determined, self.writings)
+
+    def done(self) -> Viewed:
+        value = transform(self.given.value, lambda node: self._read(node) if isinstance(node, Access) else None)
+        if self.points:
+            value = Mul((*self.points, value))
+        used = {access.tensor for access in (self.target, *accesses(value))} | {self.given.target.tensor}
+        return Viewed(
+            Assignment(self.target, self.given.operator, value, self.given.text),
+            {name: form for name, form in self.formats.items() if name in used},
+            self.sources, frozenset(point.tensor for point in self.points), self.constants, self.ranges, self.written,
+        )  # fmt: skip
+
+    def _left(self, target: Access) -> Access:
+        """Return the left side with an index for each compound subscript; points hold them together."""
+        if target.is_plain:
+            return target
+        if not self.formats[target.tensor].is_dense:
+            shown = f"{target.tensor}({', '.join(map(str, target.subscripts))})"
+            reason = f"a left side such as {shown} scatters, which only dense results take"
+            raise ExpressionError(pointing(f"{reason}; ask for a dense one and convert it", self.given.text, target.span))
+        subscripts = list(target.subscripts)
+        for index, mode, part in ((one.index, one.mode, one.subscript) for one in self.writings):
+            names, factors = self._terms(part)
+            terms = (*enumerate(factors), (len(names), -1))
+            point = self._fresh(f"at_{target.tensor}{mode + 1}")
+            self.formats[point] = View(Format((POINT,)), (Subscript(terms, part.constant, inside=True, covering=len(names)),))
+            own = Access(point, tuple(map(index_subscript, (*names, index))))
+            self.points[own] = None
+            self.written[point, own.subscripts] = Access(point, (Affine((*zip(names, factors, strict=True), (index, -1)), part.constant),))
+            subscripts[mode] = index_subscript(index)
+        return Access(target.tensor, tuple(subscripts), span=target.span)
+
+    def _read(self, access: Access) -> Expr | None:
+        if access.is_plain:
+            return None
+        key = access.tensor, access.subscripts
+        if key not in self.views:
+            self.views[key] = self._view(access)
+        return self.views[key]
+
+    def _view(self, access: Access) -> Access:
+        form, indices, subscripts = self.formats[access.tensor], list[str](), []
+        for mode, part in enumerate(access.subscripts):
+            names, factors = self._terms(part)
+            terms = tuple((len(indices) + place, factor) for place, factor in enumerate(factors))
+            wraps = not part.is_index and not self.wrapped.isdisjoint(part.indices)
+            inside = Reading(access.tensor, mode, part) in self.ranges.inside
+            subscripts.append(Subscript(terms, part.constant, wraps, inside, is_plain=part.is_index))
+            indices += names
+        name = access.tensor if len(self.ways[access.tensor]) == 1 else self._fresh(f"{access.tensor}_at")
+        self.formats[name] = View(form, tuple(subscripts))
+        self.sources[name] = access.tensor
+        found = Access(name, tuple(map(index_subscript, indices)), span=access.span)
+        self.written[name, found.subscripts] = Access(access.tensor, access.subscripts)
+        return found
+
+    def _terms(self, subscript: Affine) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Return the indices and coefficients of a subscript; a constant has an index that is always 0."""
+        if subscript.terms:
+            return subscript.indices, tuple(factor for _, factor in subscript.terms)
+        if not self.constants:
+            self.constants[self._fresh("only")] = 1
+        return tuple(self.constants), (1,)
+
+    def _fresh(self, wish: str) -> str:
+        return fresh(wish, self.taken)
+
+
+def fresh(wish: str, taken: set[str]) -> str:
+    """Return a name that is not taken, and take it."""
+    numbered = (f"{wish}_{number}" for number in count(2))
+    name = next(name for name in chain([wish], numbered) if name not in taken)
+    taken.add(name)
+    return name

@@ -1,0 +1,247 @@
+"""Levels of views: what a tensor looks like along each index of an affine subscript (Liu et al., "Compiler support for sparse tensor
+convolutions", section 4: the unresolved terms of a level, reducing and resolving edges).
+
+An access ``B(2*i + j - 1)`` is read as one of a tensor of two modes, i and j. All indices of a subscript but the one that the loops know
+last leave its coordinate open: a ``Part`` level stays where its parent is. The last one resolves it: an ``Affine`` level steps through, or
+finds, what the level below it stores, whose coordinates are counted from what the others add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import DataError
+from ..ir.arithmetic import ONE, TRUE, ZERO, add, compare, every, integer, maximum, minimum, multiply, quotient, remainder, subtract
+from ..ir.nodes import I64, Select, Type, Value
+from .kind import LevelKind, Parts
+from .level import Keep, Level, Place
+from .traversal import Claimed
+
+
+class Point(LevelKind):
+    """One entry a parent, at coordinate 0: nothing is stored."""
+
+    letters = "o"
+
+    def types(self, width: Type) -> dict[str, Type]:
+        return {}
+
+    def positions(self, parts: Parts, parents: int, extent: int) -> int:
+        return parents
+
+    def check(self, claimed: Claimed) -> int:
+        raise DataError("point levels are the compiler's own")
+
+    def bounds(self, level: Level, parent: Value, end: Value | None) -> tuple[Value, Value]:
+        return parent, add(parent, ONE)
+
+    def begin(self, level: Level, parent: Value) -> Value:
+        return parent
+
+    def coordinate(self, level: Level, position: Value) -> Value:
+        return ZERO
+
+    def search(self, level: Level, low: Value, high: Value, coordinate: Value, function: str, *more: Value) -> Value:
+        ahead = compare("<" if function == "upper_bound" else "<=", coordinate, ZERO)
+        return Select(ahead, low, high, I64)
+
+    def parent(self, level: Level, position: Value, parents: Value) -> Value:
+        return position
+
+
+POINT = Point("point")
+
+
+class Part(LevelKind):
+    """An index of a subscript whose other indices are not all known: every coordinate is there, at the position of the parent."""
+
+    letters = "v"
+    full = True
+    steps = False
+    merges = False
+    located = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Part, (str(self),)
+
+    def types(self, width: Type) -> dict[str, Type]:
+        return {}
+
+    def seen(self, level: Level, others: tuple[tuple[str, int], ...], stored: Callable[[], Value]) -> Level:
+        return PartLevel(self, level.index, level.extent)
+
+
+PART = Part("part")
+
+
+class Affine(LevelKind):
+    """The index that resolves a subscript ``constant + coefficient * index + others``, above a level of kind ``inner``.
+
+    Attributes:
+        inner: how the coordinates are stored.
+        coefficient: of the index.
+        others: (mode of the view, coefficient) of the other indices, known by then.
+        constant: what the subscript adds.
+        wraps: whether coordinates are taken modulo the extent.
+        inside: whether no values of the indices lead out of the range of what is stored.
+        covers: whether every stored coordinate is at some value of the index, whatever the others are.
+        unique: whether ``inner`` stores a coordinate once below a parent.
+    """
+
+    def __new__(cls, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], constant: int, wraps: bool, inside: bool,
+                covers: bool, unique: bool) -> Affine:  # fmt: skip
+        terms = " + ".join(f"{factor}*{mode}" for mode, factor in others)
+        flags = "".join(letter for letter, said in zip("wicu", (wraps, inside, covers, unique), strict=True) if said)
+        return super().__new__(cls, f"{inner} [{coefficient}, {terms}, {constant}, {flags}]")
+
+    def __init__(self, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], constant: int, wraps: bool, inside: bool,
+                 covers: bool, unique: bool) -> None:  # fmt: skip
+        self.inner, self.coefficient, self.others, self.constant = inner, coefficient, others, constant
+        self.wraps, self.inside, self.covers, self.letters = wraps, inside or wraps, covers, inner.letters
+        strided = abs(coefficient) != 1
+        self.unique = unique
+        self.full = inner.full and self.inside
+        self.located = inner.located or wraps
+        self.steps = inner.steps and not wraps and (unique or not strided)
+        self.ordered = inner.ordered and (coefficient > 0 or inner is POINT)
+        self.merges = inner.merges and self.steps and self.ordered and (not strided or inner is POINT)
+        self.holes = inner.holes or inner.full or strided or not inner.ordered
+        self.relative = inner.relative
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Affine, (self.inner, self.coefficient, self.others, self.constant, self.wraps, self.inside, self.covers, self.unique)
+
+    def types(self, width: Type) -> dict[str, Type]:
+        return self.inner.types(width)
+
+    def seen(self, level: Level, others: tuple[tuple[str, int], ...], stored: Callable[[], Value]) -> Level:
+        inner = replace(level, kind=self.inner, extent=stored())
+        return AffineLevel(
+            kind=self, index=level.index, extent=level.extent, unique=level.unique, arrays=level.arrays, length=level.length,
+            inner=inner, others=others,
+        )  # fmt: skip
+
+    def filled(self, level: Level, low: Value, high: Value) -> Value:
+        return high  # windows end where nothing is
+
+    def within(self, level: Level, coordinate: Value) -> Value:
+        """Coordinates further on may be those of another window."""
+        return maximum(minimum(coordinate, subtract(level.extent, ONE)), ZERO)
+
+
+@dataclass(frozen=True)
+class PartLevel(Level):
+    """A level that leaves a subscript open."""
+
+    def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
+        return Place((*above.positions, above.parent), above.end)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffineLevel(Level):
+    """A level that resolves a subscript.
+
+    Attributes:
+        inner: the level as it is stored; its extent is that of the stored mode.
+        others: (index, coefficient) of the other indices of the subscript.
+        base: what these and the constant add up to here; None where they are not known.
+    """
+
+    inner: Level
+    others: tuple[tuple[str, int], ...] = ()
+    base: Value | None = None
+
+    @property
+    def affine(self) -> Affine:
+        assert isinstance(self.kind, Affine)
+        return self.kind
+
+    def given(self, coordinate: Callable[[str], Value]) -> Level:
+        return replace(self, base=self._sum(coordinate))
+
+    def _sum(self, coordinate: Callable[[str], Value]) -> Value:
+        total: Value = integer(self.affine.constant)
+        for index, factor in self.others:
+            term = coordinate(index)
+            total = subtract(total, multiply(integer(-factor), term)) if factor < 0 else add(multiply(integer(factor), term), total)
+        return total
+
+    def stored(self, coordinate: Value, base: Value | None = None) -> Value:
+        """Return the stored coordinate that a value of the index stands for."""
+        base = self.base if base is None else base
+        assert base is not None, f"the subscript of {self.index} has terms that are not known"
+        factor, found = self.affine.coefficient, multiply(integer(abs(self.affine.coefficient)), coordinate)
+        found = subtract(base, found) if factor < 0 else add(found, base)
+        if not self.affine.wraps:
+            return found
+        extent = maximum(self.inner.extent, ONE)
+        return remainder(add(remainder(found, extent), extent), extent)
+
+    def _safe(self, stored: Value) -> Value:
+        """Return a stored coordinate, or one that is no error to compute an address of."""
+        if self.affine.inside:
+            return stored
+        return maximum(minimum(stored, subtract(self.inner.extent, ONE)), ZERO)
+
+    def _is_stored(self, stored: Value) -> Value:
+        if self.affine.inside:
+            return TRUE
+        return every([compare(">=", stored, ZERO), compare("<", stored, self.inner.extent)])
+
+    def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
+        stored = self.stored(coordinate(self.index), self._sum(coordinate))
+        return above.deeper(add(multiply(above.parent, self.inner.extent), stored))
+
+    def under(self, parent: Value, present: Value | None = None) -> Level:
+        return replace(self, inner=self.inner.under(parent, present))
+
+    def read_once(self, keep: Keep) -> Level:
+        assert self.base is not None, f"the subscript of {self.index} has terms that are not known"
+        return replace(self, inner=self.inner.read_once(keep), base=keep(f"offset_{self.index}", self.base))
+
+    def bounds(self, above: Place) -> tuple[Value, Value]:
+        return self.inner.bounds(above)
+
+    def cut(self, low: Value, high: Value, first: Value, last: Value | None, keep: Keep) -> tuple[Value, Value]:
+        """Return the positions that may hold coordinates in [first, last): a subsection of what is stored below a parent."""
+        if not self.inner.kind.ordered or (first == ZERO and last is None and self.affine.covers):
+            return low, high
+        low, high = keep("first", low), keep("last", high)
+        least, most = self.stored(first), self.stored(subtract(self.extent if last is None else last, ONE))
+        if self.affine.coefficient < 0:
+            least, most = most, least
+        begin = low if least == ZERO else keep("begin", self.inner.search(low, high, least))
+        return begin, keep("end", self.inner.search(begin, high, minimum(add(most, ONE), self.inner.extent)))
+
+    def coordinate(self, position: Value) -> Value:
+        base, factor = self.base, self.affine.coefficient
+        assert base is not None, f"the subscript of {self.index} has terms that are not known"
+        found = self.inner.coordinate(position)
+        return quotient(subtract(base, found), integer(-factor)) if factor < 0 else quotient(subtract(found, base), integer(factor))
+
+    def search(self, low: Value, high: Value, coordinate: Value, function: str = "lower_bound", *more: Value) -> Value:
+        return self.inner.search(low, high, self.stored(coordinate), function, *more)
+
+    def locate(self, low: Value, high: Value, coordinate: Value) -> Value:
+        return self.inner.locate(low, high, self._safe(self.stored(coordinate)))
+
+    def hit(self, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
+        stored = self.stored(coordinate)
+        if self.inner.kind.full:
+            return self._is_stored(stored)
+        found = self.inner.hit(position, low, high, self._safe(stored))
+        return found if self.affine.inside else every([self._is_stored(stored), found])
+
+    def occupied(self, position: Value, coordinate: Value) -> Value | None:
+        conditions = []
+        if abs(self.affine.coefficient) != 1 or not self.inner.kind.ordered:
+            conditions.append(compare("==", self.stored(coordinate), self.inner.coordinate(position)))
+        if not self.inner.kind.ordered:
+            conditions += [compare(">=", coordinate, ZERO), compare("<", coordinate, self.extent)]
+        inner = self.inner.occupied(position, self.inner.coordinate(position))
+        if inner is not None:
+            conditions.insert(0, inner)
+        return every(conditions) if conditions else None
+

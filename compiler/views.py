@@ -1,0 +1,117 @@
+"""Formats of views: a tensor of one mode per term of the affine subscripts at which another, stored one is read.
+
+``B(i + j, 3*k)`` is read as a tensor of the modes i, j and k, whose levels are those of B, seen through the subscripts (``levels.affine``).
+A view has no arrays of its own, so its modes may come in any order in which the stored levels are resolved one below the other; where
+loops ask for another order, the stored tensor is converted as any other is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from .format import Format
+from .levels import LevelKind
+from .levels.affine import PART, Affine
+
+
+@dataclass(frozen=True)
+class Subscript:
+    """How one mode of the stored tensor is indexed.
+
+    Attributes:
+        terms: (mode of the view, coefficient), one at least, no mode twice; a constant has one mode that is always 0.
+        constant: what is added.
+        wraps, inside: see ``levels.affine.Affine``.
+        is_plain: whether it is one index.
+        covering: the mode of the view that resolves the subscript for every stored coordinate, whatever the others are; None: no one does.
+    """
+
+    terms: tuple[tuple[int, int], ...]
+    constant: int = 0
+    wraps: bool = False
+    inside: bool = False
+    covering: int | None = None
+    is_plain: bool = False
+
+
+@dataclass(frozen=True, init=False)
+class View(Format):
+    """The format of a view.
+
+    Attributes:
+        levels, order: as of every format; ``order`` is that of the modes of the view.
+        stored: the format of the tensor that is read.
+        subscripts: of each of its modes.
+    """
+
+    stored: Format
+    subscripts: tuple[Subscript, ...]
+
+    def __init__(self, stored: Format, subscripts: tuple[Subscript, ...], order: tuple[int, ...] | None = None) -> None:
+        object.__setattr__(self, "stored", stored)
+        object.__setattr__(self, "subscripts", subscripts)
+        own = tuple(mode for stored_mode in stored.order for mode, _ in subscripts[stored_mode].terms)
+        object.__setattr__(self, "order", own if order is None else order)
+        object.__setattr__(self, "levels", tuple(self._kind(level) for level in range(len(self.order))))
+
+    def __str__(self) -> str:
+        return f"{self.stored} in the order {', '.join(map(str, self.order))} of {len(self.order)} terms"
+
+    @cached_property
+    def _stored_modes(self) -> dict[int, int]:
+        """The stored mode whose subscript has each mode of the view."""
+        return {mode: number for number, subscript in enumerate(self.subscripts) for mode, _ in subscript.terms}
+
+    def _resolves(self, level: int) -> bool:
+        """Whether a level resolves its subscript: no later one has a term of it."""
+        stored_mode = self._stored_modes[self.order[level]]
+        return all(self._stored_modes[mode] != stored_mode for mode in self.order[level + 1 :])
+
+    def _kind(self, level: int) -> LevelKind:
+        if not self._resolves(level):
+            return PART
+        mode = self.order[level]
+        stored_mode = self._stored_modes[mode]
+        subscript, place = self.subscripts[stored_mode], self.stored.level_of(stored_mode)
+        inner = self.stored.levels[place]
+        if subscript.is_plain:
+            return inner
+        coefficient = dict(subscript.terms)[mode]
+        others = tuple((other, factor) for other, factor in subscript.terms if other != mode)
+        return Affine(
+            inner, coefficient, others, subscript.constant, subscript.wraps, subscript.inside, subscript.covering == mode,
+            self.stored.unique(place),
+        )  # fmt: skip
+
+    @property
+    def plain(self) -> Format:
+        return self
+
+    def unique(self, level: int) -> bool:
+        return not self._resolves(level) or self.stored.unique(self.stored_level(level))
+
+    def stored_level(self, level: int) -> int:
+        return self.stored.level_of(self._stored_modes[self.order[level]])
+
+    def others(self, level: int) -> tuple[tuple[int, int], ...]:
+        kind = self.levels[level]
+        return kind.others if isinstance(kind, Affine) else ()
+
+    @property
+    def in_memory(self) -> Format:
+        return self.stored
+
+    @property
+    def plain_modes(self) -> tuple[int | None, ...]:
+        return tuple(subscript.terms[0][0] if subscript.is_plain else None for subscript in self.subscripts)
+
+    def following(self, places: Sequence[int]) -> Format:
+        last = [max(places[mode] for mode, _ in subscript.terms) for subscript in self.subscripts]
+        stored = self.stored.following(last)
+        order = sorted(range(len(self.order)), key=lambda mode: (places[mode], stored.level_of(self._stored_modes[mode]), mode))
+        return View(stored, self.subscripts, tuple(order))
+
+    def sorted_levels(self) -> Format:
+        return View(self.stored.sorted_levels(), self.subscripts, self.order)

@@ -1,0 +1,27 @@
+"""Random expressions with compound subscripts against the oracle on the grid of their indices."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from differential import affine
+
+DRAWN = 24
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("part", range(3))
+def test_random_expressions_with_compound_subscripts(part: int) -> None:
+    faults = [affine.fault(affine.draw(seed)) for seed in range(part, DRAWN, 3)]
+    assert not [fault for fault in faults if fault]
+
+
+@pytest.mark.cc
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(10))
+def test_fresh_expressions_with_compound_subscripts(part: int) -> None:
+    start = random.SystemRandom().randrange(2**40)
+    faults = [affine.fault(affine.draw(start + number)) for number in range(50)]
+    assert not [f"from {start}: {fault}" for fault in faults if fault]
