@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -152,7 +152,7 @@ class Exploration:
     model: CostModel
 
     def __repr__(self) -> str:
-        stages = ", ".join(f"{stage['stage']} {stage['kept']}" for stage in self.stages)
+        stages = ", ".join(" ".join(map(str, (stage["stage"], stage["kept"], *_stopped(stage)))) for stage in self.stages)
         return f"Exploration({self.expression!r}: {stages}; costs {', '.join(one.time for one in self._cheapest)})"
 
     @property
@@ -221,6 +221,10 @@ class Exploration:
             reasons = explain_comparison(comparison, "this schedule", "the given one", names)
             parts.append(f"{loop_nest(one.first.program.statement)}\n{others.strip() or '(the only one of its cost)'}\n{reasons}")
         return "\n\n".join(parts)
+
+
+def _stopped(stage: Mapping[str, Any]) -> list[str]:
+    return [f"({stage['stopped']})"] if "stopped" in stage else []
 
 
 def _is_directives(text: str) -> bool:

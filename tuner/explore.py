@@ -12,7 +12,8 @@ a workspace that is not filled does nothing: our compiler drops it, where the pa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain, islice
 from numbers import Real
@@ -31,8 +32,9 @@ from ..compiler.notation.parser import parse
 from ..compiler.pipeline import checked_semiring
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.schedules import Schedules
-from ..compiler.space.space import PIGEON, Rules, ScheduleSpace
+from ..compiler.space.space import PIGEON, Member, Rules, ScheduleSpace
 from .asymptotic.algebra import Algebra, quotients_everywhere
+from .asymptotic.familiar import familiar
 from .asymptotic.model import CostClass, CostModel
 from .asymptotic.taco import taco_schedules
 from .exploration import Exploration, FrontierSchedule, FrontierSchedules
@@ -92,7 +94,8 @@ def explore(
             sets such as ``"{(i,k) | B(i,k) and C(k,j)}"``.
         assumptions: True: "nonempty". A sequence names it and others, such as ``"B(i,k) implies C(i,k)"``.
         semiring: (add, multiply) other than ("+", "*").
-        time_limit: seconds after which to give up, 60 unless given; None: never. What is listed of the result later has no limit.
+        time_limit: seconds after which to end, 60 unless given; None: never. Without a preset the best that was found by then is given,
+            and stages that did not see the whole space say so ("stopped"). What is listed of the result later has no limit.
         memory_depth: how many modes buffers have at most, for "sparseauto", and for the cost "dense_loops" of "spttn".
         memory_bound: elements that buffers have at most all together, even for the least sizes, for "sparseauto"; None: no bound.
         cache_share: share of the last-level cache that buffers may take where an input is at hand (``ForestExploration.chosen``).
@@ -203,6 +206,10 @@ _Found = tuple[ScheduleSpace, ScheduleSpace, tuple[CostClass, ...]]
 """The whole space of a preset, the part that its frontier belongs to, and the costs on the frontier."""
 
 
+class _PartOver(Exception):
+    """The time of a part of an exploration is over."""
+
+
 class _Clock:
     """Notes what every stage keeps and how long it took, and ends an exploration that takes too long."""
 
@@ -210,20 +217,36 @@ class _Clock:
         if limit is not None and not (isinstance(limit, Real) and limit > 0):
             raise TuningError(f"time_limit is {limit!r}: a positive number of seconds is expected")
         self.stages = stages
-        self._last = perf_counter()
+        self._begin = self._last = perf_counter()
+        self._part = math.inf
         self._limit = limit
         self._known: str | None = None
         self._end = math.inf if limit is None else self._last + limit
 
     def watch(self) -> None:
         """Raise TuningError once the time is over."""
-        if perf_counter() > self._end:
-            kept = [f"{stage['stage']} {stage['kept']}" for stage in self.stages]
-            done = ", ".join([*kept, *([self._known] if self._known else [])]) or "not even counted"
-            raise TuningError(
-                f"this schedule space is too large to explore in {self._limit:g} seconds ({done}); give a larger time_limit, the preset"
-                " 'pigeon' (least depth), fewer operands or fewer sparse ones"
-            )
+        now = perf_counter()
+        if now > self._part:
+            raise _PartOver
+        if now > self._end:
+            raise self.too_large()
+
+    def too_large(self) -> TuningError:
+        """Return the error that the time is over and nothing was found."""
+        kept = [f"{stage['stage']} {stage['kept']}" for stage in self.stages]
+        done = ", ".join([*kept, *([self._known] if self._known else [])]) or "not even counted"
+        return TuningError(
+            f"this schedule space is too large to explore in {self._limit:g} seconds ({done}); give a larger time_limit, the preset"
+            " 'pigeon' (least depth), fewer operands or fewer sparse ones"
+        )
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[None]:
+        """Leave what is inside once a share of the time is over, counted from the beginning."""
+        self._part = self._begin + share * (self._end - self._begin)
+        with suppress(_PartOver):
+            yield
+        self._part = math.inf
 
     def stop(self) -> None:
         """Let what is listed later take its time."""
@@ -233,7 +256,7 @@ class _Clock:
         """Remember what the stage in progress knows so far."""
         self._known = known
 
-    def note(self, stage: str, kept: int, **more: int) -> None:
+    def note(self, stage: str, kept: int, **more: int | str) -> None:
         now = perf_counter()
         self.stages.append({"stage": stage, "kept": kept, "seconds": now - self._last, **more})
         self._known = None
@@ -244,10 +267,28 @@ def _own_stages(
     assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
 ) -> _Found:
     space = ScheduleSpace(assignment, formats, watch=clock.watch)
-    clock.note("generated", space.count)
-    frontier = model.frontier(space, clock.report)
-    clock.note("undominated", frontier.count)
+    algebra, starts = model.reading.algebra, len(space.groupings)
+    known: list[Member] = []
+    with clock.part(_FAMILIAR):
+        known += familiar(Schedules(space, algebra.add, algebra.multiply))
+    counts: list[int] = []
+    with clock.part(_GENERATED):
+        counts += (space.grammar.count(space.top(number)) for number in range(starts))
+    clock.note("generated", sum(counts), **_stopped(len(counts), starts))
+    frontier = model.frontier(space, clock.report, known, clock.part)
+    if not frontier.classes:
+        raise clock.too_large()
+    searched = frontier.searched if frontier.searched < starts else frontier.counted
+    clock.note("undominated", frontier.count, **_stopped(searched, starts))
     return space, space, frontier.classes
+
+
+_FAMILIAR, _GENERATED = 0.15, 0.3  # shares of the time after which known programs, and the count of the space, are left at what they are
+
+
+def _stopped(done: int, starts: int) -> dict[str, str]:
+    """Return what a stage says that did not see all ways to place workspaces."""
+    return {} if done == starts else {"stopped": f"time over after {done} of {starts} ways to place workspaces"}
 
 
 def _pigeon_stages(

@@ -17,13 +17,24 @@ from .steps import Case, Opened, Outcome, Situation, States, Steps
 class CheapestSearch:
     """Finds the undominated costs of programs.
 
-    Costs of whole programs that are found bound the search: what costs as much before it is complete is given up.
+    Costs of whole programs bound the search: what costs as much as one that was found, or more than one that was known before, is given
+    up before it is complete.
+
+    Args:
+        steps: the abstract interpretation.
+        known: what some programs cost.
+
+    Attributes:
+        reached: the costs that nothing beats, of what is searched so far.
+        searched: in how many of the given situations.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, known: Iterable[int] = ()) -> None:
         self.steps = steps
+        self.searched = 0
         self._known: dict[Situation, tuple[Outcome, ...]] = {}
-        self._reached: tuple[Outcome, ...] = ()
+        self._bounds = tuple(known)
+        self.reached: tuple[Outcome, ...] = ()
         self._hopeless: dict[int, bool] = {}
 
     def lowest(self, starts: Sequence[Situation], report: Callable[[str], None]) -> tuple[Outcome, ...]:
@@ -32,18 +43,21 @@ class CheapestSearch:
         ``report`` is told how far the search has come.
         """
         for number, start in enumerate(starts):
-            report(f"{len(self._reached)} lowest costs in {number} of {len(starts)} ways to place workspaces")
-            reached = self.undominated((*self._reached, *self.outcomes(start)))
-            if reached != self._reached:
-                self._reached = reached
+            report(f"{len(self.reached)} lowest costs in {number} of {len(starts)} ways to place workspaces")
+            reached = self.undominated((*self.reached, *self.outcomes(start)))
+            if reached != self.reached:
+                self.reached = reached
                 self._hopeless.clear()
-        return self._reached
+            self.searched = number + 1
+        return self.reached
 
     def _is_hopeless(self, tasks: int) -> bool:
-        """Whether some program is known that costs no more than this part of one."""
+        """Whether some program was found that costs no more than this part of one, or was known before and costs less."""
         known = self._hopeless.get(tasks)
         if known is None:
-            known = self._hopeless[tasks] = any(self.steps.tasks.within(one.tasks, tasks) for one in self._reached)
+            within = self.steps.tasks.within
+            found = any(within(one.tasks, tasks) for one in self.reached)
+            known = self._hopeless[tasks] = found or any(within(one, tasks) and not within(tasks, one) for one in self._bounds)
         return known
 
     def outcomes(self, situation: Situation) -> tuple[Outcome, ...]:

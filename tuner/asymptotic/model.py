@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -105,9 +106,22 @@ class CostModel:
     def show(self, tasks: TaskSet) -> str:
         return show_task_set(tasks, self.vocabulary.display_names())
 
-    def frontier(self, space: ScheduleSpace, report: Callable[[str], None] = lambda _: None) -> Frontier:
-        """Return the schedules of a whole space that no other schedule of it beats; ``report`` is told what is known so far."""
-        return Frontier(self, space, report)
+    def frontier(
+        self,
+        space: ScheduleSpace,
+        report: Callable[[str], None] = lambda _: None,
+        known: Sequence[Member] = (),
+        part: Callable[[float], AbstractContextManager[object]] = lambda _: nullcontext(),
+    ) -> Frontier:
+        """Return the schedules of a whole space that no other schedule of it beats.
+
+        Args:
+            space: what there is.
+            report: told what is known so far.
+            known: some of it, which bound the search, and are kept where its time is over.
+            part: leaves what is inside once a share of the time is over, counted from the beginning.
+        """
+        return Frontier(self, space, report, known, part)
 
     def listed_frontier(self, schedules: Iterable[Member]) -> tuple[CostClass, ...]:
         """Return the undominated ones of listed schedules, by cost; repeated ones count as often as they are given."""
@@ -144,7 +158,7 @@ class CostClass:
 
 
 class _Listed:
-    """The schedules of a space with one cost, found again whenever they are iterated over."""
+    """The schedules of a space with one cost, as far as they were counted, found again whenever they are iterated over."""
 
     def __init__(self, frontier: Frontier, outcome: Outcome) -> None:
         self._frontier = frontier
@@ -152,32 +166,68 @@ class _Listed:
 
     def __iter__(self) -> Iterator[Member]:
         census = self._frontier.census
-        for number, start in enumerate(self._frontier.starts):
+        for number, start in enumerate(self._frontier.starts[: self._frontier.counted]):
             if self._outcome in census.outcomes(start):
                 for derivation in census.derivations(start, self._outcome):
                     yield self._frontier.space.wrapped(number, derivation)
+
+
+SEARCHED, COUNTED = 0.75, 0.95
+"""Shares of the time after which the search for costs, and the count of their schedules, end with what they have."""
 
 
 class Frontier:
     """The undominated schedules of a space.
 
     Two passes over the space: the first finds the undominated costs and forgets the rest, the second counts the schedules
-    that have them. Schedules are listed only when they are asked for.
+    that have them. Schedules are listed only when they are asked for. Where time is over before that, ``searched`` or ``counted`` is less
+    than the number of ``starts``, and the schedules are those that no other found by then beats.
+
+    Attributes:
+        starts: ways to place workspaces, in which programs begin.
+        searched, counted: in how many of these the costs, and the schedules that have them, are known.
+        classes: the costs, with their schedules.
     """
 
-    def __init__(self, model: CostModel, space: ScheduleSpace, report: Callable[[str], None]) -> None:
-        self.space = space
+    def __init__(
+        self,
+        model: CostModel,
+        space: ScheduleSpace,
+        report: Callable[[str], None],
+        known: Sequence[Member],
+        part: Callable[[float], AbstractContextManager[object]],
+    ) -> None:
+        self.space, self.counted = space, 0
         steps = Steps(space.nestings, model.tasks, model.predicates, model.reading, model.memory, model.gathering)
         self.starts = [steps.start(space.top(number)) for number in range(len(space.groupings))]
-        costs = CheapestSearch(steps).lowest(self.starts, report)
+        familiar: dict[int, list[Member]] = {}
+        for member in known:
+            familiar.setdefault(model.cost(member.program.statement), []).append(member)
+        search = CheapestSearch(steps, familiar)
+        with part(SEARCHED):
+            search.lowest(self.starts, report)
+        self.searched, costs = search.searched, search.reached
         report(f"{len(costs)} lowest costs, whose schedules are not all counted")
         self.census = Census(steps, [outcome.tasks for outcome in costs])
-        self.classes = tuple(
-            CostClass(model.tasks.queries(outcome.tasks), self._count(outcome), _Listed(self, outcome)) for outcome in costs
-        )
+        counts: dict[Outcome, int] = {}
+        with part(COUNTED):
+            for start in self.starts[: self.searched]:
+                outcomes = self.census.outcomes(start)
+                for outcome in filter(outcomes.__contains__, costs):
+                    counts[outcome] = counts.get(outcome, 0) + outcomes[outcome]
+                self.counted += 1
+        found = tuple(counts)
+        queries = model.tasks.queries
+        self.classes = tuple(CostClass(queries(outcome.tasks), counts[outcome], _Listed(self, outcome)) for outcome in found)
+        if not self.is_whole:
+            rest = {outcome.tasks for outcome in search.undominated((*found, *(Outcome(tasks, ()) for tasks in familiar)))}
+            left = [tasks for tasks in familiar if tasks in rest and Outcome(tasks, ()) not in found]
+            self.classes += tuple(CostClass(queries(tasks), len(familiar[tasks]), tuple(familiar[tasks])) for tasks in left)
 
-    def _count(self, outcome: Outcome) -> int:
-        return sum(self.census.outcomes(start).get(outcome, 0) for start in self.starts)
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the space was looked at."""
+        return self.counted == len(self.starts)
 
     @property
     def count(self) -> int:

@@ -110,6 +110,9 @@ def _named(texts: tuple[str, ...]) -> bool | tuple[str, ...]:
 def _show(answer: dict[str, Any]) -> None:
     rows = [[str(stage["stage"]), str(stage["kept"]), show_seconds(float(stage["seconds"]))] for stage in answer["stages"]]
     print_table(rows, ("stage", "kept", "time"))
+    for stage in answer["stages"]:
+        if "stopped" in stage:
+            print(f"{stage['stage']} is not complete, {stage['stopped']}: what follows is the best found so far")
     total = answer["stages"][-1]["kept"]
     for number, found in enumerate(answer["frontier"], 1):
         print(f"\nschedule {number} of {total}\n{found['loop_nest']}")
