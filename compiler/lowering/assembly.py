@@ -5,15 +5,13 @@ A level of coordinates has a cursor, the position where the next coordinate goes
 coordinate if any did). Segments are counted first, ``pos[parent + 1] = count``, and summed at the end, so that parents
 without children, also those that a sparse loop skips, need no step of their own.
 
-Insertion (count, then fill) runs the loops twice: the first time only the cursors move, every iteration of the outermost loop
-from zero; their ends are summed, and the second time each iteration starts where those before it end. Iterations do not
-depend on one another then, so they may go to threads, and the result is the same whatever thread runs them (two-phase
-assembly; Kjolstad et al., "Taco: a tool to generate tensor algebra kernels").
+Loops that are run twice, to count and to fill, have ``insertion`` around them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
 from ..format import Format
@@ -27,11 +25,8 @@ from ..ir.nodes import (
     Const,
     Declare,
     Fill,
-    For,
-    Free,
     Grow,
     If,
-    Load,
     Publish,
     Run,
     SetVar,
@@ -46,6 +41,8 @@ from ..levels import COMPRESSED, DENSE, LevelKind
 from .names import Names
 
 START = 1024  # elements of a growing array at first
+
+Phase: TypeAlias = Literal["append", "count", "fill"]
 
 
 @dataclass(frozen=True)
@@ -65,31 +62,35 @@ class AssembledLevel:
     pos_capacity: Var | None
 
 
+@dataclass(frozen=True)
 class Assembly:
-    """The levels of an assembled result and the steps that fill them."""
+    """The levels of an assembled result and the steps that fill them, at one place of the nest.
 
-    def __init__(self, name: str, form: Format, indices: tuple[str, ...], extents: tuple[Value, ...], widths: tuple[int, ...],
-                 value_type: Type, zero: Const, names: Names) -> None:  # fmt: skip
-        self.name, self.format, self.zero, self.value_type = name, form, zero, value_type
-        self.levels = tuple(
-            self._level(level, kind, index, extent, I32 if width == 32 else I64, names)
-            for level, (kind, index, extent, width) in enumerate(zip(form.levels, indices, extents, widths, strict=True))
-        )
-        self.values = names.permanent(f"{name}_vals")
-        self.capacity = Var(names.permanent(f"{name}_capacity"), I64)
-        self.used = Var(names.permanent(f"{name}_used"), BOOL)
-        self.phase = "append"  # or "count", "fill": the two passes of an insertion
-        self.inserted = False
-        self.reserved = False  # room for all that the loop around appends has been made
-        self.last = max(level for level, kind in enumerate(form.levels) if kind is COMPRESSED)
+    Attributes:
+        name: of the result.
+        levels: in the order in which the result is written.
+        values, capacity, used: the array of values, how many it has room for, and whether the present block of dense levels has any.
+        zero: what blocks of dense levels hold before.
+        phase: "append", or "count" and "fill": the two passes of an insertion.
+        reserved: room for all that the loop around appends has been made.
+        inserted: the result is counted, then filled, so that its totals are known beforehand.
+    """
 
-    def _level(self, level: int, kind: LevelKind, index: str, extent: Value, width: Type, names: Names) -> AssembledLevel:
-        if kind is DENSE:
-            return AssembledLevel(kind, index, extent, "", "", width, None, None, "", None, None)
-        stem = f"{self.name}{level + 1}"
-        pos, crd, counts = (names.permanent(f"{stem}_{part}") for part in ("pos", "crd", "counts"))
-        cursor, total, *room = (Var(names.permanent(f"{stem}_{part}"), I64) for part in ("count", "total", "crd_capacity", "pos_capacity"))
-        return AssembledLevel(kind, index, extent, pos, crd, width, cursor, total, counts, *room)
+    name: str
+    levels: tuple[AssembledLevel, ...]
+    values: str
+    capacity: Var
+    used: Var
+    value_type: Type
+    zero: Const
+    phase: Phase = "append"
+    reserved: bool = False
+    inserted: bool = False
+
+    @property
+    def last(self) -> int:
+        """The last level that stores coordinates."""
+        return max(level for level, entry in enumerate(self.levels) if entry.kind is COMPRESSED)
 
     # Shape of the tree
 
@@ -111,7 +112,7 @@ class Assembly:
         """Return the position of a level at the present coordinates: the cursor, or the arithmetic of dense levels."""
         above = self.stored_above(level + 1)
         start = 0 if above is None else above + 1
-        position: Value = ZERO if above is None else _cursor(self.levels[above])
+        position: Value = ZERO if above is None else cursor(self.levels[above])
         for entry in self.levels[start : level + 1]:
             position = add(multiply(position, entry.extent), coordinates[entry.index])
         return position
@@ -147,24 +148,24 @@ class Assembly:
             return [], []
         below = self.levels[child]
         begin = Var(names.local(f"begin_{self.name}{child + 1}"), I64)
-        before: list[Step] = [Declare(begin, _cursor(below))]
-        count = subtract(_cursor(below), begin)
+        before: list[Step] = [Declare(begin, cursor(below))]
+        count = subtract(cursor(below), begin)
         if entry.kind is DENSE:
             return before, [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
         record: list[Step] = []
         if child == level + 1:
-            record = self._stored(below.pos, I64, below.pos_capacity, add(_cursor(entry), ONE), count)
+            record = self._stored(below.pos, I64, below.pos_capacity, add(cursor(entry), ONE), count)
         elif self.phase == "append":
             before += self._blank_segments(level, below)
-        after = If(compare(">", _cursor(below), begin), Steps((*record, *self._append(entry, coordinates[index]))))
+        after = If(compare(">", cursor(below), begin), Steps((*record, *self._append(entry, coordinates[index]))))
         return before, [after]
 
     def _blank_segments(self, level: int, below: AssembledLevel) -> list[Step]:
         """Make empty segments for all dense positions below the next position of a level."""
         size = self.block(level)
-        start = add(multiply(_cursor(self.levels[level]), size), ONE)
+        start = add(multiply(cursor(self.levels[level]), size), ONE)
         end = add(start, size)
-        return [Grow(below.pos, I64, _variable(below.pos_capacity), end), Fill(below.pos, start, end, Const(0, I64))]
+        return [Grow(below.pos, I64, known(below.pos_capacity), end), Fill(below.pos, start, end, Const(0, I64))]
 
     def _open_last(self, level: int, coordinate: Value) -> tuple[list[Step], list[Step]]:
         """The last stored level, with dense levels below: reserve their block of values, keep it if it is used.
@@ -172,7 +173,7 @@ class Assembly:
         While inserting, all blocks are blank already: one that is not used is the next one's, which another thread may be filling.
         """
         entry, size = self.levels[level], self.block(level)
-        start = multiply(_cursor(entry), size)
+        start = multiply(cursor(entry), size)
         end = add(start, size)
         before: list[Step] = [SetVar(self.used, Const(False, BOOL))]
         if self.phase == "append":
@@ -184,12 +185,12 @@ class Assembly:
         if self.counting:
             return []
         if self.phase == "append" and not (self.reserved and array in (self.values, self.levels[self.last].crd)):
-            return [Grow(array, kind, _variable(capacity), add(position, ONE)), Store(array, position, value)]
+            return [Grow(array, kind, known(capacity), add(position, ONE)), Store(array, position, value)]
         return [Store(array, position, value)]
 
     def _append(self, entry: AssembledLevel, coordinate: Value) -> list[Step]:
-        cursor = _cursor(entry)
-        return [*self._stored(entry.crd, entry.width, entry.crd_capacity, cursor, coordinate), SetVar(cursor, ONE, "+")]
+        place = cursor(entry)
+        return [*self._stored(entry.crd, entry.width, entry.crd_capacity, place, coordinate), SetVar(place, ONE, "+")]
 
     def store(self, coordinates: dict[str, Value], value: Value, op: str) -> list[Step]:
         """Return the steps that enter one component."""
@@ -199,7 +200,7 @@ class Assembly:
             stored: list[Step] = [] if self.counting else [Store(self.values, position, value, op)]
             return [*stored, SetVar(self.used, Const(True, BOOL))]
         assert not op, "a component of an appended level is stored once"
-        room = self._stored(self.values, self.value_type, self.capacity, _cursor(entry), value)
+        room = self._stored(self.values, self.value_type, self.capacity, cursor(entry), value)
         return [*room, *self._append(entry, coordinates[entry.index])]
 
     def appends_once(self, statement: Stmt, index: str) -> bool:
@@ -210,10 +211,10 @@ class Assembly:
     def reserve(self, count: Value) -> list[Step]:
         """Return the steps that make room for so many further entries of the last level."""
         entry = self.levels[self.last]
-        needed = add(_cursor(entry), count)
+        needed = add(cursor(entry), count)
         return [
             Grow(self.values, self.value_type, self.capacity, needed),
-            Grow(entry.crd, entry.width, _variable(entry.crd_capacity), needed),
+            Grow(entry.crd, entry.width, known(entry.crd_capacity), needed),
         ]
 
     # Beginning and end of appending
@@ -233,10 +234,10 @@ class Assembly:
         for level, entry in enumerate(self.levels):
             if entry.kind is DENSE:
                 continue
-            crd_capacity, pos_capacity = _variable(entry.crd_capacity), _variable(entry.pos_capacity)
+            crd_capacity, pos_capacity = known(entry.crd_capacity), known(entry.pos_capacity)
             parents = self.parents(level) if self.stored_above(level) is None else integer(START)
             steps += [
-                Declare(_cursor(entry), ZERO),
+                Declare(cursor(entry), ZERO),
                 Declare(crd_capacity, entries if level == self.last else integer(START)),
                 Allocate(entry.crd, entry.width, crd_capacity),
                 Declare(pos_capacity, add(parents, ONE)),
@@ -246,7 +247,7 @@ class Assembly:
 
     def total(self, level: int) -> Var:
         """Return the variable that holds the number of entries of a level once all are in."""
-        return _variable(self.levels[level].total) if self.inserted else _cursor(self.levels[level])
+        return known(self.levels[level].total) if self.inserted else cursor(self.levels[level])
 
     def parents(self, level: int) -> Value:
         """Return how many positions the level above has, once all entries are in."""
@@ -272,49 +273,33 @@ class Assembly:
         steps.append(Publish(f"{self.values}_out", self.values, multiply(self.total(self.last), self.block(self.last))))
         return steps
 
-    # The two passes of an insertion
 
-    def counted(self, loop: For, counts_length: Value) -> list[Step]:
-        """Return the counting pass: the loop, in which every iteration counts from zero, and the sums over iterations."""
-        steps: list[Step] = [Allocate(entry.counts, I64, counts_length, zero=True) for entry in self.stored]
-        place = add(subtract(loop.variable, loop.low), ONE)
-        own = [*self._local_used(), *(Declare(_cursor(entry), ZERO) for entry in self.stored)]
-        after = [Store(entry.counts, place, _cursor(entry)) for entry in self.stored]
-        steps.append(replace(loop, body=Steps((*own, loop.body, *after))))
-        steps += [Run("scan", (ArrayRef(entry.counts, I64), counts_length)) for entry in self.stored]
-        last = subtract(counts_length, ONE)
-        return steps + [Declare(_variable(entry.total), Load(entry.counts, last, I64)) for entry in self.stored]
+def assembly_of(
+    name: str, form: Format, indices: tuple[str, ...], extents: tuple[Value, ...], widths: tuple[int, ...], value_type: Type, zero: Const,
+    names: Names,
+) -> Assembly:  # fmt: skip
+    """Return how a result is put together, with names for its arrays and variables.
 
-    def filled(self, loop: For) -> list[Step]:
-        """Return the allocations of known size and the filling pass."""
-        steps = self._allocated()
-        place = subtract(loop.variable, loop.low)
-        own = [*self._local_used(), *(Declare(_cursor(entry), Load(entry.counts, place, I64)) for entry in self.stored)]
-        steps.append(replace(loop, body=Steps((*own, loop.body))))
-        return steps + [Free(entry.counts) for entry in self.stored]
+    Args:
+        form: the format in which it is written, of dense and compressed levels.
+        indices, extents, widths: of every level; widths in bits.
+    """
+    levels = tuple(
+        _level(name, level, kind, index, extent, I32 if width == 32 else I64, names)
+        for level, (kind, index, extent, width) in enumerate(zip(form.levels, indices, extents, widths, strict=True))
+    )
+    values = names.permanent(f"{name}_vals")
+    capacity, used = Var(names.permanent(f"{name}_capacity"), I64), Var(names.permanent(f"{name}_used"), BOOL)
+    return Assembly(name, levels, values, capacity, used, value_type, zero)
 
-    def pass_at_once(self, steps: list[Step]) -> list[Step]:
-        """Return one of the two passes of an insertion whose loop is not dealt out: cursors run through it."""
-        if self.counting:
-            begin = [*self._local_used(), *(Declare(_cursor(entry), ZERO) for entry in self.stored)]
-            return [*begin, Steps(tuple(steps)), *(Declare(_variable(entry.total), _cursor(entry)) for entry in self.stored)]
-        return [*self._allocated(), *(SetVar(_cursor(entry), ZERO) for entry in self.stored), Steps(tuple(steps))]
 
-    def _allocated(self) -> list[Step]:
-        self.inserted = True
-        length = multiply(self.total(self.last), self.block(self.last))
-        blank, zeros = self.last + 1 < len(self.levels), self.zero.value == 0
-        steps: list[Step] = [Allocate(self.values, self.value_type, length, zero=blank and zeros)]
-        if blank and not zeros:
-            steps.append(Fill(self.values, ZERO, length, self.zero))
-        for level, entry in enumerate(self.levels):
-            if entry.kind is COMPRESSED:
-                steps.append(Allocate(entry.crd, entry.width, self.total(level)))
-                steps.append(Allocate(entry.pos, I64, add(self.parents(level), ONE), zero=True))
-        return steps
-
-    def _local_used(self) -> list[Step]:
-        return [Declare(self.used, Const(False, BOOL))] if self.last + 1 < len(self.levels) else []
+def _level(name: str, level: int, kind: LevelKind, index: str, extent: Value, width: Type, names: Names) -> AssembledLevel:
+    if kind is DENSE:
+        return AssembledLevel(kind, index, extent, "", "", width, None, None, "", None, None)
+    stem = f"{name}{level + 1}"
+    pos, crd, counts = (names.permanent(f"{stem}_{part}") for part in ("pos", "crd", "counts"))
+    place, total, *room = (Var(names.permanent(f"{stem}_{part}"), I64) for part in ("count", "total", "crd_capacity", "pos_capacity"))
+    return AssembledLevel(kind, index, extent, pos, crd, width, place, total, counts, *room)
 
 
 def _at_once(statement: Stmt, tensor: str) -> bool:
@@ -337,10 +322,12 @@ def _accumulates(statement: Stmt) -> bool:
     return all(assign.operator == "+=" for assign in assignments(statement))
 
 
-def _cursor(entry: AssembledLevel) -> Var:
-    return _variable(entry.cursor)
+def cursor(entry: AssembledLevel) -> Var:
+    """Return the position where the next coordinate of a level goes."""
+    return known(entry.cursor)
 
 
-def _variable(variable: Var | None) -> Var:
+def known(variable: Var | None) -> Var:
+    """Return a variable of a level that stores coordinates."""
     assert variable is not None, "the level has no such variable"
     return variable

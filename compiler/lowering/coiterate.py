@@ -112,7 +112,8 @@ def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
 
 
 def _range_loop(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, body: Body) -> list[Step]:
-    with context.names.block(), room(context, statement, index, [(window.low, window.high)]) as made:
+    made, scope = room(scope, statement, index, [(window.low, window.high)])
+    with context.names.block():
         variable = Var(context.names.local(index), I64)
         last = subtract(context.size(index), ONE)  # where segments begin is loaded, which must not be past the end
         early = prefetches(context, scope, index, statement, tag, lambda distance: minimum(add(variable, integer(distance)), last))
@@ -152,8 +153,8 @@ def position_loop(
         guarded = scope.stepping_shared() if access == context.shares else scope.guarded()
         inside = guarded.inside(index).know(index, coordinate)
         if level.unique:
-            with room(context, statement, index, [(low, high)]) as made:
-                inner = settle(context, inside.found(access, above.deeper(position)), statement, body)
+            made, inside = room(inside, statement, index, [(low, high)])
+            inner = settle(context, inside.found(access, above.deeper(position)), statement, body)
             if not inner:
                 return []
             steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)

@@ -16,12 +16,13 @@ from ..ir.nodes import Step
 from ..notation.printer import show
 from .coiterate import iterate
 from .context import Context
+from .insertion import inserted, inserts
 from .origins import originating
 from .positions import lower_coordinates, lower_positions
 from .recovery import coordinate, extent_of
 from .resolve import named
 from .scope import Clip, Scope, Window
-from .threads import dealt, inserted, inserts
+from .threads import dealt
 from .tiles import lower_by_value, lower_numbers, lower_tiles
 from .windows import narrowed, opening, window
 from .workspaces import BitmapWorkspace, HashedWorkspace, ListWorkspace

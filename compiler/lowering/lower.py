@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ..concrete.affine import Viewed
 from ..concrete.assembled import assembled_format, known_order, loops_to
@@ -35,10 +36,11 @@ from ..ir.nodes import (
     Var,
 )
 from ..notation.nodes import Access, accesses
-from .assembly import Assembly
+from .assembly import Assembly, assembly_of
 from .collect import collected
 from .context import Context, TensorType, loop_type
 from .index_aliases import index_aliases
+from .insertion import is_inserted
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
 from .parameters import Parameters
 from .patterns import is_copy, shared_type_of
@@ -97,12 +99,12 @@ def lower(
     assembly = None
     if shares is None and not made.format.is_dense:
         zero = Semiring(program.add, program.multiply).zero(value_type)
-        assembly = _assembly(parameters, result, made, value_type, zero)
+        assembly = replace(_assembly(parameters, result, made, value_type, zero), inserted=is_inserted(program, result.tensor))
     context = Context(
         program, {**operand_types, result.tensor: made}, result, keys, value_type, parameters, lower_statement,
         assembly=assembly, shares=shares, wide=wide,
     )  # fmt: skip
-    steps = context.lower(program.statement, Scope())
+    steps = context.lower(program.statement, Scope(assembly=assembly))
     body = _framed(context, result, steps)
     function = _function(context, body)
     operands = tuple(
@@ -208,7 +210,7 @@ def _assembly(parameters: Parameters, result: Access, kind: TensorType, value_ty
     """Return how a sparse result is put together; its arrays are handed back."""
     indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
     extents = tuple(map(parameters.size, indices))
-    assembly = Assembly(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, parameters.names)
+    assembly = assembly_of(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, parameters.names)
     for level, entry in enumerate(assembly.levels):
         if entry.crd:
             # Positions are counted in 64 bits: how many entries come is known at the end only.
@@ -224,8 +226,9 @@ def _framed(context: Context, result: Access, steps: list[Step]) -> Steps:
     before: list[Step] = list(own.before)
     after: list[Step] = list(own.after)
     if context.assembly is not None:
-        begin = [] if context.assembly.inserted else context.assembly.begin(_expected_entries(context))
-        return Steps((*begin, *before, *steps, *context.assembly.end(), *after))
+        assembly = replace(context.assembly, inserted=context.assembly.inserted and bool(steps))  # nothing to count appends nothing
+        begin = [] if assembly.inserted else assembly.begin(_expected_entries(context))
+        return Steps((*begin, *before, *steps, *assembly.end(), *after))
     facts = context.facts.get(result.tensor)
     if facts is None or facts.needs_zero:
         before += _zeros(context, result, steps)

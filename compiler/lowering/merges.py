@@ -33,12 +33,12 @@ def merged(
     with context.names.block():
         cursors = cursors_of(context, scope, index, window, operands, steps)
         loops: list[Step] = []
-        with room(context, statement, index, [(cursor.position, cursor.high) for cursor in cursors.values()]) as made:
-            for point in lattice:
-                smaller = tuple(other for other in lattice if other <= point)
-                with context.names.block():
-                    around = _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
-                    loops += originating(around, coordinates_of(index, smallest(smaller), cut=False))
+        made, scope = room(scope, statement, index, [(cursor.position, cursor.high) for cursor in cursors.values()])
+        for point in lattice:
+            smaller = tuple(other for other in lattice if other <= point)
+            with context.names.block():
+                around = _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
+                loops += originating(around, coordinates_of(index, smallest(smaller), cut=False))
     return [*steps, *made, *loops] if loops else []
 
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 
 from ..concrete.nodes import Stmt
 from ..ir.arithmetic import ZERO, add, subtract
 from ..ir.nodes import Step, Value
-from .context import Context
+from .scope import Scope
 
 
-@contextmanager
-def room(context: Context, statement: Stmt, index: str, ranges: list[tuple[Value, Value]]) -> Iterator[list[Step]]:
-    """Make room once for what a loop through these ranges can append; the steps yielded stand before the loop."""
-    assembly = context.assembly
+def room(scope: Scope, statement: Stmt, index: str, ranges: list[tuple[Value, Value]]) -> tuple[list[Step], Scope]:
+    """Return the steps before a loop through these ranges that make room for all that it can append, and the scope of the loop."""
+    assembly = scope.assembly
     if assembly is None or not assembly.appends_once(statement, index):
-        yield []
-        return
+        return [], scope
     count: Value = ZERO
     for low, high in ranges:
         count = add(count, subtract(high, low))
-    assembly.reserved = True
-    try:
-        yield assembly.reserve(count)
-    finally:
-        assembly.reserved = False
+    return assembly.reserve(count), replace(scope, assembly=replace(assembly, reserved=True))

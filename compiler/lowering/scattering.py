@@ -78,11 +78,11 @@ def scattered(context: Context, scope: Scope, index: str, window: Window, statem
         cursors = cursors_of(context, scope, index, window, operands, steps)
         laid = [_laid_out(context, cursor) for access, cursor in cursors.items() if access != driver]
         counted = [cursors[driver]] if driver is not None else list(cursors.values())
-        with room(context, statement, index, [(cursor.position, cursor.high) for cursor in counted]) as made:
-            if driver is not None:
-                fill, loop = _driven(context, scope, index, statement, found, cursors[driver], laid, body)
-            else:
-                fill, loop = _drained(context, scope, index, statement, found, laid, body)
+        made, scope = room(scope, statement, index, [(cursor.position, cursor.high) for cursor in counted])
+        if driver is not None:
+            fill, loop = _driven(context, scope, index, statement, found, cursors[driver], laid, body)
+        else:
+            fill, loop = _drained(context, scope, index, statement, found, laid, body)
         clean = [operand.clean(context.names) for operand in laid]
     return [*steps, *fill, *made, *originating(loop, coordinates_of(index, least, cut=False)), *clean] if loop else []
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..ir.nodes import Value
 from ..levels.level import Place
 from ..notation.nodes import Access
+from .assembly import Assembly
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Scope:
         guards: how many conditions and sparse loops stand around; 0 where every coordinate is reached.
         shared: how many of these guards are steps through the operand whose pattern is also the result's.
         parallel: the parallel loops around.
+        assembly: how a sparse result that shares no pattern is put together here.
     """
 
     coordinates: Mapping[str, Value] = field(default_factory=dict)
@@ -68,6 +70,7 @@ class Scope:
     guards: int = 0
     shared: int = 0
     parallel: tuple[ParallelLoop, ...] = ()
+    assembly: Assembly | None = None
 
     def know(self, index: str, value: Value) -> Scope:
         return replace(self, coordinates={**self.coordinates, index: value})

@@ -94,14 +94,14 @@ def _assign(context: Context, scope: Scope, statement: Assign) -> list[Step]:
     if held is not None:
         _note(context, scope, target.tensor, op, held.depth)
         position = row_major(held.stored.levels, known(context, scope))
-        if context.assembly is not None and context.assembly.counting:
+        if scope.assembly is not None and scope.assembly.counting:
             return _if_nonempty(context, scope, kept, held.mark(position, context.names))
         race = _race(context, scope.parallel[context.outside[target.tensor] :], target, op)
         if race is not None and isinstance(held, DenseWorkspace):
             return [_kept_apart(context, scope, held.stored, position, value, op, race)]
         return _if_nonempty(context, scope, kept, held.update(position, value, op, context.names))
-    if context.assembly is not None:
-        return _if_nonempty(context, scope, kept, context.assembly.store(dict(scope.coordinates), value, op))
+    if scope.assembly is not None:
+        return _if_nonempty(context, scope, kept, scope.assembly.store(dict(scope.coordinates), value, op))
     _note(context, scope, target.tensor, op, scope.shared)
     stored = context.storage(target)
     if stored.type != context.value_type:

@@ -1,4 +1,4 @@
-"""Loops that are dealt out to threads, of the processor or a GPU, and results that are inserted in two passes."""
+"""Loops that are dealt out to threads, of the processor or a GPU."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..concrete.nodes import Forall, targets
+from ..concrete.nodes import Forall
 from ..errors import ScheduleError
-from ..ir.arithmetic import add, integer, subtract
 from ..ir.nodes import Dealt, For, Group, Member, Parallel, Step, Steps
 from .context import Context
 from .privatize import with_copies
@@ -18,32 +17,6 @@ MEMBERS: dict[str, Member] = {"gpu_block": "block", "gpu_warp": "warp", "gpu_thr
 """What iterations are dealt to, by the unit of the schedule."""
 
 Loop: TypeAlias = Callable[[Context, Scope, Forall], list[Step]]
-
-
-def inserts(context: Context, scope: Scope, forall: Forall) -> bool:
-    """Whether this is the outermost loop of a result that is assembled by counting first and filling then."""
-    assembly = context.assembly
-    if assembly is None or assembly.phase != "append" or scope.loops or context.result.tensor not in targets(forall):
-        return False
-    return forall.tag.is_dealt or context.on_gpu or dict(context.program.assembly).get(context.result.tensor) == "insert"
-
-
-def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
-    """Run the loop twice: to count what every iteration appends, and to fill it in at its own place."""
-    assembly = context.assembly
-    assert assembly is not None
-    steps: list[Step] = []
-    for phase in ("count", "fill"):
-        assembly.phase = phase
-        if not forall.tag.is_dealt:
-            steps += assembly.pass_at_once(loop_of(context, scope, forall))
-            continue
-        *before, loop = dealt(context, scope, forall, loop_of)
-        assert isinstance(loop, For)
-        length = add(subtract(loop.high, loop.low), integer(1))
-        steps += before
-        steps += assembly.counted(loop, length) if phase == "count" else assembly.filled(loop)
-    return steps
 
 
 def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:

@@ -178,7 +178,7 @@ def opening(context: Context, statement: Stmt, index: str, aliases: list[str]) -
 def opened(context: Context, scope: Scope, statement: Stmt, index: str, body: Body | None = None) -> list[Step]:
     """Lower a statement in which an original index has just become known; ``body`` where it is not lowered as it stands."""
     lower = body or (lambda inside: context.lower(statement, inside))
-    assembly = context.assembly
+    assembly = scope.assembly
     writes = assembly is not None and context.result.tensor in targets(statement) and assembly.stores(index)
     if assembly is None or not writes:
         return lower(scope)

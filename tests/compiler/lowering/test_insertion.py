@@ -40,3 +40,9 @@ def test_rows_of_another_semiring(schedule: str) -> None:
         EXPRESSION, {"B": b, "C": c}, output_format="compressed, dense", schedule=schedule, semiring=("min", "+"), threads=4
     )
     assert np.array_equal(made.to_numpy(), np.where(used[:, None], 3.0, np.inf) * np.ones(6))
+
+
+@pytest.mark.parametrize("schedule", ["", "assemble(C, insert)", "parallelize(i, cpu_thread, no_races); assemble(C, insert)"])
+def test_where_nothing_is_left_of_the_loops_there_is_nothing_to_count(schedule: str) -> None:
+    found = st.compile("C(i,j) = 0", {"C": "csr"}, {"i": 3, "j": 4}, schedule)()
+    assert (found.shape, found.nnz) == ((3, 4), 0)

@@ -1,0 +1,109 @@
+"""Sparse results that are counted first, then filled: the loops run twice, each time with the assembly in another phase.
+
+The first time only the cursors move, in every iteration of the outermost loop from zero; their ends are summed, and the second time
+each iteration starts where those before it end. Iterations do not depend on one another then, so they may go to threads, and the
+result is the same whatever thread runs them (two-phase assembly; Kjolstad et al., "Taco: a tool to generate tensor algebra kernels").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..concrete.nodes import Block, Forall, Program, Stmt, Where, runs_on_gpu, targets
+from ..ir.arithmetic import ONE, ZERO, add, integer, multiply, subtract
+from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Const, Declare, Fill, For, Free, Load, Run, SetVar, Step, Steps, Store, Value
+from ..levels import COMPRESSED
+from .assembly import Assembly, Phase, cursor, known
+from .context import Context
+from .scope import Scope
+from .threads import Loop, dealt
+
+PHASES: tuple[Phase, ...] = ("count", "fill")
+
+
+def is_inserted(program: Program, result: str) -> bool:
+    """Return whether a result that is assembled is counted first: where threads or a GPU assemble it, or a schedule says so."""
+    asked = runs_on_gpu(program.statement) or dict(program.assembly).get(result) == "insert"
+    return any(asked or loop.tag.is_dealt for loop in _outermost(program.statement) if result in targets(loop))
+
+
+def _outermost(statement: Stmt) -> Iterator[Forall]:
+    match statement:
+        case Forall():
+            yield statement
+        case Where() | Block():
+            for part in statement.children:
+                yield from _outermost(part)
+
+
+def inserts(context: Context, scope: Scope, forall: Forall) -> bool:
+    """Whether this is the outermost loop of a result that is assembled by counting first and filling then."""
+    assembly = scope.assembly
+    if assembly is None or not assembly.inserted or assembly.phase != "append" or scope.loops:
+        return False
+    return context.result.tensor in targets(forall)
+
+
+def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
+    """Run the loop twice: to count what every iteration appends, and to fill it in at its own place."""
+    assert scope.assembly is not None
+    steps: list[Step] = []
+    for phase in PHASES:
+        assembly = replace(scope.assembly, phase=phase)
+        here = replace(scope, assembly=assembly)
+        if not forall.tag.is_dealt:
+            steps += _at_once(assembly, loop_of(context, here, forall))
+            continue
+        *before, loop = dealt(context, here, forall, loop_of)
+        assert isinstance(loop, For)
+        length = add(subtract(loop.high, loop.low), integer(1))
+        steps += before
+        steps += _counted(assembly, loop, length) if phase == "count" else _filled(assembly, loop)
+    return steps
+
+
+def _counted(assembly: Assembly, loop: For, length: Value) -> list[Step]:
+    """Return the counting pass: the loop, in which every iteration counts from zero, and the sums over iterations."""
+    steps: list[Step] = [Allocate(entry.counts, I64, length, zero=True) for entry in assembly.stored]
+    place = add(subtract(loop.variable, loop.low), ONE)
+    own = [*_local_used(assembly), *(Declare(cursor(entry), ZERO) for entry in assembly.stored)]
+    after = [Store(entry.counts, place, cursor(entry)) for entry in assembly.stored]
+    steps.append(replace(loop, body=Steps((*own, loop.body, *after))))
+    steps += [Run("scan", (ArrayRef(entry.counts, I64), length)) for entry in assembly.stored]
+    last = subtract(length, ONE)
+    return steps + [Declare(known(entry.total), Load(entry.counts, last, I64)) for entry in assembly.stored]
+
+
+def _filled(assembly: Assembly, loop: For) -> list[Step]:
+    """Return the allocations of known size and the filling pass."""
+    steps = _allocated(assembly)
+    place = subtract(loop.variable, loop.low)
+    own = [*_local_used(assembly), *(Declare(cursor(entry), Load(entry.counts, place, I64)) for entry in assembly.stored)]
+    steps.append(replace(loop, body=Steps((*own, loop.body))))
+    return steps + [Free(entry.counts) for entry in assembly.stored]
+
+
+def _at_once(assembly: Assembly, steps: list[Step]) -> list[Step]:
+    """Return one of the two passes where the loop is not dealt out: cursors run through it."""
+    if assembly.counting:
+        begin = [*_local_used(assembly), *(Declare(cursor(entry), ZERO) for entry in assembly.stored)]
+        return [*begin, Steps(tuple(steps)), *(Declare(known(entry.total), cursor(entry)) for entry in assembly.stored)]
+    return [*_allocated(assembly), *(SetVar(cursor(entry), ZERO) for entry in assembly.stored), Steps(tuple(steps))]
+
+
+def _allocated(assembly: Assembly) -> list[Step]:
+    length = multiply(assembly.total(assembly.last), assembly.block(assembly.last))
+    blank, zeros = assembly.last + 1 < len(assembly.levels), assembly.zero.value == 0
+    steps: list[Step] = [Allocate(assembly.values, assembly.value_type, length, zero=blank and zeros)]
+    if blank and not zeros:
+        steps.append(Fill(assembly.values, ZERO, length, assembly.zero))
+    for level, entry in enumerate(assembly.levels):
+        if entry.kind is COMPRESSED:
+            steps.append(Allocate(entry.crd, entry.width, assembly.total(level)))
+            steps.append(Allocate(entry.pos, I64, add(assembly.parents(level), ONE), zero=True))
+    return steps
+
+
+def _local_used(assembly: Assembly) -> list[Step]:
+    return [Declare(assembly.used, Const(False, BOOL))] if assembly.last + 1 < len(assembly.levels) else []
