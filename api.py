@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .compiler.storage.tensor import Tensor
     from .tuner.automatic import AutoTuned
     from .tuner.lookup import Match
+    from .tuner.progress import Progress
     from .tuner.session import TuneResult
 
 __all__ = ["autotune", "compile", "einsum", "evaluate", "evaluate_all", "lookup", "tensor", "tune"]
@@ -329,6 +330,8 @@ def tune(
     semiring: tuple[str, str] | None = None,
     dtype: DTypeLike | None = None,
     shape: Mapping[str, int] | None = None,
+    verbose: bool | None = None,
+    callback: Callable[[Progress], object] | None = None,
 ) -> TuneResult:
     """Search the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -348,6 +351,8 @@ def tune(
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
         semiring, dtype, shape: as for ``evaluate``; records are kept by them.
+        verbose: whether progress is shown on standard error; None: on terminals, in notebooks, and where SPARSETUNE_VERBOSE=1.
+        callback: called after each trial with a ``Progress``: phase, trials done and planned, the best time and the default's so far.
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
@@ -359,7 +364,7 @@ def tune(
     return search(
         expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules,
         memory_bound=memory_bound, cache_share=cache_share,
-        semiring=semiring, dtype=dtype, shape=shape,
+        semiring=semiring, dtype=dtype, shape=shape, verbose=verbose, callback=callback,
     )  # fmt: skip
 
 

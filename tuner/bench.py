@@ -11,7 +11,7 @@ from .comparison import compare_with_peers
 from .config import Suite
 from .database import Database
 from .peers import Peer
-from .session import Report
+from .progress import Report
 from .settings import Budget
 from .suite import Item, Outcome, first_line, tune_suite
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler.attention import is_watched
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import ScheduleError, TuningError
 from ..compiler.format import Format
@@ -37,6 +38,7 @@ from .measure.policy import Policy
 from .measure.runner import Runner, Worker
 from .model import nothing_within
 from .problem import Problem, make_problem
+from .progress import Progress, Report, shown_progress
 from .prune import check_skip, surviving_space
 from .records import Decision, Status
 from .search.space import Space
@@ -55,21 +57,6 @@ _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
 _LEAST_SECONDS = 5.0  # a budget below this ends the search as soon, but not what runs
 _LEAST_RUN = 3.0  # seconds that the first runs of the default schedule may take whatever the budget
 _OVERTIME = 1.0  # seconds after a budget at which whatever runs is ended
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a campaign is, after each trial."""
-
-    phase: str  # "preparing", "searching" or "finals"
-    done: int = 0
-    planned: int = 0
-    failed: int = 0
-    best: float | None = None
-    default: float | None = None
-
-
-Report = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +145,8 @@ def tune(
     semiring: tuple[str, str] | None = None,
     dtype: DTypeLike | None = None,
     shape: Mapping[str, int] | None = None,
+    verbose: bool | None = None,
+    callback: Report | None = None,
 ) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it: ``sparsetune.tune``.
 
@@ -172,8 +161,32 @@ def tune(
     limits = make_limits(memory_bound, cache_share)
     problem = make_problem(expression, operands, output_format, target, threads, "", shape, None, limits, semiring, dtype)
     given = check_schedules(problem, schedules)
-    with open_database(database) as store, Worker(problem.threads) as worker:
-        return tune_problem(problem, store, worker, budget, settings, seed, given=given)
+    with ExitStack() as stack:
+        report = stack.enter_context(_reported(verbose, callback))
+        store, worker = stack.enter_context(open_database(database)), stack.enter_context(Worker(problem.threads))
+        return tune_problem(problem, store, worker, budget, settings, seed, report, given)
+
+
+@contextmanager
+def _reported(verbose: bool | None, callback: Report | None) -> Iterator[Report]:
+    """Yield what is called with the progress of a campaign: shows it where somebody watches, or as asked, and calls the user's function.
+
+    Raises:
+        TuningError: what is to be called cannot be.
+    """
+    if callback is not None and not callable(callback):
+        raise TuningError(f"callback is a function that takes a Progress, not {type(callback).__name__}")
+    if verbose is not None and not isinstance(verbose, bool):
+        raise TuningError(f"verbose is True, False or None, not {verbose!r}")
+    shown = is_watched() if verbose is None else verbose
+    with shown_progress("tune", "sparsetune") if shown else nullcontext() as show:
+
+        def report(progress: Progress) -> None:
+            for one in (show, callback):
+                if one is not None:
+                    one(progress)
+
+        yield report
 
 
 def tune_problem(
@@ -309,7 +322,7 @@ def _search(
 
 
 def _search_together(
-    strategy: Strategy, trials: Trials, helpers: Helpers, spent: Callable[[int], bool], end: float, report: Callable[[], None]
+    strategy: Strategy, trials: Trials, helpers: Helpers, spent: Callable[[int], bool], end: float, report: Callable[[], object]
 ) -> None:
     """Have helpers measure what the strategy proposes, until the budget is spent, nothing is left to propose, or no helper is left."""
     over = False

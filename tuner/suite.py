@@ -18,7 +18,8 @@ from .measure.policy import Policy
 from .measure.runner import Worker
 from .operands import load_operands, load_tensor
 from .problem import Problem, make_problem
-from .session import Report, TuneResult, tune_problem
+from .progress import Report
+from .session import TuneResult, tune_problem
 from .settings import Budget
 
 

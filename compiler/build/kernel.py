@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..attention import noted_if_long
 from ..errors import DataError, ResourceError
 from ..ir.nodes import PAST_CACHES, ArrayParameter
 from ..lowering.kernel_spec import KernelSpec
@@ -77,8 +78,9 @@ class TypedKernel:
 
     @cached_property
     def executable(self) -> Executable:
-        """The loaded code; compiled at first use."""
-        return self.target.compile(self.spec, self.source, COMPILE_SECONDS)
+        """The loaded code; compiled at first use, which is said where it takes long."""
+        with noted_if_long(f"compiling '{self.spec.expression}', once for all processes"):
+            return self.target.compile(self.spec, self.source, COMPILE_SECONDS)
 
     @cached_property
     def fill(self) -> Any:

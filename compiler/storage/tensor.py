@@ -143,6 +143,16 @@ class Tensor:
 
         return to_scipy(self)
 
+    def to_torch(self) -> Any:
+        """Return a torch tensor: strided, sparse_csr, sparse_csc or sparse_coo, by the format; values are shared where they can be.
+
+        Raises:
+            DataError: torch cannot be imported, or cannot hold such values or this fill value.
+        """
+        from .interchange import to_torch
+
+        return to_torch(self)
+
     toarray = to_numpy
 
     def tocsr(self) -> scipy.sparse.sparray:

@@ -9,9 +9,10 @@ import click
 from ..bench import BenchItem, bench_suite
 from ..database import open_database
 from ..peers import choose_peers
+from ..progress import show_seconds, shown_suite_progress
 from . import options
 from .help import ExampleCommand
-from .output import interruptible, note, print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
+from .output import interruptible, note, print_json, print_table, require_compiler, warn_if_busy
 from .suite import budget_of, suite_of
 
 

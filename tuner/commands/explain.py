@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from ...compiler.native.memory import readable_bytes
+from ..progress import show_seconds
 from ..settings import EXPLORE_SECONDS
 from . import options
 from .help import ExampleCommand
-from .output import print_json, print_table, show_seconds
+from .output import print_json, print_table
 
 
 class Range(options.Pair):

@@ -9,9 +9,10 @@ import click
 from ..database import default_url
 from ..lookup import Match, lookup_in
 from ..operands import problem_of
+from ..progress import show_seconds
 from . import options
 from .help import ExampleCommand
-from .output import print_json, show_seconds
+from .output import print_json
 
 _MEANING = {
     "exact": "tuned on this very input",

@@ -14,10 +14,11 @@ from ..nightly.baseline import Baseline, load_baseline, write_baseline
 from ..nightly.changes import Change
 from ..nightly.night import Plan, run_night
 from ..nightly.race import checkout
+from ..progress import show_seconds
 from ..report import write_nightly_page
 from . import options
 from .help import ExampleCommand
-from .output import note, print_json, print_table, require_compiler, show_seconds, warn_if_busy
+from .output import note, print_json, print_table, require_compiler, warn_if_busy
 from .suite import suite_of
 
 

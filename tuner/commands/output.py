@@ -6,24 +6,14 @@ import json
 import math
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...compiler.native.toolchain import find_compiler
-from ..session import Progress, Report
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-
     from ..database import Database
-    from ..suite import Item
-
-    SuiteReport = Callable[[Item, int, int], Report]
-
-_PLAIN_SECONDS = 10.0  # between lines of progress where nobody watches a bar
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -39,16 +29,6 @@ def print_table(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> None:
     for row in table:
         cells = (cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True))
         print("  ".join(cells).rstrip())
-
-
-def show_seconds(seconds: float | None) -> str:
-    """Return a time with a unit, such as ``1.52 ms``."""
-    if seconds is None or not math.isfinite(seconds):
-        return "-"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
 
 
 def leave(status: int) -> NoReturn:
@@ -85,78 +65,6 @@ def warn_if_busy() -> None:
     load = load_per_core()
     if load is not None and load > 0.5:
         note(f"other programs are using this machine (load {load:.1f} a core): times will be unreliable, winners less so")
-
-
-@contextmanager
-def shown_progress(title: str) -> Iterator[Report]:
-    """Yield a function that shows where a campaign is: a bar on a terminal, a line now and then elsewhere."""
-    if not sys.stderr.isatty():
-        yield _Lines(title)
-        return
-    with _bar() as bar:
-        yield _BarReport(bar, bar.add_task(title, total=None, state="preparing"))
-
-
-@contextmanager
-def shown_suite_progress(suite: str) -> Iterator[SuiteReport]:
-    """Yield a function from an item, its number and their count to a function that shows where the item's campaign is."""
-    if not sys.stderr.isatty():
-        yield lambda item, number, count: _Lines(_title(item, number, count))
-        return
-    with _bar() as bar:
-        task = bar.add_task(suite, total=None, state="preparing")
-
-        def report(item: Item, number: int, count: int) -> Report:
-            bar.update(task, description=_title(item, number, count))
-            return _BarReport(bar, task)
-
-        yield report
-
-
-def _title(item: Item, number: int, count: int) -> str:
-    return f"{number}/{count} {item.label} on {item.input.name}"
-
-
-def _bar() -> Bar:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total} trials"))
-    state, console = TextColumn("{task.fields[state]}"), Console(stderr=True)
-    return Bar(*columns, TimeElapsedColumn(), state, console=console, transient=True, refresh_per_second=4)
-
-
-@dataclass(frozen=True)
-class _BarReport:
-    """Shows progress as a bar on a terminal."""
-
-    bar: Bar
-    task: Any
-
-    def __call__(self, progress: Progress) -> None:
-        self.bar.update(self.task, completed=progress.done, total=progress.planned, state=_state(progress))
-
-
-class _Lines:
-    """Shows progress as lines: when a phase begins that is not the search, and every ten seconds."""
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._last = time.monotonic()
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if progress.phase == "finals" or now - self._last >= _PLAIN_SECONDS:
-            self._last = now
-            note(f"{self._title}: {progress.done} of {progress.planned} trials, {_state(progress)}")
-
-
-def _state(progress: Progress) -> str:
-    if progress.best is None or progress.default is None:
-        return progress.phase
-    failed = f", {progress.failed} failed" if progress.failed else ""
-    return f"{progress.phase}: best {show_seconds(progress.best)}, {progress.default / progress.best:.2f} times the default's speed{failed}"
 
 
 def _plain(value: Any) -> Any:

@@ -17,9 +17,10 @@ from ..kernels import Candidate, compile_problem
 from ..lookup import lookup_in
 from ..operands import problem_of
 from ..problem import Problem
+from ..progress import show_seconds
 from . import options
 from .help import ExampleCommand
-from .output import note, print_json, require_compiler, show_seconds
+from .output import note, print_json, require_compiler
 
 _ENDINGS = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npy", ".npz")
 

@@ -9,11 +9,12 @@ import click
 
 from ..config import Suite, load_suite
 from ..database import open_database
+from ..progress import show_seconds, shown_suite_progress
 from ..settings import Budget
 from ..suite import Outcome, tune_suite
 from . import options
 from .help import ExampleCommand
-from .output import interruptible, leave, note, print_json, print_table, require_compiler, show_seconds, shown_suite_progress, warn_if_busy
+from .output import interruptible, leave, note, print_json, print_table, require_compiler, warn_if_busy
 
 if TYPE_CHECKING:
     from ..distributed.crew import Crew

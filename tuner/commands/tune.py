@@ -16,15 +16,16 @@ from ..measure.policy import CACHES, Policy
 from ..measure.runner import Worker
 from ..operands import problem_of
 from ..problem import Problem
+from ..progress import Progress, Report, show_seconds, shown_progress
 from ..prune import SWITCHES, surviving_space
-from ..session import Progress, Report, TuneResult, make_budget, tune_problem
+from ..session import TuneResult, make_budget, tune_problem
 from ..settings import Settings
 from ..truth.measuring import measure_table
 from ..truth.replay import replay
 from ..truth.table import read_table
 from . import options
 from .help import ExampleCommand
-from .output import interruptible, print_json, print_table, require_compiler, show_seconds, shown_progress, warn_if_busy
+from .output import interruptible, print_json, print_table, require_compiler, warn_if_busy
 
 
 @click.command(

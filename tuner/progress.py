@@ -1,0 +1,132 @@
+"""Where a campaign is, shown on standard error: a bar on a terminal or in a notebook, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..compiler.attention import in_notebook
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from .suite import Item
+
+    SuiteReport = Callable[[Item, int, int], "Report"]
+
+_PLAIN_SECONDS = 10.0  # between lines of progress where nobody watches a bar
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a campaign is, after each trial.
+
+    Attributes:
+        phase: "preparing", "searching" or "finals".
+        done, planned, failed: trials.
+        best, default: seconds; None until the default schedule has run.
+    """
+
+    phase: str
+    done: int = 0
+    planned: int = 0
+    failed: int = 0
+    best: float | None = None
+    default: float | None = None
+
+
+Report = Callable[[Progress], object]
+
+
+def show_seconds(seconds: float | None) -> str:
+    """Return a time with a unit, such as ``1.52 ms``."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def _draws() -> bool:
+    return in_notebook() or sys.stderr.isatty()
+
+
+@contextmanager
+def shown_progress(title: str, speaker: str = "tune-kernel") -> Iterator[Report]:
+    """Yield a function that shows where a campaign is: a bar on a terminal, a line now and then elsewhere."""
+    if not _draws():
+        yield _Lines(title, speaker)
+        return
+    with _bar() as bar:
+        yield _BarReport(bar, bar.add_task(title, total=None, state="preparing"))
+
+
+@contextmanager
+def shown_suite_progress(suite: str) -> Iterator[SuiteReport]:
+    """Yield a function from an item, its number and their count to a function that shows where the item's campaign is."""
+    if not _draws():
+        yield lambda item, number, count: _Lines(_title(item, number, count))
+        return
+    with _bar() as bar:
+        task = bar.add_task(suite, total=None, state="preparing")
+
+        def report(item: Item, number: int, count: int) -> Report:
+            bar.update(task, description=_title(item, number, count))
+            return _BarReport(bar, task)
+
+        yield report
+
+
+def _title(item: Item, number: int, count: int) -> str:
+    return f"{number}/{count} {item.label} on {item.input.name}"
+
+
+def _bar() -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total} trials"))
+    state, console = TextColumn("{task.fields[state]}"), Console(stderr=True)
+    return Bar(*columns, TimeElapsedColumn(), state, console=console, transient=True, refresh_per_second=4)
+
+
+@dataclass(frozen=True)
+class _BarReport:
+    """Shows progress as a bar on a terminal."""
+
+    bar: Bar
+    task: Any
+
+    def __call__(self, progress: Progress) -> None:
+        self.bar.update(self.task, completed=progress.done, total=progress.planned, state=_state(progress))
+
+
+class _Lines:
+    """Shows progress as lines: when a phase begins that is not the search, and every ten seconds."""
+
+    def __init__(self, title: str, speaker: str = "tune-kernel") -> None:
+        self._title, self._speaker = title, speaker
+        self._last = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if progress.phase == "finals" or now - self._last >= _PLAIN_SECONDS:
+            self._last = now
+            line = f"{self._title}: {progress.done} of {progress.planned} trials, {_state(progress)}"
+            print(f"{self._speaker}: {line}", file=sys.stderr, flush=True)
+
+
+def _state(progress: Progress) -> str:
+    if progress.best is None or progress.default is None:
+        return progress.phase
+    failed = f", {progress.failed} failed" if progress.failed else ""
+    return f"{progress.phase}: best {show_seconds(progress.best)}, {progress.default / progress.best:.2f} times the default's speed{failed}"
+
+
