@@ -332,6 +332,7 @@ def tune(
     shape: Mapping[str, int] | None = None,
     verbose: bool | None = None,
     callback: Callable[[Progress], object] | None = None,
+    also: Sequence[str] = (),
 ) -> TuneResult:
     """Search the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -347,12 +348,16 @@ def tune(
         database: path or URL; None: the default one.
         seed: of the search; from 0 to 2**32 - 1.
         schedules: what to try first, after the default: schedules or their texts, such as those of ``explore``'s frontier.
-        skip: stages of static pruning to leave out: "memory", "asymptotic", "loop depth".
+        skip: stages of static pruning to leave out ("memory", "asymptotic", "loop depth"), and rules of the space: "order", "chain",
+            "blocks", "products", "conversion", "forest", "undominated", "drawn" (loop nests drawn from the whole space), "tiles"
+            (drawn transformations of loops).
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
         semiring, dtype, shape: as for ``evaluate``; records are kept by them.
         verbose: whether progress is shown on standard error; None: on terminals, in notebooks, and where SPARSETUNE_VERBOSE=1.
         callback: called after each trial with a ``Progress``: phase, trials done and planned, the best time and the default's so far.
+        also: stages of the space that are searched too, though the compiler mostly chooses well by itself: "merges" (how stored
+            operands meet), "protocols" (how their levels are traversed), "formats" (how they are stored), "compilers".
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
@@ -364,7 +369,7 @@ def tune(
     return search(
         expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules,
         memory_bound=memory_bound, cache_share=cache_share,
-        semiring=semiring, dtype=dtype, shape=shape, verbose=verbose, callback=callback,
+        semiring=semiring, dtype=dtype, shape=shape, also=also, verbose=verbose, callback=callback,
     )  # fmt: skip
 
 

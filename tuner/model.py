@@ -29,6 +29,7 @@ from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.arrays import array_workspaces
 from ..compiler.space.candidates import Candidate, candidates
+from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import Situation
 from ..compiler.storage.tensor import Tensor
 from .kernels import is_legal
@@ -98,12 +99,14 @@ def nothing_within(problem: Problem, least: float | None = None) -> TuningError:
     return TuningError(f"no schedule of '{problem.expression}' has workspaces of at most {problem.limits.memory_bound:g} elements{found}")
 
 
-def problem_candidates(problem: Problem, deadline: Deadline | None = None, programs: Sequence[Schedule] = ()) -> tuple[Candidate, ...]:
+def problem_candidates(
+    problem: Problem, deadline: Deadline | None = None, selection: Selection = RULES_ALONE
+) -> tuple[Candidate, ...]:
     """Return the candidates of a problem, the default first, as far as they are found before a deadline; see ``candidates``."""
     constants = constant_extents(problem.assignment, problem.formats, problem.extents)
     fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if not operand.format.is_dense}
     return candidates(
-        problem.assignment, problem.formats, constants, problem.threads, deadline, problem.extents, fibres, programs, problem.semiring
+        problem.assignment, problem.formats, constants, problem.threads, deadline, problem.extents, fibres, selection, problem.semiring
     )
 
 

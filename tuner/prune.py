@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from ..compiler.concrete.concretize import Concretized
+from ..compiler.concrete.concretize import Concretized, started
 from ..compiler.concrete.nodes import Program
-from ..compiler.deadline import Deadline
+from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import TuningError
+from ..compiler.native.toolchain import available_compilers
 from ..compiler.notation.functions import has_functions
+from ..compiler.schedule.build_options import compiler_fault
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
+from ..compiler.space.draws import drawn_nests
+from ..compiler.space.selection import CLOSED, DRAWN, RULES, UNDOMINATED, Selection
 from ..compiler.space.situation import Situation
+from ..compiler.space.space import ScheduleSpace
 from .asymptotic.screening import Screening, beaten
 from .asymptotic.undominated import undominated_schedules
 from .kernels import default_keeps_bound, lowers
@@ -57,8 +63,10 @@ def run_stages(items: list[Item], stages: Sequence[Stage[Item]]) -> tuple[list[I
 
 
 _HOPELESS = 100.0  # times what the model expects of the cheapest
+_UNLIKELY = 2.0  # the same for what no rule speaks for
+_DOUBT = 1.5  # what such a candidate is ranked at, times what the model expects of it
 SWITCHES = ("memory", "asymptotic", "loop depth")
-"""Stages that can be left out."""
+"""Stages that can be left out, as the filters of ``compiler.space.selection.RULES`` can."""
 
 PRUNING_SECONDS = 60.0
 """Processor time that pruning may take where nobody set a limit; products of many factors would take for ever."""
@@ -66,21 +74,32 @@ PRUNING_SECONDS = 60.0
 FRONTIER_SECONDS = 2.0
 """Processor time that the asymptotic frontier may take."""
 
+COUNTING_SECONDS = 0.5
+"""Processor time that counting the stages of the structural space may take, and as much for drawing loop nests from it."""
+
+DRAWN_NESTS = 32
+"""Loop nests that are drawn where there are more of them."""
+
+DRAWN_TILES = 16
+"""Transformations of loops that are drawn."""
+
 
 def surviving_space(
-    problem: Problem, skip: Collection[str] = (), deadline: Deadline | None = None
+    problem: Problem, skip: Collection[str] = (), deadline: Deadline | None = None, also: Collection[str] = (), seed: int = 0
 ) -> tuple[Space, list[dict[str, Any]]]:
-    """Return the space that is left to search, best first by the static model, and what each stage of pruning kept.
+    """Return the space that is left to search, best first by the static model, and what each stage kept.
 
     Args:
         problem: what is to be tuned.
-        skip: stages to leave out, of ``SWITCHES``.
+        skip: stages and rules to leave out, of ``SWITCHES`` and ``RULES``.
         deadline: by which pruning ends with what it has; None: after ``PRUNING_SECONDS``.
+        also: stages to open, of ``CLOSED``.
+        seed: of what is drawn.
 
     Raises:
-        TuningError: a stage cannot be left out, or nothing found keeps the memory bound.
+        TuningError: a stage cannot be left out or opened, or nothing found keeps the memory bound.
     """
-    check_skip(skip)
+    check_stages(skip, also)
     room = problem.limits.room(problem.nbytes)
     default = problem.concretized()
     end = deadline or Deadline(PRUNING_SECONDS)
@@ -93,9 +112,14 @@ def surviving_space(
     def keeps_bound(item: Candidate) -> bool:
         return not item.template or not problem.limits.binds(workspace_elements(item.program, problem.extents))
 
+    def selected() -> Selection:
+        compilers = other_compilers() if "compilers" in also else ()
+        nests = _nests(problem, [rule for rule in (UNDOMINATED, DRAWN) if rule not in skip], generating, seed)
+        return Selection(skip, also, nests, DRAWN_TILES, seed, compilers)
+
     bounded = [Stage("memory_bound", lambda items: list(filter(keeps_bound, items)))] if problem.limits.memory_bound is not None else []
     stages: list[Stage[Candidate]] = [
-        Stage("generated", lambda _: list(problem_candidates(problem, generating, _undominated_programs(problem, generating))), generating),
+        Stage("generated", lambda _: list(problem_candidates(problem, generating, selected())), generating),
         *bounded,
         Stage("memory", lambda items: [item for item in items if item.is_given or _workspace_bytes(item, problem) <= room]),
         Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable, comparing), comparing),
@@ -103,25 +127,62 @@ def surviving_space(
         Stage("legal", lambda items: [item for item in items if not item.template or (not proving.over and usable(item))], proving),
         Stage("ranked", lambda items: _worth_a_trial(rank(problem, items, ranking)), ranking),
     ]
+    counted = structural_stages(problem, Deadline(min(COUNTING_SECONDS, generating.left / 8)))
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     if len(kept) < 2 and not default_keeps_bound(problem):
         raise nothing_within(problem)
-    return Space(tuple(item.template for item in kept), problem.to_canonical), report
+    return Space(tuple(item.template for item in kept), problem.to_canonical), [*counted, *report]
 
 
-def _undominated_programs(problem: Problem, deadline: Deadline) -> list[Schedule]:
-    """Return what ``explore`` finds, unless that takes long: large products have too many programs. Functions have no asymptotic cost."""
+def structural_stages(problem: Problem, deadline: Deadline) -> list[dict[str, Any]]:
+    """Return how many structures there are once rewrites, groupings, nestings and protocols are decided, as stages of the space.
+
+    What is not counted before the deadline is left out, and so is what has functions, of which there are no structures.
+    """
+    rows: list[dict[str, Any]] = []
     if has_functions(problem.assignment.value):
-        return []
-    end = Deadline(min(FRONTIER_SECONDS, deadline.left / 2))
-    return undominated_schedules(problem.assignment, problem.formats, end, problem.semiring)
+        return rows
+    space = ScheduleSpace(*started(problem.assignment, problem.formats), watch=deadline.watch)
+    with suppress(TimeOver):
+        for name, count in space.stages:
+            start = time.perf_counter()
+            rows.append({"stage": name, "kept": count(), "seconds": time.perf_counter() - start})
+    return rows
 
 
-def check_skip(skip: Collection[str]) -> None:
-    """Raise TuningError unless all stages can be left out."""
-    for name in [skip] if isinstance(skip, str) else skip:
-        if isinstance(skip, str) or name not in SWITCHES:
-            raise TuningError(f"skip names {name!r}: stages that can be left out are {', '.join(SWITCHES)}, given as a list")
+def _nests(problem: Problem, rules: Collection[str], deadline: Deadline, seed: int) -> dict[str, list[Schedule]]:
+    """Return loop nests of the structural space by the filter that keeps them.
+
+    None are found where that takes long, since large products have too many programs; functions have no asymptotic cost.
+    """
+    found: dict[str, list[Schedule]] = {}
+    if has_functions(problem.assignment.value):
+        return found
+    if UNDOMINATED in rules:
+        limit = Deadline(min(FRONTIER_SECONDS, deadline.left / 2))
+        found[UNDOMINATED] = undominated_schedules(problem.assignment, problem.formats, limit, problem.semiring)
+    if DRAWN in rules:
+        found[DRAWN] = []
+        limit = Deadline(min(COUNTING_SECONDS, deadline.left / 4))
+        with suppress(TimeOver):
+            found[DRAWN].extend(drawn_nests(problem.assignment, problem.formats, DRAWN_NESTS, seed, limit, problem.semiring))
+    return found
+
+
+def other_compilers() -> tuple[str, ...]:
+    """Return the compilers of this machine, other than the default one, that schedules may ask for."""
+    return tuple(compiler.name for compiler in available_compilers()[1:] if compiler_fault(compiler.name) is None)
+
+
+def check_stages(skip: Collection[str], also: Collection[str] = ()) -> None:
+    """Raise TuningError unless all stages and rules can be left out, and all stages opened."""
+    for option, given, known, what in (
+        ("skip", skip, (*SWITCHES, *RULES), "stages and rules that can be left out"),
+        ("also", also, CLOSED, "stages that can be opened"),
+    ):
+        for name in [given] if isinstance(given, str) else given:
+            if isinstance(given, str) or name not in known:
+                raise TuningError(f"{option} names {name!r}: {what} are {', '.join(known)}, given as a list")
 
 
 def _not_beaten(
@@ -158,7 +219,8 @@ def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]])
 def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
     """Return the candidates that no other beats in depth, in elements of workspaces, and in entries of operands that are converted.
 
-    Those of the asymptotic frontier stay, and beat none: lowering still adds the workspaces that their sparse results need.
+    Those of the asymptotic frontier stay, and beat none: lowering still adds the workspaces that their sparse results need. What was
+    drawn beats nothing that a rule keeps.
     """
     sources = problem.concretized().sources
 
@@ -166,18 +228,27 @@ def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
         names = (sources.get(read.tensor, read.tensor) for read, _ in item.program.conversions)
         return sum(len(problem.operands[name].values) for name in names if name in problem.operands)
 
-    judged = [item for item in items if item.is_given or item.is_by_rule]
-    frontier = undominated(judged, lambda item: (item.depth, item.elements(problem.extents), converted(item)))
-    return [item for item in items if item in frontier or not item.is_by_rule]
+    def costs(item: Candidate) -> tuple[float, ...]:
+        return item.depth, item.elements(problem.extents), converted(item)
+
+    frontier = undominated([item for item in items if item.is_given or item.is_by_rule], costs)
+    judged = {id(item) for item in (*frontier, *undominated([*frontier, *(item for item in items if item.is_drawn)], costs))}
+    return [item for item in items if id(item) in judged or not (item.is_by_rule or item.is_drawn)]
 
 
 def _worth_a_trial(ranked: list[Ranked]) -> list[Candidate]:
     """Return the candidates in their order, without those that the model expects to take far longer than the cheapest.
 
-    A schedule of the library may fit an expression and be absurd for the data, such as threads that start anew for every row.
+    A schedule of the library may fit an expression and be absurd for the data, such as threads that start anew for every row. What was
+    drawn comes behind what rules keep unless it is expected to be clearly faster.
     """
-    limit = _HOPELESS * min((item.cost for item in ranked), default=0.0)
-    return [item.candidate for item in ranked if item.cost <= limit or not item.candidate.template]
+    cheapest = min((item.cost for item in ranked), default=0.0)
+
+    def is_hopeless(item: Ranked) -> bool:
+        return item.cost > cheapest * (_UNLIKELY if item.candidate.is_drawn else _HOPELESS)
+
+    worthy = [item for item in ranked if not is_hopeless(item) or not item.candidate.template]
+    return [item.candidate for item in sorted(worthy, key=lambda item: item.cost * (_DOUBT if item.candidate.is_drawn else 1.0))]
 
 
 def _workspace_bytes(item: Candidate, problem: Problem) -> int:

@@ -39,7 +39,7 @@ from .measure.runner import Runner, Worker
 from .model import nothing_within
 from .problem import Problem, make_problem
 from .progress import Progress, Report, shown_progress
-from .prune import check_skip, surviving_space
+from .prune import check_stages, surviving_space
 from .records import Decision, Status
 from .search.space import Space
 from .search.strategy import Strategy, choose_strategy
@@ -147,6 +147,7 @@ def tune(
     shape: Mapping[str, int] | None = None,
     verbose: bool | None = None,
     callback: Report | None = None,
+    also: Sequence[str] = (),
 ) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it: ``sparsetune.tune``.
 
@@ -156,8 +157,8 @@ def tune(
             none within the memory bound; the default schedule does not run within the time budget.
     """
     budget = make_budget(trials, time_budget)
-    settings = Settings(policy=Policy(cache=cache), skip=tuple(skip))
-    check_skip(skip)
+    check_stages(skip, also)
+    settings = Settings(policy=Policy(cache=cache), skip=tuple(skip), also=tuple(also))
     limits = make_limits(memory_bound, cache_share)
     problem = make_problem(expression, operands, output_format, target, threads, "", shape, None, limits, semiring, dtype)
     given = check_schedules(problem, schedules)
@@ -213,7 +214,7 @@ def tune_problem(
     campaign = Campaign(problem, store, seed, worker.settings, settings.policy)
     trials = Trials(campaign)
     pruning = None if budget.seconds is None else Deadline(_PRUNING_SHARE * budget.seconds, time.monotonic)
-    space, stages = surviving_space(problem, settings.skip, pruning)
+    space, stages = surviving_space(problem, settings.skip, pruning, settings.also, seed)
     if (finished := _finished(campaign, trials, space, stages, budget, given)) is not None:
         return finished
     report(Progress("preparing", len(trials), budget.trials))

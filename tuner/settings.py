@@ -19,11 +19,13 @@ class Settings:
 
     Attributes:
         policy: how candidates are timed and finals decide.
-        skip: stages of static pruning to leave out (``prune.SWITCHES``).
+        skip: stages of static pruning and rules to leave out (``prune.SWITCHES``, ``compiler.space.selection.RULES``).
+        also: stages of the space to open (``compiler.space.selection.CLOSED``).
     """
 
     policy: Policy = field(default_factory=Policy)
     skip: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

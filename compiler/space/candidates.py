@@ -1,8 +1,9 @@
 """Candidates for the tuner: templates of an expression, in the order in which they are worth trying.
 
-A candidate is a structure (``space.structures``) with a parallel style and the choices of its inner loops
-(``space.decorations``). Every template is legal with its usual values, the first of each hole. The default schedule, a
-template without directives, comes first.
+This is the schedule space stage by stage: a loop nest with its workspaces (``structures``; ``draws``), a transformation of its
+loops (``decorations``; ``template_space``), and open places for the rest (``decorations``; ``openings``). A ``Selection`` says which
+part of the space it is. Every template is legal with its usual values, the first of each hole. The default schedule, a template
+without directives, comes first.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from ..notation.nodes import Assignment
 from ..notation.printer import show
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
-from ..schedule.schedule import Schedule
-from .decorations import SERIAL, Decoration, build_choices, inner_choices, parallel_styles
+from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles
+from .draws import drawn_transformations
 from .forests.structures import forest_structures
 from .library import schedules_for
+from .openings import opened_stages
+from .selection import DRAWN, RULES_ALONE, TILES, UNDOMINATED, Selection
 from .situation import Situation, Structure, further
-from .structures import UNDOMINATED, structures
-from .template import Hole, Template
+from .structures import structures
+from .template import Hole, Template, Value
 
 MAX_CANDIDATES = 400
 _ALSO_SERIAL = ("default", "chain", "blocks", "forest", UNDOMINATED)  # structures that are tried without threads too
@@ -44,8 +47,8 @@ class Candidate:
         depth: the most original indices that loops around one assignment run through.
         memory: elements of all workspaces of one thread that are too large for registers, a sum of products of extents
             and numbers such as "r + 8 * m"; "0" where there are none.
-        origin: default, order, chain, blocks, products, conversion, forest, undominated; with a parallel style: rows, entries; or
-            library and a name.
+        origin: default, or the filter that keeps the loop nest (``selection.RULES``); with a parallel style (rows, entries) or
+            tiles; or library and a name.
         program: what the schedule makes with its usual values.
         structure: the same with loops and workspaces settled and nothing else; None where that is not told apart.
     """
@@ -60,7 +63,12 @@ class Candidate:
     @property
     def is_by_rule(self) -> bool:
         """Whether a rule over the structure found it; there may be too many of these."""
-        return not self.is_given and not self.origin.startswith(UNDOMINATED)
+        return not self.is_given and not self.is_drawn and not self.origin.startswith(UNDOMINATED)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether its loop nest or the transformation of its loops was drawn: no rule speaks for it."""
+        return self.origin.startswith(DRAWN) or self.origin.endswith(TILES)
 
     @property
     def is_given(self) -> bool:
@@ -86,7 +94,7 @@ def candidates(
     deadline: Deadline | None = None,
     lengths: Mapping[str, int] | None = None,
     fibres: Mapping[str, tuple[float, ...]] | None = None,
-    programs: Sequence[Schedule] = (),
+    selection: Selection = RULES_ALONE,
     semiring: tuple[str, str] = ("+", "*"),
 ) -> tuple[Candidate, ...]:
     """Return the candidates of an expression, without duplicates, the default first and the same every time.
@@ -98,7 +106,7 @@ def candidates(
         threads: with one thread no loop is parallel.
         deadline: once it is over, what was found by then is returned, the default at least.
         lengths, fibres: extents of all indices, and positions of every level of the sparse operands, where operands are at hand.
-        programs: schedules of loops and workspaces that are to be among the structures.
+        selection: which part of the space is listed.
         semiring: (add, multiply).
     """
     found = concretize(assignment, formats, *semiring)
@@ -108,7 +116,8 @@ def candidates(
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []
     with suppress(TimeOver):
-        for candidate in chain(_all(assignment, situation, threads, programs), _known(assignment, situation, threads)):
+        space = _Listing(assignment, situation, threads, selection)
+        for candidate in chain(space.by_rule(), space.library(), space.tiles()):
             key = _key(candidate.program)
             if key not in seen and (len(kept) < MAX_CANDIDATES or not candidate.is_by_rule):
                 seen.add(key)
@@ -116,50 +125,72 @@ def candidates(
     return tuple(kept)
 
 
-def _known(assignment: Assignment, situation: Situation, threads: int) -> Iterator[Candidate]:
-    """Yield the schedules of the library that were written for the same expression, as they stand."""
-    if threads < 2:
-        return
-    for named, schedule in schedules_for(assignment):
-        program = further(situation.program, schedule, situation)
-        if program is not None:
-            origin = f"library: {named.name}"
-            yield Candidate(Template(schedule.directives), _depth(program), _memory(program, situation), origin, program)
+class _Listing:
+    """Lists the candidates of an expression; what cannot be applied is left out."""
+
+    def __init__(self, assignment: Assignment, situation: Situation, threads: int, selection: Selection) -> None:
+        self._assignment, self._situation, self._threads, self._selection = assignment, situation, threads, selection
+        self._nests: dict[str, Structure] = {}
+
+    def by_rule(self) -> Iterator[Candidate]:
+        """Yield the default and what filters find, each loop nest in its parallel styles."""
+        situation, threads, selection = self._situation, self._threads, self._selection
+        program = situation.program
+        yield Candidate(Template(), _depth(program), _memory(program, situation), "default", program, program)
+        for structure in structures(situation, forest_structures(self._assignment, situation), selection.nests):
+            text = _shape(structure.program)
+            if text in self._nests or not selection.keeps(structure.origin):
+                continue
+            self._nests[text] = structure
+            whole = isinstance(structure.program.statement, Forall)  # else two nests, one after another
+            serial = [SERIAL] if threads < 2 or not whole or structure.origin in _ALSO_SERIAL else []
+            for style in chain(parallel_styles(structure, situation, threads), serial):
+                yield from self._candidate(structure, style)
+
+    def library(self) -> Iterator[Candidate]:
+        """Yield the schedules of the library that were written for the same expression, as they stand."""
+        situation = self._situation
+        for named, schedule in schedules_for(self._assignment) if self._threads > 1 else ():
+            program = further(situation.program, schedule, situation)
+            if program is not None:
+                origin = f"library: {named.name}"
+                yield Candidate(Template(schedule.directives), _depth(program), _memory(program, situation), origin, program)
+
+    def tiles(self) -> Iterator[Candidate]:
+        """Yield transformations of loops that are drawn, of loop nests that were listed."""
+        selection = self._selection
+        if selection.tiles and selection.keeps(TILES):
+            nests = [nest for nest in self._nests.values() if nest.origin != DRAWN]
+            for nest, drawn in drawn_transformations(nests, self._situation, self._threads, selection.tiles, selection.seed):
+                yield from self._candidate(nest, Decoration(drawn.template.parts, TILES))
+
+    def _candidate(self, structure: Structure, style: Decoration) -> Iterator[Candidate]:
+        """Yield a loop nest in a style with the open places that it admits; nothing where the style is refused."""
+        situation, selection = self._situation, self._selection
+        program = further(structure.program, style.parts, situation)
+        if program is None:
+            return
+        bare, admitted = program, list[Hole]()
+        for hole in (*inner_choices(program, situation), build_choices(selection.compilers)):
+            first = next(choice for choice in hole.choices if choice is not None)
+            trial = further(program, (hole,), situation, {hole.name: first})
+            if trial is not None:
+                admitted.append(hole)
+                program = trial if hole.usual is not None else program
+        for hole in opened_stages(bare, situation, selection):
+            legal = tuple(choice for choice in hole.choices if choice is None or _goes_with(hole.name, choice, admitted, bare, situation))
+            if len(legal) > 1:
+                admitted.append(Hole(hole.name, legal))
+        origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
+        template = structure.template.then(*style.parts, *admitted)
+        yield Candidate(template, _depth(program), _memory(program, situation), origin, program, structure.program)
 
 
-def _all(assignment: Assignment, situation: Situation, threads: int, programs: Sequence[Schedule]) -> Iterator[Candidate]:
-    """Yield candidates; what cannot be applied is left out."""
-    program = situation.program
-    yield Candidate(Template(), _depth(program), _memory(program, situation), "default", program, program)
-    seen = set()
-    for structure in structures(situation, forest_structures(assignment, situation), programs):
-        text = _shape(structure.program)
-        if text in seen:
-            continue
-        seen.add(text)
-        whole = isinstance(structure.program.statement, Forall)  # else two nests, one after another
-        serial = [SERIAL] if threads < 2 or not whole or structure.origin in _ALSO_SERIAL else []
-        for style in chain(parallel_styles(structure, situation, threads), serial):
-            made = _candidate(structure, style, situation)
-            if made is not None:
-                yield made
-
-
-def _candidate(structure: Structure, style: Decoration, situation: Situation) -> Candidate | None:
-    """Return a structure in a parallel style, with the choices of inner loops that it admits."""
-    program = further(structure.program, style.parts, situation)
-    if program is None:
-        return None
-    admitted: list[Hole] = []
-    for hole in (*inner_choices(program, situation), build_choices()):
-        first = next(choice for choice in hole.choices if choice is not None)
-        trial = further(program, (hole,), situation, {hole.name: first})
-        if trial is not None:
-            admitted.append(hole)
-            program = trial if hole.usual is not None else program
-    origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
-    template = structure.template.then(*style.parts, *admitted)
-    return Candidate(template, _depth(program), _memory(program, situation), origin, program, structure.program)
+def _goes_with(name: str, choice: Value, others: Sequence[Hole], program: Program, situation: Situation) -> bool:
+    """Return whether a choice is legal beside every choice of each other open place."""
+    hole = Hole(name, (choice,))
+    beside = ({other.name: one} for other in others if other.name != BUILD for one in other.choices)
+    return all(further(program, (*others, hole), situation, values) is not None for values in ({}, *beside))
 
 
 def _shape(program: Program) -> str:

@@ -6,7 +6,7 @@ A decoration is directives with holes; what a loop may do or leave is a hole for
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..concrete.apart import covers
@@ -29,6 +29,7 @@ ROW_DISTANCES = (8, 16, 4, 32)  # stored entries ahead, in the innermost loop ov
 FIBRE_DISTANCES = (2, 4)  # in loops further out
 ENTRY_DISTANCES = (512, 1024, 128)  # stored entries ahead of those that a loop goes through in order
 UNROLLS = (4, 2, 8)
+BUILD = "build"
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
 
@@ -214,10 +215,11 @@ def _row_indices(access: Access, situation: Situation) -> frozenset[str]:
     return frozenset(name for mode in form.order[:-1] for name in access.subscripts[mode].indices)
 
 
-def build_choices() -> Hole:
-    """Return compilers and flags other than the default ones."""
+def build_choices(compilers: Sequence[str] = ()) -> Hole:
+    """Return flags other than the default ones, and other compilers with the default flags of this machine and with each of these."""
     if platform.machine().lower() in ("x86_64", "amd64"):
         flags = [f"-O3 -march=native -mprefer-vector-width=256 {_FLAGS}", f"-O2 -march=native {_FLAGS}", f"-O3 {_FLAGS}"]
     else:
         flags = [f"-O2 -mcpu=native {_FLAGS}", f"-O3 {_FLAGS}"]
-    return Hole("build", (None, *(d.Build(None, flag) for flag in flags)))
+    others = (d.Build(compiler, flag) for compiler in compilers for flag in (None, *flags))
+    return Hole(BUILD, (None, *(d.Build(None, flag) for flag in flags), *others))

@@ -52,6 +52,7 @@ class Grammar(Generic[Symbol]):
     def __init__(self, alternatives: Callable[[Symbol], Sequence[Alternative[Symbol]]]) -> None:
         self._expand = alternatives
         self._alternatives: dict[Symbol, tuple[tuple[Alternative[Symbol], int], ...]] = {}
+        self._shapes: dict[Symbol, int] = {}
 
     def alternatives(self, symbol: Symbol) -> tuple[tuple[Alternative[Symbol], int], ...]:
         """Return the alternatives that lead to at least one tree, each with the number of its trees."""
@@ -64,6 +65,14 @@ class Grammar(Generic[Symbol]):
     def count(self, symbol: Symbol) -> int:
         """Return the number of trees."""
         return sum(count for _, count in self.alternatives(symbol))
+
+    def shapes(self, symbol: Symbol) -> int:
+        """Return the number of trees that differ in more than binary choices."""
+        known = self._shapes.get(symbol)
+        if known is None:
+            options = (option for option, _ in self.alternatives(symbol))
+            known = self._shapes[symbol] = sum(prod(map(self.shapes, option.parts)) for option in options)
+        return known
 
     def derivation(self, symbol: Symbol, rank: int) -> Derivation:
         """Return the tree at a place of the canonical order. Raises IndexError outside ``0 <= rank < count``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -24,7 +25,13 @@ class Instances:
 
     def __init__(self, templates: Iterable[Template], stages: Sequence[Mapping[str, Any]] = ()) -> None:
         self.templates = tuple(templates)
-        self.stages = list(stages)
+        self._before = list(stages)
+
+    @cached_property
+    def stages(self) -> list[Mapping[str, Any]]:
+        """How many are left after each stage: what led to the templates, and the parameters last, which make schedules of them."""
+        start = time.perf_counter()
+        return [*self._before, {"stage": "parameters", "kept": self.count(), "seconds": time.perf_counter() - start}]
 
     def count(self) -> int:
         """Return how many schedules there are; none is listed."""

@@ -30,6 +30,14 @@ def concordant_format(access: Access, form: Format, loops: Sequence[str]) -> For
     return Format(tuple(_level(level, protocol) for level, protocol in enumerate(protocols)), order)
 
 
+def ordered_format(access: Access, form: Format, loops: Sequence[str]) -> Format:
+    """Return the given format if the loops find its levels from the outside inwards, else its levels over the modes in their order."""
+    places = [_position(access, mode, loops) for mode in form.order]
+    if all(kind.full or max(places[:level], default=-1) < places[level] for level, kind in enumerate(form.levels)):
+        return form
+    return Format(form.levels, tuple(sorted(range(len(form)), key=lambda mode: (_position(access, mode, loops), mode))))
+
+
 def _able(kind: LevelKind, protocol: str, outermost: bool) -> bool:
     if protocol == "locate":
         return kind.located

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 
 from ..concrete.concretize import Concretized, concretize
 from ..concrete.nodes import Assign, Program, Stmt, transform
@@ -30,6 +31,11 @@ class Schedules:
     def count(self) -> int:
         """Return how many schedules there are; none is listed."""
         return self.members.count
+
+    @cached_property
+    def stages(self) -> list[dict[str, str | int]]:
+        """How many schedules differ in what the stages up to each decide: {"stage", "kept"}, the last of them all."""
+        return [{"stage": name, "kept": count()} for name, count in self.members.stages]
 
     def __iter__(self) -> Iterator[Schedule]:
         """Yield every schedule once, in canonical order, as they are asked for."""

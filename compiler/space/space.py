@@ -15,7 +15,7 @@ from itertools import chain
 from ..concrete.nodes import Program
 from ..format import Format
 from ..notation.nodes import Assignment, accesses
-from .forms import rewritings, unwatched
+from .forms import Form, rewritings, unwatched
 from .grammar import Alternative, Derivation, Grammar
 from .groupings import Grouping, Statements, groupings
 from .layout import Layout, layout_of
@@ -105,11 +105,15 @@ class ScheduleSpace:
         return Nestings(table, self.sparse, rules.paper_operators, rules.workspace_modes, rules.protocols, self._watch)
 
     @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """The ways to write the right-hand side."""
+        return rewritings(self.assignment, self._watch)
+
+    @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
         """The groupings of every form."""
         table, paper = self.nestings.table, self.rules.paper_operators
-        found = (groupings(table, form, paper, self._watch) for form in rewritings(self.assignment, self._watch))
-        return tuple(chain.from_iterable(found))
+        return tuple(chain.from_iterable(groupings(table, form, paper, self._watch) for form in self.forms))
 
     @cached_property
     def depth(self) -> int | None:
@@ -135,6 +139,16 @@ class ScheduleSpace:
     def count(self) -> int:
         """How many schedules there are; nothing is listed."""
         return self.grammar.count(_Whole())
+
+    @property
+    def stages(self) -> tuple[tuple[str, Callable[[], int]], ...]:
+        """The stages, in order, and how many ways there are once each is decided after those before it; nothing is listed."""
+        found = (
+            ("rewrites", lambda: len(self.forms)),
+            ("groupings", lambda: len(self.groupings)),
+            ("nestings", lambda: self.grammar.shapes(_Whole())),
+        )
+        return (*found, ("protocols", lambda: self.count)) if self.rules.protocols else found
 
     def member(self, rank: int) -> Member:
         """Return the schedule at a place of the canonical order; raises IndexError outside ``0 <= rank < count``."""

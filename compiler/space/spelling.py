@@ -2,7 +2,8 @@
 
 First the right-hand side is written as the algebraic form has it (``addends``), then every workspace is computed in loops of its
 own over all indices that it carries (``precompute``), these loops are ordered, and shared from the outside inwards (``join``,
-``recompute``). Conversions, protocols and kinds of workspaces follow. Paths are found by carrying out what was written so far.
+``recompute``). Conversions, protocols and kinds of workspaces follow; where protocols are no part of the space, operands are only put
+in the order of the loops and the rest is left to the compiler. Paths are found by carrying out what was written so far.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..schedule.schedule import Schedule
 from .groupings import workspace_number
 from .layout import Layout, Nest
 from .naming import workspace_names
-from .reformat import concordant_format, workspace_kind
+from .reformat import concordant_format, ordered_format, workspace_kind
 from .space import Member
 
 Told = TypeVar("Told")
@@ -73,7 +74,8 @@ class _Speller:
         self._share(self.layout.nest)
         self._accumulate()
         self._reads()
-        self._kinds()
+        if self.member.nestings.protocols:
+            self._kinds()
         return self.written
 
     def write(self, directive: d.Directive) -> None:
@@ -203,13 +205,21 @@ class _Speller:
             for access, place, form in _told_apart([(access, form) for access, form, _ in operands]):
                 if form != (said_of(access, self.program.conversions) or self.formats[access.tensor]):
                     self.write(d.Convert(access, str(form), place=place, path=path))
+            if not self.member.nestings.protocols:
+                continue
             protocols = [(access, protocols) for access, _, protocols in operands]
             for access, place, chosen in _told_apart([*protocols, *self._workspaces(number)]):
                 self.write(d.ProtocolDirective(access, chosen, place=place, path=path))
 
     def _operands(self, number: int) -> Iterator[tuple[Access, Format, tuple[str, ...]]]:
-        """Yield the sparse operands that a statement reads: the format that suits, and the protocols of its levels, outermost first."""
+        """Yield the sparse operands that a statement reads: the format that suits, and the protocols of its levels, outermost first.
+
+        Where a space has no protocols to choose, the format follows the loops and is else as it is.
+        """
         for place, read in enumerate(self.member.nestings.stored(number)):
+            if not self.member.nestings.protocols:
+                yield operand_of(read), ordered_format(read, self.formats[read.tensor], self.layout.enclosing[number]), ()
+                continue
             chosen = tuple(self.layout.protocols.get((number, place, mode), "locate") for mode in range(len(read.subscripts)))
             access = Access(read.tensor, read.subscripts, chosen)
             form = concordant_format(access, self.formats[read.tensor], self.layout.enclosing[number])

@@ -12,12 +12,14 @@ the others *dense*. The rules:
 - forests: nests that share outer loops, of least work for every contraction tree;
 - conversions: the stored operand in an order that has the indices of the result first.
 
-Programs that are found otherwise, such as those that no other is asymptotically better than, stand among them.
+Every rule is a filter of the schedule space that can be left out (``selection.RULES``). Nests that are found otherwise, since no other
+is asymptotically better or since they were drawn, stand among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Forall, Program, Stmt, assignments
@@ -30,24 +32,25 @@ from ..schedule.dependence import graph_of, needs_of_expression, uses
 from ..schedule.factors import flatten, product_factors
 from ..schedule.iteration import producers_inside
 from ..schedule.schedule import Schedule
+from .orders import Orders
 from .products import products, stored_products
 from .situation import Situation, Structure, format_read, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
 from .template import Hole, Template, opened
-from .template_space import orders as orders_of
 
 MAX_ORDERS = 24
 BLOCKS = (32, 16, 64, 8, 128)
 REGISTER_ELEMENTS = 64  # a row up to here needs no blocks
-UNDOMINATED = "undominated"
 
 
-def structures(situation: Situation, forests: Iterable[Structure] = (), programs: Sequence[Schedule] = ()) -> Iterator[Structure]:
+def structures(
+    situation: Situation, forests: Iterable[Structure] = (), nests: Mapping[str, Sequence[Schedule]] = MappingProxyType({})
+) -> Iterator[Structure]:
     """Yield structures, the default first, then roughly in the order in which they are worth trying. May repeat programs.
 
     Args:
         situation: the expression.
         forests: structures that are found otherwise (``forests.structures``), in their order.
-        programs: schedules of loops and workspaces that come last, since what the rules find is said more simply.
+        nests: schedules of loops and workspaces by their origin, which come last, since what the rules find is said more simply.
     """
     default = Structure(Template(), situation.program, "default")
     yield default
@@ -57,7 +60,7 @@ def structures(situation: Situation, forests: Iterable[Structure] = (), programs
         orders = list(_orders(default, situation))
         yield from orders
         yield from stored_products([default, *orders], situation)
-        yield from _given(default, programs, situation)
+        yield from _given(default, nests, situation)
         return
     for start in (default, *_conversions(default, situation)):
         yield from _chains(start, situation)
@@ -71,11 +74,11 @@ def structures(situation: Situation, forests: Iterable[Structure] = (), programs
         yield from orders
         yield from products([start, *orders], situation)
         yield from stored_products([start, *orders], situation)
-    yield from _given(default, programs, situation)
+    yield from _given(default, nests, situation)
 
 
-def _given(default: Structure, programs: Sequence[Schedule], situation: Situation) -> Iterator[Structure]:
-    found = (default.then(situation, *schedule, origin=UNDOMINATED) for schedule in programs)
+def _given(default: Structure, nests: Mapping[str, Sequence[Schedule]], situation: Situation) -> Iterator[Structure]:
+    found = (default.then(situation, *schedule, origin=origin) for origin, schedules in nests.items() for schedule in schedules)
     return (structure for structure in found if structure is not None)
 
 
@@ -95,7 +98,7 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
         return all(above in placed for above, below in before if below == loop)
 
     found = 0
-    for order in orders_of(loops, [allowed]):
+    for order in Orders(loops, [allowed]).all():
         if order == tuple(loops):
             continue
         changed = start.then(situation, d.Reorder(order), origin="order" if start.origin == "default" else start.origin)

@@ -16,8 +16,9 @@ from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
 from ..schedule.context import Context
 from ..schedule.iteration import Iteration
+from .orders import Allowed, Orders
 from .situation import Situation, result_leaf
-from .template_space import Allowed, Partition, Transformation, count_orders
+from .template_space import Partition, Transformation
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def _dense_in_order(*, within_tiles: bool) -> Callable[[Partition], Allowed]:
         kept: list[Access] = []
         for access in _dense_accesses(partition.situation):
             levels = _Levels(partition, [*kept, access])
-            if count_orders(partition.loops, [legal, partial(levels.complete_in_order, stored_only=False)]):
+            if Orders(partition.loops, [legal, partial(levels.complete_in_order, stored_only=False)]).count():
                 kept.append(access)
         return partial(_Levels(partition, kept, constant_loops=within_tiles).complete_in_order, stored_only=False)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
-from math import comb, perm
+from math import comb, perm, prod
 
 from ..concrete.apart import apart
 from ..concrete.nodes import Program
@@ -107,14 +108,33 @@ class Transformation:
 
 def partitions(situation: Situation, levels: int = 1) -> Iterator[Partition]:
     """Yield every partition, those that the language refuses included."""
-    loops = chain(situation.program.statement, ())
-    for groups in _compositions(loops):
-        collapsing, heads = _collapsed(groups)
-        options = [tuple(_treatments(head, situation, levels)) for head in heads]
+    for collapsing, options in _grouped(situation, levels):
         for choice in product(*options):
-            steps = (*collapsing, *(step for treatment in choice for step in treatment[0]))
-            made = tuple(loop for treatment in choice for loop in treatment[1])
-            yield Partition(steps, made, further(situation.program, steps, situation), situation)
+            yield _partition(collapsing, choice, situation)
+
+
+def drawn_partition(situation: Situation, source: random.Random) -> Partition:
+    """Return a partition drawn uniformly, which the language may refuse."""
+    groups = list(_grouped(situation, 1))
+    ((collapsing, options),) = source.choices(groups, [prod(map(len, options)) for _, options in groups])
+    return _partition(collapsing, [source.choice(treatments) for treatments in options], situation)
+
+
+_Treatment = tuple[tuple[Part, ...], tuple[str, ...]]
+"""What is done with one loop, and the loops that it becomes."""
+
+
+def _grouped(situation: Situation, levels: int) -> Iterator[tuple[tuple[Part, ...], list[tuple[_Treatment, ...]]]]:
+    """Yield every way to collapse loops, with what may be done with each loop then."""
+    for groups in _compositions(chain(situation.program.statement, ())):
+        collapsing, heads = _collapsed(groups)
+        yield collapsing, [tuple(_treatments(head, situation, levels)) for head in heads]
+
+
+def _partition(collapsing: tuple[Part, ...], choice: Sequence[_Treatment], situation: Situation) -> Partition:
+    steps = (*collapsing, *(step for treatment in choice for step in treatment[0]))
+    made = tuple(loop for treatment in choice for loop in treatment[1])
+    return Partition(steps, made, further(situation.program, steps, situation), situation)
 
 
 def _compositions(loops: Sequence[str]) -> Iterator[tuple[tuple[str, ...], ...]]:
@@ -139,7 +159,7 @@ def _collapsed(groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[Part, ...], t
     return tuple(steps), tuple(heads)
 
 
-def _treatments(loop: str, situation: Situation, levels: int) -> Iterator[tuple[tuple[Part, ...], tuple[str, ...]]]:
+def _treatments(loop: str, situation: Situation, levels: int) -> Iterator[_Treatment]:
     """Yield (directives, resulting loops) for one loop: as it is, split, by positions, split by positions, and back."""
     yield from _splits((), loop, levels)
     for access in situation.stored(situation.program):
@@ -151,7 +171,7 @@ def _treatments(loop: str, situation: Situation, levels: int) -> Iterator[tuple[
                 yield (*made[0], d.Coord(made[1][1], f"{loop}c")), (made[1][0], f"{loop}c")
 
 
-def _splits(steps: tuple[Part, ...], loop: str, levels: int) -> Iterator[tuple[tuple[Part, ...], tuple[str, ...]]]:
+def _splits(steps: tuple[Part, ...], loop: str, levels: int) -> Iterator[_Treatment]:
     yield steps, (loop,)
     made: tuple[str, ...] = ()
     for _ in range(levels):
@@ -163,34 +183,6 @@ def _splits(steps: tuple[Part, ...], loop: str, levels: int) -> Iterator[tuple[t
 
 
 # Stage two
-
-Allowed = Callable[[frozenset[str], str], bool]
-"""Whether a loop may come next, given the loops that stand outside it."""
-
-
-def count_orders(loops: Sequence[str], rules: Sequence[Allowed]) -> int:
-    """Return the number of orders that the rules allow, by dynamic programming over sets of placed loops."""
-    ways: dict[frozenset[str], int] = {frozenset(): 1}
-    for _ in loops:
-        further: dict[frozenset[str], int] = {}
-        for placed, count in ways.items():
-            for loop in loops:
-                if loop not in placed and all(rule(placed, loop) for rule in rules):
-                    further[placed | {loop}] = further.get(placed | {loop}, 0) + count
-        ways = further
-    return sum(ways.values())
-
-
-def orders(loops: Sequence[str], rules: Sequence[Allowed], placed: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the orders that the rules allow, in the order of ``loops``."""
-    if len(placed) == len(loops):
-        yield placed
-        return
-    here = frozenset(placed)
-    for loop in loops:
-        if loop not in here and all(rule(here, loop) for rule in rules):
-            yield from orders(loops, rules, (*placed, loop))
-
 
 def assignments_of_units(order: Sequence[str], target: str) -> Iterator[tuple[tuple[str, str], ...]]:
     """Yield loops for some of the units, each unit on one loop, outer units outside inner ones."""

@@ -18,9 +18,10 @@ from ..schedule import directives as d
 from ..schedule.addresses import chain
 from ..schedule.apply import apply_schedule
 from ..schedule.schedule import Schedule
+from .orders import Orders
 from .situation import Situation
 from .template_filters import DEFAULT, Filter, OrderFilter, PartitionFilter, UnitFilter
-from .template_space import Allowed, Partition, Transformation, assignments_of_units, count_orders, count_units, orders, partitions
+from .template_space import Partition, Transformation, assignments_of_units, count_units, partitions
 
 
 def templates(
@@ -44,15 +45,15 @@ def templates(
 
 def _templates_of(partition: Partition, target: str, filters: Sequence[Filter]) -> Iterator[Transformation]:
     checks = [rule.keep for rule in filters if isinstance(rule, UnitFilter)]
-    for order in orders(partition.loops, _allowed(partition, filters)):
+    for order in _orders(partition, filters).all():
         for units in assignments_of_units(order, target):
             template = Transformation(partition, order, units)
             if all(check(template) for check in checks):
                 yield template
 
 
-def _allowed(partition: Partition, filters: Sequence[Filter]) -> list[Allowed]:
-    return [rule.allowed(partition) for rule in filters if isinstance(rule, OrderFilter)]
+def _orders(partition: Partition, filters: Sequence[Filter]) -> Orders:
+    return Orders(partition.loops, [rule.allowed(partition) for rule in filters if isinstance(rule, OrderFilter)])
 
 
 def _situation(assignment: Assignment, formats: Mapping[str, Format]) -> Situation:
@@ -80,7 +81,7 @@ def _count(rows: Sequence[Partition], target: str, filters: Sequence[Filter]) ->
         return sum(1 for row in rows for _ in _templates_of(row, target, filters))
     ordered = any(isinstance(rule, OrderFilter) for rule in filters)
     return sum(
-        (count_orders(row.loops, _allowed(row, filters)) if ordered else factorial(len(row.loops)))
+        (_orders(row, filters).count() if ordered else factorial(len(row.loops)))
         * count_units(len(row.loops), target, nested=False)
         for row in rows
     )

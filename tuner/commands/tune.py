@@ -11,6 +11,7 @@ import click
 from ...compiler.errors import DataError
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
+from ...compiler.space.selection import CLOSED, RULES
 from ..database import Database, open_database
 from ..measure.policy import CACHES, Policy
 from ..measure.runner import Worker
@@ -46,7 +47,9 @@ from .output import interruptible, print_json, print_table, require_compiler, wa
     options.trials, options.time_budget, options.seed, options.database,
     click.option("--cache", type=click.Choice(CACHES), default="warm", show_default=True,
                  help="What a timed run finds in the caches: what the run before left there, or nothing of its operands."),
-    click.option("--skip", multiple=True, type=click.Choice(SWITCHES), help="Leave a stage of pruning out; may be repeated."),
+    click.option("--skip", multiple=True, type=click.Choice((*SWITCHES, *RULES)),
+                 help="Leave a stage of pruning or a rule of the space out; may be repeated."),
+    click.option("--also", multiple=True, type=click.Choice(CLOSED), help="Search a stage that is mostly closed too; may be repeated."),
     click.option("--table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                  help="Measure schedules drawn over the space into a truth table, in place of a search."),
     click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of a truth table, of distinct code each."),
@@ -68,12 +71,12 @@ def command(**given: Any) -> None:
     problem = problem_of(given)
     budget = make_budget(given["trials"], given["time_budget"])
     if given["dry_run"]:
-        _show_space(problem, given["skip"])
+        _show_space(problem, given["skip"], given["also"], given["seed"])
         return
     with open_database(given["database"]) as store, interruptible(store):
         warn_if_busy()
         with Worker(problem.threads) as worker, shown_progress("tune") as report:
-            settings = Settings(policy=Policy(cache=given["cache"]), skip=given["skip"])
+            settings = Settings(policy=Policy(cache=given["cache"]), skip=given["skip"], also=given["also"])
             if given["table"] is not None:
                 _measure_table(problem, store, worker, settings, report, given)
                 return
@@ -153,8 +156,8 @@ def canonical(expression: str) -> str:
     return canonical_form(parse(expression)).text
 
 
-def _show_space(problem: Problem, skip: tuple[str, ...]) -> None:
-    space, stages = surviving_space(problem, skip)
+def _show_space(problem: Problem, skip: tuple[str, ...], also: tuple[str, ...], seed: int) -> None:
+    space, stages = surviving_space(problem, skip, also=also, seed=seed)
     print_table([[str(stage["stage"]), str(stage["kept"]), show_seconds(stage["seconds"])] for stage in stages], ("stage", "kept", "time"))
     print(f"\n{space.size} schedules of {len(space.templates)} templates, the most promising first:")
     for template in space.templates:

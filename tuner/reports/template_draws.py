@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
+from ...compiler.space.orders import Orders
 from ...compiler.space.situation import Situation
 from ...compiler.space.template_filters import DEFAULT, PAPER, Filter, OrderFilter, PartitionFilter
-from ...compiler.space.template_space import Allowed, Partition, Transformation, assignments_of_units, partitions
+from ...compiler.space.template_space import Partition, Transformation, assignments_of_units, partitions
 from ...compiler.space.templates import removed_by
 
 TARGET = "cpu"
@@ -51,7 +52,7 @@ class Group:
             if row.program is not None and all(rule.keep(row) for rule in rules):
                 ways = Orders(row.loops, [rule.allowed(row) for rule in orders])
                 units = len(list(assignments_of_units(row.loops, TARGET)))
-                if count := ways.completions(frozenset()) * units:
+                if count := ways.count() * units:
                     found.append((row, ways, count))
         return found
 
@@ -100,38 +101,6 @@ class Group:
                 self.seen.add(template.text)
                 return template
         return None
-
-
-class Orders:
-    """Orders of loops that rules allow, drawn uniformly."""
-
-    def __init__(self, loops: Sequence[str], rules: Sequence[Allowed]) -> None:
-        self.loops, self.rules = loops, rules
-        self._known: dict[frozenset[str], int] = {}
-
-    def completions(self, placed: frozenset[str]) -> int:
-        """Return in how many ways the loops that are left can follow those placed."""
-        if placed not in self._known:
-            self._known[placed] = sum(self.completions(placed | {loop}) for loop in self._next(placed)) or len(placed) == len(self.loops)
-        return self._known[placed]
-
-    def all(self, order: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-        """Yield every order that begins so, those first that change least."""
-        if len(order) == len(self.loops):
-            yield order
-        elif self.completions(frozenset(order)):
-            for loop in self._next(frozenset(order)):
-                yield from self.all((*order, loop))
-
-    def draw(self, rng: random.Random) -> tuple[str, ...]:
-        order: tuple[str, ...] = ()
-        while len(order) < len(self.loops):
-            loops = self._next(frozenset(order))
-            order = (*order, *rng.choices(loops, [self.completions(frozenset((*order, loop))) for loop in loops]))
-        return order
-
-    def _next(self, placed: frozenset[str]) -> list[str]:
-        return [loop for loop in self.loops if loop not in placed and all(rule(placed, loop) for rule in self.rules)]
 
 
 def groups_of(situation: Situation) -> list[Group]:

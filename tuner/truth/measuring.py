@@ -58,7 +58,7 @@ def measure_table(
         raise TuningError(f"points is {points}: a whole number from 1 on is expected")
     campaign = Campaign(problem, store, seed, {**worker.settings, "truth": "table"}, settings.policy)
     trials = Trials(campaign)
-    space, stages = surviving_space(problem, settings.skip)
+    space, stages = surviving_space(problem, settings.skip, also=settings.also, seed=seed)
     drawn = Instances(space.templates, stages)
 
     def table() -> TruthTable:

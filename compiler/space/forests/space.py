@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from ...concrete.concretize import Concretized, concretize
 from ...concrete.nodes import Program
@@ -54,6 +55,11 @@ class Forests:
     def count(self) -> int:
         """Return how many forests there are; none is listed."""
         return self.peeling.count()
+
+    @cached_property
+    def stages(self) -> list[dict[str, str | int]]:
+        """How many schedules differ in what the stages up to each decide: {"stage", "kept"}, the last of them all."""
+        return [{"stage": "paths", "kept": sum(1 for _ in self.peeling.paths())}, {"stage": "forests", "kept": self.count()}]
 
     def forests(self) -> Iterator[Forest]:
         """Yield every forest once, in canonical order, as they are asked for."""

@@ -100,7 +100,7 @@ def surviving_stages(problem: Problem) -> list[tuple[str, int]]:
 def test_the_switch_leaves_the_stage_out() -> None:
     assert "asymptotic" in dict(surviving_stages(spgemm()))
     assert "asymptotic" not in [stage["stage"] for stage in surviving_space(spgemm(), ["asymptotic"])[1]]
-    with pytest.raises(TuningError, match="stages that can be left out are memory, asymptotic, loop depth"):
+    with pytest.raises(TuningError, match="rules that can be left out are memory, asymptotic, loop depth, order"):
         surviving_space(spgemm(), ["legal"])
     with pytest.raises(TuningError, match="given as a list"):
         surviving_space(spgemm(), "asymptotic")

@@ -1,0 +1,45 @@
+"""Which part of the space is listed: rules are named filters that can be left out, stages that are closed can be opened."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ..schedule.schedule import Schedule
+
+UNDOMINATED, DRAWN, TILES = "undominated", "drawn", "tiles"
+RULES = ("order", "chain", "blocks", "products", "conversion", "forest", UNDOMINATED, DRAWN, TILES)
+"""Named filters, each of which keeps some loop nests or transformations of the space; without any the default nest is left."""
+
+CLOSED = ("merges", "protocols", "formats", "compilers")
+"""Stages that have one choice, that of the compiler, unless they are opened."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A part of the space.
+
+    Attributes:
+        without: filters of ``RULES`` that are left out.
+        opened: stages of ``CLOSED`` that have all their choices.
+        nests: schedules of loops and workspaces that are found otherwise, by the name of what finds them.
+        tiles: how many transformations of loops are drawn.
+        seed: of the draws.
+        compilers: names of compilers other than the default one, for the stage "compilers".
+    """
+
+    without: Collection[str] = ()
+    opened: Collection[str] = ()
+    nests: Mapping[str, Sequence[Schedule]] = field(default_factory=lambda: MappingProxyType({}))
+    tiles: int = 0
+    seed: int = 0
+    compilers: tuple[str, ...] = ()
+
+    def keeps(self, origin: str) -> bool:
+        """Return whether what a filter finds is listed."""
+        return origin not in self.without
+
+
+RULES_ALONE = Selection()
+"""What rules find, with the usual stages."""

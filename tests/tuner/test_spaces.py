@@ -1,0 +1,154 @@
+"""What ``tune`` searches, as a space: counted, listed, sampled, recognised; every schedule drawn from it makes a kernel that is right."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from differential.batch import build_together
+from space_samples import random_operands, reference
+from sparsetune.compiler.concrete.check import formats_of
+from sparsetune.compiler.concrete.concretize import concretize, started
+from sparsetune.compiler.deadline import Deadline
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.space.draws import drawn_nests, drawn_transformations
+from sparsetune.compiler.space.instances import Instances
+from sparsetune.compiler.space.schedules import Schedules
+from sparsetune.compiler.space.selection import CLOSED, RULES
+from sparsetune.compiler.space.situation import Situation, Structure, further
+from sparsetune.compiler.space.space import ScheduleSpace
+from sparsetune.compiler.space.template import Template
+from sparsetune.compiler.storage.construct import tensor
+from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.prune import other_compilers, surviving_space
+
+EXPRESSIONS = {
+    "SpMV": "y(i) = A(i,j) * x(j)",
+    "SpMM": "Y(i,k) = A(i,j) * X(j,k)",
+    "SpGEMM": "C(i,k) = A(i,j) * B(j,k)",
+    "SDDMM": "Z(i,j) = A(i,j) * C(i,k) * D(j,k)",
+    "sum": "C(i,j) = A(i,j) + B(i,j)",
+    "residual": "y(i) = b(i) - A(i,j) * x(j)",
+    "sum of products": "C(i,j) = A(i,j) + D(i,k) * E(k,j)",
+    "accumulation": "y(i) += A(i,j) * x(j)",
+}
+STORED = {"SpGEMM": "AB", "sum": "AB"}
+FORMATS = ("csr", "csc", "dcsr", "coo")
+EXTENT = 24
+"""Enough that the static model does not find threads hopeless."""
+
+
+@cache
+def problem_of(name: str, form: str) -> Problem:
+    expression = EXPRESSIONS[name]
+    assignment = parse(expression)
+    source = np.random.default_rng(3)
+    operands = {}
+    for operand, array in random_operands(assignment, EXTENT, 1).items():
+        stored = operand in STORED.get(name, "A")
+        operands[operand] = tensor(array * (source.random(array.shape) < 0.5), form) if stored else array
+    if assignment.operator == "+=":
+        operands[assignment.target.tensor] = source.random(EXTENT)
+    return make_problem(expression, operands, threads=2)
+
+
+@cache
+def space_of(name: str, form: str, also: tuple[str, ...]) -> Instances:
+    space, stages = surviving_space(problem_of(name, form), also=also, seed=1)
+    return Instances(space.templates, stages)
+
+
+SDDMM = parse(EXPRESSIONS["SDDMM"]), formats_of(parse(EXPRESSIONS["SDDMM"]), {"A": "csr"})
+
+
+def wrong(name: str, form: str, found: list[Schedule], folder: Path) -> list[str]:
+    """Return the schedules whose kernels give other values than plain loops."""
+    problem = problem_of(name, form)
+    formats = {operand: given.format for operand, given in problem.operands.items() if not given.format.is_dense}
+    kernels = [compile_kernel(problem.expression, formats, schedule=schedule) for schedule in found]
+    build_together([one.default_kernel for one in kernels], folder, form)
+    assignment = parse(problem.expression)
+    operands = {operand: given.to_numpy() for operand, given in problem.operands.items()}
+    expected = reference(parse(problem.expression.replace("+=", "=")), operands, EXTENT)
+    if assignment.operator == "+=":
+        expected = expected + operands[assignment.target.tensor]
+    given = {operand: stored if operand in formats else stored.to_numpy() for operand, stored in problem.operands.items()}
+    return [str(one) for one, kernel in zip(found, kernels, strict=True) if not np.allclose(kernel(**given, threads=2), expected)]
+
+
+def check(name: str, form: str, also: tuple[str, ...], samples: int, folder: Path) -> None:
+    space = space_of(name, form, also)
+    stages = {stage["stage"]: stage["kept"] for stage in space.stages}
+    assert stages["parameters"] == space.count()
+    assert stages["nestings"] <= stages["protocols"]
+    listed = list(map(str, islice(space, 3000)))
+    assert len(set(listed)) == len(listed) == min(space.count(), 3000)
+    drawn = space.sample(samples, seed=2)
+    assert drawn == space.sample(samples, seed=2)
+    assert all(Schedule(str(one)) == one and one in space and str(one) in space for one in drawn)
+    assert "unroll(nothing, 3)" not in space
+    assert not wrong(name, form, list(dict.fromkeys(drawn)), folder)
+
+
+CASES = [(name, FORMATS[place % 4], CLOSED[place % 4 : place % 4 + 1] if place % 2 else ()) for place, name in enumerate(EXPRESSIONS)]
+
+
+@pytest.mark.parametrize(("name", "form", "also"), CASES)
+def test_what_is_searched_is_a_space(name: str, form: str, also: tuple[str, ...], tmp_path: Path) -> None:
+    check(name, form, also, 4, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("also", [(), CLOSED], ids=["usual", "all"])
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_forty_schedules_of_what_is_searched_are_right(name: str, form: str, also: tuple[str, ...], tmp_path: Path) -> None:
+    check(name, form, also, 40, tmp_path)
+
+
+@pytest.mark.parametrize("stage", CLOSED)
+def test_closed_stages_are_opened_one_by_one(stage: str) -> None:
+    """The first choice of each is the compiler's own, so that the usual schedules stay."""
+    usual, opened = (space_of("sum", "csr", also) for also in ((), (stage,)))
+    written, before = ({str(label) for one in space.templates for hole in one.holes for label in hole.labels} for space in (opened, usual))
+    keyword = {"merges": "merge", "protocols": "protocol", "formats": "convert", "compilers": "build"}[stage]
+    assert {label.partition("(")[0] for label in written - before} == ({keyword} if stage != "compilers" or other_compilers() else set())
+    assert all(schedule in opened for schedule in usual.sample(20, seed=1))
+
+
+def test_rules_are_filters_that_can_be_left_out() -> None:
+    """Without any the default nest is left, in its parallel styles, and the library."""
+    problem = problem_of("SDDMM", "csr")
+    every, none = (surviving_space(problem, skip)[0].templates for skip in ((), RULES))
+    assert any(template.text.startswith("precompute") and "{" in template.text for template in every)
+    assert not any("precompute" in template.text and "{" in template.text for template in none)
+    assert "" in [template.text for template in none]
+
+
+def test_draws_hang_on_the_seed() -> None:
+    first, again, other = (list(drawn_nests(*SDDMM, 8, seed, Deadline())) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_drawn_nests_are_of_the_structural_space(name: str) -> None:
+    problem = problem_of(name, "csr")
+    schedules = Schedules(ScheduleSpace(*started(problem.assignment, problem.formats)))
+    drawn = list(drawn_nests(problem.assignment, problem.formats, 12, 0, Deadline()))
+    assert drawn
+    assert all(schedule in schedules for schedule in drawn)
+
+
+def test_transformations_that_are_drawn_are_legal_and_change_loops() -> None:
+    found = concretize(*SDDMM)
+    situation = Situation(found.program, found.formats, {})
+    nest = Structure(Template(), found.program, "default")
+    drawn = [made.template for _, made in drawn_transformations([nest], situation, 1, 6, 0)]
+    assert drawn
+    assert all(further(found.program, template.parts, situation) is not None for template in drawn)
+    assert all("split(" in template.text and "cpu_thread" not in template.text for template in drawn)
