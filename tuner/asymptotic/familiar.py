@@ -13,6 +13,9 @@ from ...compiler.space.forests.space import Forests
 from ...compiler.space.schedules import Schedules
 from ...compiler.space.space import Member
 
+MOST = 100
+"""Forests that are looked at."""
+
 
 def familiar(schedules: Schedules) -> Iterator[Member]:
     """Yield the default program and, of products, the loop nest forest of least work for every contraction path, cheapest first."""
@@ -29,5 +32,5 @@ def _forests(assignment: Assignment, formats: Mapping[str, Format]) -> Iterator[
     except ExpressionError:
         return
     contraction = forests.contraction
-    for forest in promising(contraction, sizes_of(contraction, {}, {}), lambda: None):
+    for forest in promising(contraction, sizes_of(contraction, {}, {}), MOST, lambda: None):
         yield forests.spelled(forest)

@@ -1,10 +1,14 @@
-"""The forests that are worth trying on operands of known or guessed size: the cheapest of every contraction path, cheapest first."""
+"""The forests that are worth trying on operands of known or guessed size: of contraction paths the cheapest forest, cheapest first."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from math import inf
 
+from ...deadline import TimeOver
+from .bound import LeastWork
 from .contraction import Contraction
 from .forest import Forest
 from .optimum import Optimizer
@@ -22,20 +26,34 @@ _UNKNOWN_EXTENT = 4096.0
 _UNKNOWN_RUN = 8.0
 
 
-def promising(contraction: Contraction, sizes: Sizes, watch: Callable[[], None]) -> Iterator[Forest]:
-    """Yield the cheapest forest of every contraction path, by their work; ``watch`` is called before each path is looked at."""
+def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None]) -> Iterator[Forest]:
+    """Yield forests of least work, one for every contraction path, by their work.
+
+    Paths are looked at in the order of what they take at least, until that is more than the work of the forests found (branch and
+    bound).
+
+    Args:
+        contraction: what is computed.
+        sizes: of its operands.
+        most: how many forests are yielded.
+        watch: called before each path is looked at; where it raises ``TimeOver`` the forests found by then are yielded.
+    """
     count = len(contraction.operands)
     if not 2 < count <= MOST_OPERANDS:
         return
     peeling = Peeling(contraction, ForestRules(PathRules(pairwise=count > MOST_AT_ONCE)))
-    optimizer = Optimizer(peeling, work(sizes, MOST_ELEMENTS))
+    optimizer, bound = Optimizer(peeling, work(sizes, MOST_ELEMENTS)), LeastWork(contraction, sizes)
     found: list[tuple[float, int, Forest]] = []
-    for path in peeling.paths():
-        watch()
-        best = optimizer.optimum(path)
-        if best.forest is not None and best.cost < inf:
-            found.append((best.cost, len(found), best.forest))
-    for _, _, forest in sorted(found, key=lambda one: one[:2]):
+    with suppress(TimeOver):
+        for least, number, path in sorted((bound.of_path(path), number, path) for number, path in enumerate(peeling.paths())):
+            watch()
+            if len(found) == most and least >= found[-1][0]:
+                break
+            best = optimizer.optimum(path)
+            if best.forest is not None and best.cost < inf:
+                insort(found, (best.cost, number, best.forest))
+                del found[most:]
+    for _, _, forest in found:
         yield forest
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from ...errors import ExpressionError, ScheduleError
 from ...notation.nodes import Assignment
@@ -18,7 +17,7 @@ MOST_FORESTS = 10
 def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[Structure]:
     """Yield forests of a product of three tensors or more, by their work; none of other expressions.
 
-    Raises ``TimeOver`` as ``Deadline.watch``.
+    Raises ``TimeOver`` as ``Deadline.watch`` where the time is over; half of it may be spent on finding them.
     """
     if assignment.operator == "+=":
         return
@@ -28,7 +27,8 @@ def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[
         return
     contraction = forests.contraction
     sizes = sizes_of(contraction, situation.lengths or situation.extents, situation.fibres)
-    for forest in islice(promising(contraction, sizes, situation.deadline.watch), MOST_FORESTS):
+    half = situation.deadline.part(0.5)  # the rest is for what is made of them
+    for forest in promising(contraction, sizes, MOST_FORESTS, half.watch):
         try:
             schedule = forests.spelled(forest)
         except ScheduleError:

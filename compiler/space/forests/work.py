@@ -58,9 +58,9 @@ def work(sizes: Sizes, most: float = inf) -> SeparableCost:
             return inf
         fill = sum(_emptied(elements) for elements, mask in zip(filled, peel.passed, strict=True) if mask)
         if peel.loop < 0:
-            return _operations(contraction, peel.terms[0], -1) + fill
+            return operations(contraction, peel.terms[0], -1) + fill
         last = len(peel.terms) == 1 and term_indices(contraction, peel.terms[0]) & ~peel.removed == 1 << peel.loop
-        each = _operations(contraction, peel.terms[0], peel.loop) if last else inner
+        each = operations(contraction, peel.terms[0], peel.loop) if last else inner
         return iterations(peel, sizes) * each + (_START if last else 0.0) + fill
 
     return SeparableCost("work", phi, lambda one, other: one + other)
@@ -98,13 +98,13 @@ def is_driven(peel: Peel, operand: int) -> bool:
     return True
 
 
-def _operations(contraction: Contraction, term: Term, innermost: int) -> float:
+def operations(contraction: Contraction, term: Term, innermost: int) -> float:
     """Return the operations of one iteration of a term's innermost loop; -1: it has none of its own."""
     bit = 1 << innermost if innermost >= 0 else 0
     target = contraction.output if term.operands == contraction.everything else contraction.open(term.operands)
     moved = sum(bool(part_indices(contraction, part) & bit) for part in term.parts) + 2 * bool(target & bit)
-    operations = 1.0 + moved
-    return operations / LANES if bit and _is_contiguous(contraction, term, innermost) else operations
+    each = 1.0 + moved
+    return each / LANES if bit and _is_contiguous(contraction, term, innermost) else each
 
 
 def _is_contiguous(contraction: Contraction, term: Term, innermost: int) -> bool:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from differential.interpreted import interpreted
-from forest_samples import SPTTN, forests
+from forest_samples import SPTTN, TTTC6, forests
 from sparsetune.compiler.deadline import Deadline, TimeOver
 from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.space.forests.bound import LeastWork
 from sparsetune.compiler.space.forests.choice import promising, sizes_of
 from sparsetune.compiler.space.forests.contraction import Contraction
 from sparsetune.compiler.space.forests.forest import Forest
-from sparsetune.compiler.space.forests.optimum import evaluated
+from sparsetune.compiler.space.forests.optimum import Optimizer, evaluated
 from sparsetune.compiler.space.forests.paths import PathRules, paths
 from sparsetune.compiler.space.forests.work import Sizes, work
 from sparsetune.compiler.storage.construct import tensor
@@ -72,7 +74,7 @@ def test_the_cheapest_of_every_path(name: str) -> None:
     space = forests(name)
     extents = {index: 3 + place for place, index in enumerate(space.contraction.indices)}
     known = sizes(space.contraction, extents)
-    found = list(promising(space.contraction, known, lambda: None))
+    found = list(promising(space.contraction, known, 10**6, lambda: None))
     costs = [evaluated(forest, work(known)) for forest in found]
     assert costs == sorted(costs)
     assert len({forest.path for forest in found}) == len(found) == len(tuple(paths(space.contraction, PathRules(pairwise=False))))
@@ -81,7 +83,7 @@ def test_the_cheapest_of_every_path(name: str) -> None:
 def test_buffers_that_no_memory_holds_are_left_out() -> None:
     contraction = forests("TTMc3").contraction
     huge = sizes(contraction, dict.fromkeys("ijkrs", 1_000_000))
-    assert all(_elements(forest, 1_000_000) <= 2**27 for forest in promising(contraction, huge, lambda: None))
+    assert all(_elements(forest, 1_000_000) <= 2**27 for forest in promising(contraction, huge, 100, lambda: None))
 
 
 def _elements(forest: Forest, extent: int) -> int:
@@ -90,9 +92,41 @@ def _elements(forest: Forest, extent: int) -> int:
 
 def test_a_deadline_ends_the_search() -> None:
     space = forests("MTTKRP4")
-    over = Deadline(0)
-    with pytest.raises(TimeOver):
-        list(promising(space.contraction, sizes(space.contraction, {}), over.watch))
+    known = sizes(space.contraction, {})
+    assert not list(promising(space.contraction, known, 10, Deadline(0).watch))
+    looks = iter(range(5))
+
+    def watch() -> None:
+        if next(looks, None) is None:
+            raise TimeOver
+
+    assert len(list(promising(space.contraction, known, 10, watch))) == 5
+
+
+@pytest.mark.parametrize("extent", [1, 9, 1000])
+@pytest.mark.parametrize("expression", [*SPTTN.values(), TTTC6])
+def test_no_forest_of_a_path_takes_less_than_its_bound(expression: str, extent: int) -> None:
+    space = forests(expression)
+    known = sizes(space.contraction, {index: extent + place for place, index in enumerate(space.contraction.indices)})
+    optimizer, bound = Optimizer(space.peeling, work(known)), LeastWork(space.contraction, known)
+    every = list(space.peeling.paths())
+    for path in random.Random(0).sample(every, min(20, len(every))):
+        assert 0 < bound.of_path(path) <= optimizer.optimum(path).cost
+
+
+def test_branch_and_bound_finds_what_looking_at_every_path_finds() -> None:
+    """Of 1,620 paths of a contraction of six tensors a few dozen are looked at."""
+    space = forests(TTTC6)
+    known = sizes(space.contraction, dict.fromkeys(space.contraction.indices, 20))
+    looked: list[int] = []
+    found = list(promising(space.contraction, known, 4, lambda: looked.append(1)))
+    optimizer = Optimizer(space.peeling, work(known, 2.0**27))
+    costs = [evaluated(forest, work(known)) for forest in found]
+    assert costs == sorted(costs)
+    kept = {forest.path for forest in found}
+    others = random.Random(0).sample([path for path in space.peeling.paths() if path not in kept], 100)
+    assert all(optimizer.optimum(path).cost >= costs[-1] for path in others)
+    assert len(looked) < 200
 
 
 @pytest.mark.parametrize("factors", [1, 2, 7, 9])
@@ -100,4 +134,4 @@ def test_products_of_other_lengths_are_left_to_others(factors: int) -> None:
     letters = [f"T{number}(i)" for number in range(factors)]
     if factors > 1:
         contraction = forests(f"a(i) = {' * '.join(letters)}").contraction
-        assert not list(promising(contraction, sizes(contraction, {}), lambda: None))
+        assert not list(promising(contraction, sizes(contraction, {}), 10, lambda: None))

@@ -1,0 +1,48 @@
+"""Branch and bound over contraction paths: what no forest of a path can take less work than, known before its loops are ordered.
+
+A term has a loop for each of its indices. Storage order is kept, so that a loop runs over what a sparse operand stores only where those
+of the levels above stand around the same term; every other loop runs through its whole extent.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from math import prod
+
+from .contraction import Contraction, members
+from .paths import Path, Term, term_indices
+from .work import Sizes, operations
+
+
+class LeastWork:
+    """Lower bounds of ``work.work``, remembered by term.
+
+    Args:
+        contraction: what is computed.
+        sizes: of its operands.
+    """
+
+    def __init__(self, contraction: Contraction, sizes: Sizes) -> None:
+        self._contraction, self._sizes = contraction, sizes
+        self._known: dict[Term, float] = {}
+
+    def of_path(self, path: Path) -> float:
+        """Return work that every forest of a path takes."""
+        return sum(map(self._of_term, path))
+
+    def _of_term(self, term: Term) -> float:
+        found = self._known.get(term)
+        if found is None:
+            indices = term_indices(self._contraction, term)
+            each = min(operations(self._contraction, term, index) for index in (-1, *members(indices)))
+            found = self._known[term] = each * self._iterations(indices)
+        return found
+
+    def _iterations(self, indices: int) -> float:
+        """Return how often loops over some indices run at least: what a sparse operand stores drives those of its outermost levels, as
+        far as all are there, and no others."""
+        runs = {index: self._sizes.extent(self._contraction, index) for index in members(indices)}
+        for operand, chain in self._contraction.chains:
+            for index in takewhile(runs.__contains__, chain):
+                runs[index] = min(runs[index], self._sizes.run(self._contraction, operand, chain, index))
+        return prod(runs.values())
