@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ..ir.nodes import MAP, Allocate, Binary, Cast, Const, Declare, For, Function, Grow, Node, Parallel, Publish, Step, Value, Var
+from ..ir.nodes import OPAQUE, Allocate, Binary, Cast, Const, Declare, For, Function, Grow, Node, Parallel, Publish, Step, Take, Value, Var
 from ..ir.rewrite import walk
 
 Sizes = Mapping[str, int]
@@ -31,7 +31,7 @@ class Workspace:
 def workspaces(function: Function) -> tuple[Workspace, ...]:
     """Return the arrays whose lengths follow from a kernel's sizes. Those of assembled results do not: room that they do not use
     is never touched, and they grow as the data are seen."""
-    assembled = {node.array for node in walk(function.body) if isinstance(node, (Grow, Publish))}
+    assembled = {node.array for node in walk(function.body) if isinstance(node, (Grow, Publish, Take))}
     known: dict[str, Callable[[Sizes], int]] = {}
     for size in function.sizes:
         known[size.name] = _parameter(size.name)
@@ -52,7 +52,7 @@ def _found(node: Node, known: dict[str, Callable[[Sizes], int]], assembled: set[
         value = _value(node.value, known)
         if value is not None:
             known[node.variable.name] = value
-    elif isinstance(node, Allocate) and node.storage == "heap" and node.type != MAP and node.array not in assembled:
+    elif isinstance(node, Allocate) and node.storage == "heap" and node.type not in OPAQUE and node.array not in assembled:
         length = _value(node.length, known)
         if length is not None:
             yield Workspace(_times(length, node.type.bytes), private)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.nodes import Allocate, ArrayRef, Fill, For, Free, Function, Grow, Load, Node, Parallel, Prefetch, Steps, Store, Var
+from ..ir.nodes import Allocate, ArrayRef, Fill, For, Free, Function, Grow, Leave, Load, Node, Parallel, Prefetch, Steps, Store, Take, Var
 from ..ir.rewrite import may_fail, walk
 from .analysis import heap_allocations
 from .expressions import ExpressionPrinter, c_type
@@ -31,11 +31,12 @@ class _KernelPrinter:
         self.function = function
         self.expressions = ExpressionPrinter(NameTable())
         types = {parameter.name: parameter.type for parameter in function.arrays}
-        types |= {node.array: node.type for node in walk(function.body) if isinstance(node, Allocate)}
+        types |= {node.array: node.type for node in walk(function.body) if isinstance(node, Allocate | Take)}
         assembled = [parameter.name for parameter in function.arrays if parameter.assembled]
         slots = {parameter.name: slot for slot, parameter in enumerate(function.arrays)}
         published = {name: (slots[name], len(function.sizes) + rank) for rank, name in enumerate(assembled)}
-        grown = {node.array: node.capacity.name for node in walk(function.body) if isinstance(node, Grow)}
+        grown = {node.array: "" for node in walk(function.body) if isinstance(node, Take)}
+        grown |= {node.array: node.capacity.name for node in walk(function.body) if isinstance(node, Grow)}
         self.statements = StatementPrinter(self.expressions, types, grown, self._region_parameters, frozenset(slots), published)
 
     def source(self, heading: str) -> str:
@@ -105,7 +106,7 @@ def _used_names(node: Node, into_parallel: bool = True) -> set[str]:
     match node:
         case Var(name):
             here.add(name)
-        case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array) | Fill(array) | Grow(array) | Free(array):
+        case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array) | Fill(array) | Grow(array) | Free(array) | Leave(array):
             here.add(array)
     for child in node.children:
         here |= _used_names(child, into_parallel)

@@ -20,7 +20,7 @@ PRIMARY, UNARY, TERNARY, LOWEST = 16, 14, 3, 0
 _PRECEDENCE = {"*": 13, "/": 13, "%": 13, "+": 12, "-": 12, "<": 10, "<=": 10, ">": 10, ">=": 10, "==": 9, "!=": 9, "and": 5, "or": 4}
 _SYMBOLS = {"and": "&&", "or": "||"}
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
-_SCALARS = {"f32": "float", "f64": "double", "bool": "bool", "map": "st_map"}
+_SCALARS = {"f32": "float", "f64": "double", "bool": "bool", "map": "st_map", "parts": "st_parts"}
 
 
 def c_type(kind: Type) -> str:

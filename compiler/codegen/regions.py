@@ -16,6 +16,7 @@ from ..ir.nodes import (
     Free,
     Grow,
     If,
+    Leave,
     Load,
     Node,
     Prefetch,
@@ -24,6 +25,7 @@ from ..ir.nodes import (
     Step,
     Steps,
     Store,
+    Take,
     Value,
     Var,
     While,
@@ -67,6 +69,8 @@ def _inside(loop: For) -> list[Node]:
 def _array(node: Node) -> str | None:
     match node:
         case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array) | Fill(array) | Grow(array) | Free(array) | Publish(_, array):
+            return array
+        case Leave(array) | Take(array):
             return array
     return None
 

@@ -18,6 +18,8 @@ from ..ir.nodes import (
     BOOL,
     I64,
     MAP,
+    OPAQUE,
+    PARTS,
     Allocate,
     ArrayRef,
     Binary,
@@ -30,6 +32,7 @@ from ..ir.nodes import (
     Free,
     Grow,
     If,
+    Leave,
     Load,
     Parallel,
     Prefetch,
@@ -40,6 +43,7 @@ from ..ir.nodes import (
     Step,
     Steps,
     Store,
+    Take,
     Type,
     Unroll,
     Value,
@@ -153,7 +157,7 @@ class StatementPrinter:
                 self._prefetch(array, index, count)
             case Run(function, arguments):
                 self.line(f"{self.expressions.text(Call(function, arguments, I64))};")
-            case Allocate() | Free() | Grow() | Fill() | Publish():
+            case Allocate() | Free() | Grow() | Leave() | Take() | Fill() | Publish():
                 self._memory(statement)
             case _:
                 raise TypeError(f"not a statement of the loop IR: {statement!r}")
@@ -262,7 +266,7 @@ class StatementPrinter:
         self.depth += 1
         self.line(f"const {region} {shared} = {{{', '.join(value or name for _, name, value in fields)}}};")
         pieces = "st_threads" if shares else f"{shared}.st_loop.pieces"
-        own = "false" if isinstance(loop.tag, Parallel) and loop.tag.chunking == "guided" and not shares else "true"
+        own = "false" if isinstance(loop.tag, Parallel) and loop.tag.chunking in ("guided", "ordered") and not shares else "true"
         self.line(f"st_run(st_threads, {pieces}, {own}, {work}, &{shared});")
         self.depth -= 1
         self.line("}")
@@ -380,21 +384,25 @@ class StatementPrinter:
 
     # Memory
 
-    def declare_heap(self, arrays: dict[str, Allocate]) -> dict[str, Allocate]:
+    def declare_heap(self, arrays: dict[str, Type]) -> dict[str, Type]:
         """Declare the pointers (and maps) of a region's heap arrays, all empty."""
-        for name, allocation in arrays.items():
+        for name, kind in arrays.items():
             shown = self.names[name]
             self.region.declared[0].add(name)
-            empty = f"st_map {shown} = {{0}};" if allocation.type == MAP else f"{c_type(allocation.type)} *restrict {shown} = NULL;"
-            if allocation.type == MAP:
-                self.expressions.headers.add("st_map.h")
-            self.line(empty)
+            if kind in OPAQUE:
+                self.expressions.headers.add("st_map.h" if kind == MAP else "st_pieces.h")
+            self.line(f"st_map {shown} = {{0}};" if kind == MAP else f"{c_type(kind)} *restrict {shown} = NULL;")
         return arrays
 
-    def free_heap(self, arrays: dict[str, Allocate]) -> None:
+    def free_heap(self, arrays: dict[str, Type]) -> None:
         """Free what a region still holds; freed and published arrays are NULL by then."""
-        for name, allocation in arrays.items():
-            self.line(f"st_map_free(&{self.names[name]});" if allocation.type == MAP else f"st_release({self.names[name]});")
+        for name, kind in arrays.items():
+            self.line(self._freed(self.names[name], kind))
+
+    def _freed(self, name: str, kind: Type) -> str:
+        if kind == MAP:
+            return f"st_map_free(&{name});"
+        return f"st_parts_free({name});" if kind == PARTS else f"st_release({name});"
 
     def _fail_unless(self, succeeded: str) -> None:
         self.line(f"if (!{succeeded}) {{ st_fail({self.region.status}); goto {self.region.fails_to}; }}")
@@ -410,14 +418,18 @@ class StatementPrinter:
             case Allocate():
                 self._allocate(statement)
             case Free(array):
-                name = self.names[array]
-                if self._array_types[array] == MAP:
-                    self.line(f"st_map_free(&{name});")
-                else:
-                    self.line(f"st_release({name});")
+                name, kind = self.names[array], self._array_types[array]
+                self.line(self._freed(name, kind))
+                if kind != MAP:
                     self.line(f"{name} = NULL;")
             case Grow(array, _, capacity, needed):
                 self._grow(self.names[array], self.names[capacity.name], needed)
+            case Leave(array, parts, place):
+                self.line(f"{self._part(parts, place)} = {self.names[array]};")
+                self.line(f"{self.names[array]} = NULL;")
+            case Take(array, _, parts, place):
+                self.line(f"{self.names[array]} = {self._part(parts, place)};")
+                self.line(f"{self._part(parts, place)} = NULL;")
             case Fill():
                 self._fill(statement)
             case Publish(parameter, array, length):
@@ -438,6 +450,9 @@ class StatementPrinter:
             self.line(f"{c_type(allocation.type)} {name}[{length}] __attribute__((aligned(64))){zero};")
         elif allocation.type == MAP:
             self._fail_unless(f"st_map_reserve(&{name}, {length})")
+        elif allocation.type == PARTS:
+            self.line(f"{name} = st_parts_make({length});")
+            self._fail_unless(name)
         else:
             capacity = allocation.length
             if isinstance(capacity, Var) and self._grown.get(allocation.array) == capacity.name and not allocation.zero:
@@ -446,6 +461,9 @@ class StatementPrinter:
                 function = "st_allocate_zeros" if allocation.zero else "st_allocate"
                 self.line(f"{name} = {function}({length}, sizeof *{name});")
             self._fail_unless(name)
+
+    def _part(self, parts: ArrayRef, place: Value) -> str:
+        return f"{self.names[parts.array]}->arrays[{self.expressions.index(place)}]"
 
     def _grow(self, name: str, capacity: str, needed: Value) -> None:
         self.line(f"if ({capacity} < {self.expressions.text(needed, 11)}) {{")

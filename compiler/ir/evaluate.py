@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from .intrinsics import INTRINSICS, KeyMap
+from .intrinsics import INTRINSICS, KeyMap, Parts
 from .memory import InterpreterError, Memory, numpy_type
-from .nodes import F32, I64, MAP, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
+from .nodes import F32, I64, OPAQUE, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
 
 Frame = list[Any]
 Evaluate = Callable[[Frame], Any]
 Slots = Mapping[str, int]
+Held = Memory | KeyMap | Parts
+"""What a name of an array stands for."""
 
 
 @dataclass
@@ -51,7 +53,7 @@ _LANES = {"sum_lanes": np.add, "product_lanes": np.multiply, "min_lanes": np.min
 class Evaluator:
     """Turns expressions into closures; arrays are looked up by name when they run."""
 
-    def __init__(self, arrays: dict[str, Memory | KeyMap], counts: Counts) -> None:
+    def __init__(self, arrays: dict[str, Held], counts: Counts) -> None:
         self.arrays = arrays
         self.counts = counts
 
@@ -211,7 +213,7 @@ class Evaluator:
         if not isinstance(argument, ArrayRef):
             return self.expression(argument, slots)
         arrays, name = self.arrays, argument.array
-        if argument.type == MAP:
+        if argument.type in OPAQUE:
             return lambda _: arrays[name]
 
         def data(_: Frame) -> Any:

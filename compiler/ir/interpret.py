@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .evaluate import Counts, Evaluate, Evaluator, Frame, scalar
-from .intrinsics import KeyMap
+from .evaluate import Counts, Evaluate, Evaluator, Frame, Held, scalar
+from .intrinsics import KeyMap, Parts
 from .memory import InterpreterError, Memory, numpy_type
 from .nodes import (
     MAP,
+    PARTS,
     Allocate,
     Comment,
     Declare,
@@ -28,6 +29,7 @@ from .nodes import (
     Function,
     Grow,
     If,
+    Leave,
     Parallel,
     Prefetch,
     Publish,
@@ -36,6 +38,7 @@ from .nodes import (
     Step,
     Steps,
     Store,
+    Take,
     Var,
     While,
 )
@@ -66,7 +69,7 @@ def interpret(
     Raises:
         InterpreterError: an access out of range, a read of uninitialised memory, an overflow, a leak, a race.
     """
-    held: dict[str, Memory | KeyMap] = {}
+    held: dict[str, Held] = {}
     turn = None if races else Turn()
     for parameter, array in zip(function.arrays, arrays, strict=True):
         if not parameter.assembled:
@@ -83,14 +86,14 @@ def interpret(
 
 
 class _Interpreter:
-    def __init__(self, arrays: dict[str, Memory | KeyMap], turn: Turn | None, by_thread: frozenset[str]) -> None:
+    def __init__(self, arrays: dict[str, Held], turn: Turn | None, by_thread: frozenset[str]) -> None:
         self.arrays = arrays
         self.turn = turn
         self.by_thread = by_thread
         self.counts = Counts()
         self.evaluator = Evaluator(arrays, self.counts)
         self.published: dict[str, NDArray[Any]] = {}
-        self.heap: dict[str, Memory | KeyMap] = {}
+        self.heap: dict[str, Held] = {}
         self.depth = 0
         self.shared = 0  # how many places of a frame iterations of a parallel loop share
 
@@ -254,6 +257,8 @@ class _Interpreter:
                 return self._grow(statement, slots)
             case Fill():
                 return self._fill(statement, slots)
+            case Leave() | Take():
+                return self._moved(statement, slots)
             case Publish():
                 return self._publish(statement, slots)
         raise InterpreterError(f"not a statement: {statement!r}")
@@ -268,7 +273,9 @@ class _Interpreter:
             if name in self.heap:
                 raise InterpreterError(f"array {name} is allocated while it is held")
             if allocation.type == MAP:
-                made: Memory | KeyMap = KeyMap()
+                made: Held = KeyMap()
+            elif allocation.type == PARTS:
+                made = Parts()
             else:
                 turn = None if self.turn is None or self.turn.number or name in self.by_thread else self.turn
                 made = Memory(name, np.zeros(count, numpy_type(allocation.type)), allocation.zero, turn)
@@ -298,6 +305,23 @@ class _Interpreter:
             if wanted > frame[capacity]:
                 frame[capacity] = max(wanted, 2 * frame[capacity], 16)
                 memory.grow(frame[capacity])
+
+        return run
+
+    def _moved(self, step: Leave | Take, slots: dict[str, int]) -> Execute:
+        place = self.evaluator.expression(step.place, slots)
+
+        def run(frame: Frame) -> None:
+            parts, at = self.arrays[step.parts.array], place(frame)
+            assert isinstance(parts, Parts)
+            if isinstance(step, Leave):
+                if step.array not in self.heap or at in parts.arrays:
+                    raise InterpreterError(f"array {step.array} is left at place {at}, but it is not held or the place is taken")
+                parts.arrays[at] = self.heap.pop(step.array)
+            elif step.array in self.heap or at not in parts.arrays:
+                raise InterpreterError(f"array {step.array} is taken from place {at}, but it is held already or nothing is there")
+            else:
+                self.arrays[step.array] = self.heap[step.array] = parts.arrays.pop(at)
 
         return run
 

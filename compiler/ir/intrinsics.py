@@ -5,6 +5,10 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
 argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged. ``far_gallop`` is the same, never inlined.
 A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal.
 ``drain_stores`` ends what was written past the caches.
+``enlist`` gives the threads that use parts the numbers 0, 1, 2 ...; ``copy_part`` copies to an array, from an index on, what was left at a
+place of parts: so many elements from the one given; ``copy`` copies from an array. A table of pieces has counts of entries for each level:
+``note_piece`` writes one down, that of the last level last, ``sum_pieces`` gives how many pieces have none before them whose counts are
+not known, and ``piece_place`` where the entries of such a piece begin.
 ``seldom`` is its condition, and says that the code for where it holds had better stand out of the way of the rest.
 ``map_insert`` may stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
 """
@@ -68,6 +72,56 @@ class KeyMap:
     def clear(self) -> None:
         self.ordinals.clear()
         self.keys.clear()
+
+
+class Parts:
+    """Arrays that threads leave behind, by place, as the interpreter keeps them."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, Any] = {}
+        self.enlisted = 0
+
+    def enlist(self) -> int:
+        self.enlisted += 1
+        return self.enlisted - 1
+
+
+def _copy(array: NDArray[Any], at: int, source: NDArray[Any], first: int, count: int) -> None:
+    _check_range(array, at, at + count)
+    _check_range(source, first, first + count)
+    array[at : at + count] = source[first : first + count]
+
+
+def _copy_part(array: NDArray[Any], at: int, parts: Parts, place: int, first: int, count: int) -> None:
+    if place not in parts.arrays:
+        raise IndexError(f"nothing was left at place {place}")
+    parts.arrays[place].check(first, count, True)
+    _copy(array, at, parts.arrays[place].data, first, count)
+
+
+# A table of pieces (csrc/st_pieces.h): how many are summed, a lock, then the sums, or counts, of all levels of one piece after another
+
+
+def _begin_pieces(table: NDArray[Any], levels: int, pieces: int) -> None:
+    table[: 2 + levels], table[2 + levels : 2 + levels * (pieces + 1)] = 0, -1
+
+
+def _note_piece(table: NDArray[Any], levels: int, piece: int, level: int, count: int) -> None:
+    table[2 + levels * (piece + 1) + level] = count
+
+
+def _sum_pieces(table: NDArray[Any], levels: int, pieces: int) -> int:
+    rows = table[2 : 2 + levels * (pieces + 1)].reshape(-1, levels)
+    while table[0] < pieces and rows[table[0] + 1, -1] >= 0:
+        rows[table[0] + 1] += rows[table[0]]
+        table[0] += 1
+    return int(table[0])
+
+
+def _piece_place(table: NDArray[Any], levels: int, piece: int, level: int) -> int:
+    if piece > table[0]:
+        raise IndexError(f"the place of piece {piece} is not known yet")
+    return int(table[2 + levels * piece + level])
 
 
 def type_of_call(function: str, arguments: Sequence[Type]) -> Type:
@@ -220,6 +274,13 @@ INTRINSICS: dict[str, Intrinsic] = {
     "map_size": Intrinsic(lambda keys: len(keys.keys), "st_map_size", "st_map.h"),
     "map_key": Intrinsic(lambda keys, ordinal: keys.keys[ordinal], "st_map_key", "st_map.h"),
     "map_clear": Intrinsic(KeyMap.clear, "st_map_clear", "st_map.h", updates=True),
+    "enlist": Intrinsic(Parts.enlist, "st_enlist", "st_pieces.h", updates=True),
+    "copy_part": Intrinsic(_copy_part, "st_copy_part", "st_pieces.h", typed=True, updates=True),
+    "copy": Intrinsic(_copy, "st_copy", "st_pieces.h", typed=True, updates=True),
+    "begin_pieces": Intrinsic(_begin_pieces, "st_begin_pieces", "st_pieces.h", updates=True),
+    "note_piece": Intrinsic(_note_piece, "st_note_piece", "st_pieces.h", updates=True),
+    "sum_pieces": Intrinsic(_sum_pieces, "st_sum_pieces", "st_pieces.h", updates=True),
+    "piece_place": Intrinsic(_piece_place, "st_piece_place", "st_pieces.h"),
     "seldom": Intrinsic(bool, "st_seldom", gives=BOOL),
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
     **{

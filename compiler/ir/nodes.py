@@ -15,8 +15,9 @@ from typing import Literal as OneOf
 class Type:
     """A scalar type, by the letter of its kind and its width in bits: i8 ... i64, u8 ... u64, f32, f64, bool.
 
-    ``map`` is the opaque type of a hash map from 64-bit keys to ordinals (see ``ir.intrinsics``). A vector of scalars
-    has its lanes behind an x, ``f64x8``; only the pass ``passes.vectorize`` makes them.
+    Two types are opaque (see ``ir.intrinsics``): ``map``, a hash map from 64-bit keys to ordinals, and ``parts``, numbered places for
+    arrays that threads leave behind. A vector of scalars has its lanes behind an x, ``f64x8``; only the pass ``passes.vectorize`` makes
+    them.
     """
 
     name: str
@@ -45,7 +46,8 @@ class Type:
         return self.lanes * (1 if self.element.name == "bool" else int(self.element.name[1:]) // 8)
 
 
-U16, I32, I64, F32, F64, BOOL, MAP = (Type(name) for name in ("u16", "i32", "i64", "f32", "f64", "bool", "map"))
+U16, I32, I64, F32, F64, BOOL, MAP, PARTS = (Type(name) for name in ("u16", "i32", "i64", "f32", "f64", "bool", "map", "parts"))
+OPAQUE = (MAP, PARTS)
 
 
 @cache
@@ -151,7 +153,7 @@ class Cast(Value):
 
 @dataclass(frozen=True)
 class ArrayRef(Value):
-    """A whole array (or map) as an argument of an intrinsic."""
+    """A whole array (or map, or parts) as an argument of an intrinsic."""
 
     array: str
     type: Type
@@ -257,7 +259,7 @@ class Parallel:
     of no given size they are equal.
     """
 
-    chunking: str | None = None  # static, dynamic, guided
+    chunking: str | None = None  # static, dynamic, guided; ordered: threads always claim the next one
     chunk: int | None = None
 
 
@@ -356,6 +358,25 @@ class Grow(Step):
     type: Type
     capacity: Var
     needed: Value
+
+
+@dataclass(frozen=True)
+class Leave(Step):
+    """Leave a heap array at a free place of ``parts``, with which it is released; the name holds nothing from then on."""
+
+    array: str
+    parts: ArrayRef
+    place: Value
+
+
+@dataclass(frozen=True)
+class Take(Step):
+    """Take the array, of elements of ``type``, that was left at a place of ``parts``: it is a heap array of this name from then on."""
+
+    array: str
+    type: Type
+    parts: ArrayRef
+    place: Value
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from .nodes import (
     BOOL,
     F64,
     I64,
+    PARTS,
     Allocate,
     ArrayParameter,
     ArrayRef,
@@ -33,6 +34,7 @@ from .nodes import (
     Grow,
     If,
     Kernel,
+    Leave,
     Load,
     Once,
     Parallel,
@@ -47,6 +49,7 @@ from .nodes import (
     Step,
     Steps,
     Store,
+    Take,
     Type,
     Unary,
     Unroll,
@@ -57,7 +60,7 @@ from .nodes import (
 )
 from .printer import PRECEDENCE, WORDS
 
-_TYPE = r"(?:[iu](?:8|16|32|64)|f(?:32|64)|bool|map)(?:x\d+)?"
+_TYPE = r"(?:[iu](?:8|16|32|64)|f(?:32|64)|bool|map|parts)(?:x\d+)?"
 _TOKENS = re.compile(
     rf"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?(?P<suffix>{_TYPE})?(?!\w))|(?P<infinite>[+-](?:inf|nan)(?P<kind>f32)?(?!\w))"
     rf"|(?P<type>{_TYPE}(?!\w))|(?P<name>\w+|`\w+`)|(?P<mark>\.\.|[<>=!]=|[-+*/%<>()\[\],:=]))"
@@ -292,6 +295,16 @@ class _Reader:
             return Prefetch(array, index, count)
         if self._take("publish"):
             return self._publish()
+        if self._take("leave"):
+            array = self._name()
+            self._expect("at")
+            return Leave(array, *self._place())
+        if self._take("take"):
+            array = self._name()
+            self._expect(":")
+            kind = self.arrays[array] = self._type()
+            self._expect("from")
+            return Take(array, kind, *self._place())
         if self._take("barrier"):
             self._expect("of")
             return Barrier(self._next()[1])  # type: ignore[arg-type]  # the verifier knows the units
@@ -330,6 +343,10 @@ class _Reader:
         self._expect(")")
         self._expect("to")
         return Grow(array, self._array(array), capacity, self._value())
+
+    def _place(self) -> tuple[ArrayRef, Value]:
+        """Read a place of parts."""
+        return ArrayRef(self._name(), PARTS), self._bracketed()
 
     def _publish(self) -> Publish:
         array = self._name()

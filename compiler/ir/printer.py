@@ -31,6 +31,7 @@ from .nodes import (
     Grow,
     If,
     Kernel,
+    Leave,
     Load,
     Once,
     Parallel,
@@ -43,6 +44,7 @@ from .nodes import (
     Step,
     Steps,
     Store,
+    Take,
     Unary,
     Unroll,
     Value,
@@ -56,10 +58,10 @@ PRECEDENCE = {
     "or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
 }  # fmt: skip
 WORDS = frozenset((
-    "and", "as", "assembles", "atomic", "barrier", "block", "combine", "dealt", "else", "finish", "first", "for", "free", "grow", "heap",
-    "if", "in", "inf", "kernel", "least", "max", "min", "more", "nan", "not", "of", "once", "or", "parallel", "prefetch", "private",
-    "publish", "reads", "registers", "scratch", "simd", "size", "step", "stream", "to", "unroll", "vector", "warp", "while", "writes",
-    "zeros", "True", "False",
+    "and", "as", "assembles", "at", "atomic", "barrier", "block", "combine", "dealt", "else", "finish", "first", "for", "free", "grow",
+    "heap", "from", "if", "in", "inf", "kernel", "least", "leave", "map", "max", "min", "more", "nan", "not", "of", "once", "or",
+    "parallel", "parts", "prefetch", "private", "publish", "reads", "registers", "scratch", "simd", "size", "step", "stream", "take",
+    "to", "unroll", "vector", "warp", "while", "writes", "zeros", "True", "False",
 ))  # fmt: skip
 """What the text says itself."""
 
@@ -176,6 +178,10 @@ def _simple(statement: Step) -> str:
             return f"free {_name(array)}"
         case Grow(array, _, capacity, needed):
             return f"grow {_name(array)} ({_name(capacity.name)}) to {show_expression(needed)}"
+        case Leave(array, parts, place):
+            return f"leave {_name(array)} at {_name(parts.array)}[{show_expression(place)}]"
+        case Take(array, kind, parts, place):
+            return f"take {_name(array)}: {kind.name} from {_name(parts.array)}[{show_expression(place)}]"
         case Fill(array, low, high, value):
             return f"{_name(array)}[{show_expression(low)} .. {show_expression(high)}] = {show_expression(value)}"
         case Run(function, arguments):

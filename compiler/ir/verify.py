@@ -14,7 +14,8 @@ from .intrinsics import INTRINSICS, OF_LANES, type_of_call
 from .nodes import (
     BOOL,
     I64,
-    MAP,
+    OPAQUE,
+    PARTS,
     SHARE_NUMBER,
     Allocate,
     ArrayRef,
@@ -34,6 +35,7 @@ from .nodes import (
     Grow,
     If,
     Kernel,
+    Leave,
     Load,
     Once,
     Parallel,
@@ -45,6 +47,7 @@ from .nodes import (
     Step,
     Steps,
     Store,
+    Take,
     Type,
     Unary,
     Value,
@@ -221,6 +224,13 @@ class _Verifier:
                 self.place(high, scope, local)
                 self.value(value, scope, local)
                 self.converts(value.type, self.array(array, local))
+            case Leave(array, parts, place):
+                self.array(array, {})
+                self.parts(parts, place, scope, local)
+            case Take(array, kind, parts, place):
+                if self.arrays.setdefault(array, kind) != kind:
+                    self.fail(f"array {array} is known as {self.arrays[array].name} and taken as {kind.name}")
+                self.parts(parts, place, scope, local)
             case Publish(parameter, array, length):
                 self.array(array, {})
                 self.place(length, scope, local)
@@ -228,6 +238,11 @@ class _Verifier:
                     self.fail(f"{parameter} is no array that the caller receives")
             case _:
                 self.fail(f"{type(statement).__name__} is no statement")
+
+    def parts(self, parts: ArrayRef, place: Value, scope: Scope, local: Scope) -> None:
+        self.place(place, scope, local)
+        if parts.type != PARTS or self.array(parts.array, {}) != PARTS:
+            self.fail(f"{parts.array} has no places for arrays")
 
     # Values
 
@@ -252,7 +267,7 @@ class _Verifier:
     def converts(self, given: Type, wanted: Type) -> None:
         """A value is converted to the type of what holds it, but vectors and maps are not, and no fraction is lost."""
         cut = given.is_float and not wanted.is_float
-        if given.lanes != wanted.lanes or (given.lanes > 1 and given != wanted) or MAP in (given, wanted) or cut:
+        if given.lanes != wanted.lanes or (given.lanes > 1 and given != wanted) or given in OPAQUE or wanted in OPAQUE or cut:
             self.fail(f"a value of type {given.name} is kept as {wanted.name}")
 
     def variable(self, variable: Var, scope: Scope) -> None:
@@ -324,7 +339,7 @@ class _Verifier:
         elif op in _LOGICAL:
             right = sides == (kind, kind)
         else:
-            right = op in _ARITHMETIC and kind != MAP and all(side in (kind, kind.element) for side in sides)
+            right = op in _ARITHMETIC and kind not in OPAQUE and all(side in (kind, kind.element) for side in sides)
             right = right and max(side.lanes for side in sides) == kind.lanes
         if not right:
             self.fail(f"{sides[0].name} {op} {sides[1].name} is said to be {kind.name}")

@@ -5,7 +5,8 @@ A level of coordinates has a cursor, the position where the next coordinate goes
 coordinate if any did). Segments are counted first, ``pos[parent + 1] = count``, and summed at the end, so that parents
 without children, also those that a sparse loop skips, need no step of their own.
 
-Loops that are run twice, to count and to fill, have ``insertion`` around them.
+Loops that are run twice, to count and to fill, have ``insertion`` around them; those of threads, which append to arrays of their own,
+``pieces``.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Assembly:
         phase: "append", or "count" and "fill": the two passes of an insertion.
         reserved: room for all that the loop around appends has been made.
         inserted: the result is counted, then filled, so that its totals are known beforehand.
+        apart: threads append to arrays of their own, which are put together; ``pieces`` names those at the places where they do.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Assembly:
     phase: Phase = "append"
     reserved: bool = False
     inserted: bool = False
+    apart: bool = False
 
     @property
     def last(self) -> int:
@@ -235,19 +238,20 @@ class Assembly:
             if entry.kind is DENSE:
                 continue
             crd_capacity, pos_capacity = known(entry.crd_capacity), known(entry.pos_capacity)
-            parents = self.parents(level) if self.stored_above(level) is None else integer(START)
             steps += [
                 Declare(cursor(entry), ZERO),
                 Declare(crd_capacity, entries if level == self.last else integer(START)),
                 Allocate(entry.crd, entry.width, crd_capacity),
-                Declare(pos_capacity, add(parents, ONE)),
-                Allocate(entry.pos, I64, pos_capacity, zero=True),
             ]
+            if self.apart and self.stored_above(level) is None:
+                continue  # threads share it: all know which element is whose
+            parents = self.parents(level) if self.stored_above(level) is None else integer(START)
+            steps += [Declare(pos_capacity, add(parents, ONE)), Allocate(entry.pos, I64, pos_capacity, zero=True)]
         return steps
 
     def total(self, level: int) -> Var:
         """Return the variable that holds the number of entries of a level once all are in."""
-        return known(self.levels[level].total) if self.inserted else cursor(self.levels[level])
+        return known(self.levels[level].total) if self.inserted or self.apart else cursor(self.levels[level])
 
     def parents(self, level: int) -> Value:
         """Return how many positions the level above has, once all entries are in."""

@@ -18,6 +18,7 @@ from .coiterate import iterate
 from .context import Context
 from .insertion import inserted, inserts
 from .origins import originating
+from .pieces import appended, appends
 from .positions import lower_coordinates, lower_positions
 from .recovery import coordinate, extent_of
 from .resolve import named
@@ -34,6 +35,8 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
         forall = replace(forall, tag=replace(forall.tag, unit=None))  # entries are counted one after another, not in lanes
     if inserts(context, scope, forall):
         return inserted(context, scope, forall, _loop)
+    if appends(context, scope, forall):
+        return appended(context, scope, forall, _loop)
     return dealt(context, scope, forall, _loop) if forall.tag.is_dealt else _loop(context, scope, forall)
 
 

@@ -23,18 +23,19 @@ PHASES: tuple[Phase, ...] = ("count", "fill")
 
 
 def is_inserted(program: Program, result: str) -> bool:
-    """Return whether a result that is assembled is counted first: where threads or a GPU assemble it, or a schedule says so."""
+    """Return whether a result that is assembled is counted first: where a GPU assembles it, or a schedule says so."""
     asked = runs_on_gpu(program.statement) or dict(program.assembly).get(result) == "insert"
-    return any(asked or loop.tag.is_dealt for loop in _outermost(program.statement) if result in targets(loop))
+    return asked and any(result in targets(loop) for loop in outermost(program.statement))
 
 
-def _outermost(statement: Stmt) -> Iterator[Forall]:
+def outermost(statement: Stmt) -> Iterator[Forall]:
+    """Yield the loops that have none around them."""
     match statement:
         case Forall():
             yield statement
         case Where() | Block():
             for part in statement.children:
-                yield from _outermost(part)
+                yield from outermost(part)
 
 
 def inserts(context: Context, scope: Scope, forall: Forall) -> bool:

@@ -12,7 +12,7 @@ from ..concrete.printer import loop_nest
 from ..concrete.provenance import Provenance
 from ..errors import ScheduleError
 from ..format import Format
-from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply
+from ..ir.arithmetic import ONE, ZERO, multiply
 from ..ir.nodes import (
     I64,
     PAST_CACHES,
@@ -44,12 +44,12 @@ from .insertion import is_inserted
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
 from .parameters import Parameters
 from .patterns import is_copy, shared_type_of
+from .pieces import is_appended_in_pieces
+from .rooms import expected_entries
 from .rows import added_in_rows, written_in_rows
 from .scope import Scope
 from .semiring import Semiring, identity
 from .statements import lower_statement
-
-GENEROUS, ENOUGH = 64, 2**24  # times what operands store, and entries, that a result of unknown size gets room for at first
 
 
 def lower(
@@ -99,7 +99,8 @@ def lower(
     assembly = None
     if shares is None and not made.format.is_dense:
         zero = Semiring(program.add, program.multiply).zero(value_type)
-        assembly = replace(_assembly(parameters, result, made, value_type, zero), inserted=is_inserted(program, result.tensor))
+        inserted, apart = is_inserted(program, result.tensor), is_appended_in_pieces(program, result.tensor)
+        assembly = replace(_assembly(parameters, result, made, value_type, zero), inserted=inserted, apart=apart)
     context = Context(
         program, {**operand_types, result.tensor: made}, result, keys, value_type, parameters, lower_statement,
         assembly=assembly, shares=shares, wide=wide,
@@ -226,36 +227,14 @@ def _framed(context: Context, result: Access, steps: list[Step]) -> Steps:
     before: list[Step] = list(own.before)
     after: list[Step] = list(own.after)
     if context.assembly is not None:
-        assembly = replace(context.assembly, inserted=context.assembly.inserted and bool(steps))  # nothing to count appends nothing
-        begin = [] if assembly.inserted else assembly.begin(_expected_entries(context))
+        made = bool(steps)  # nothing to count appends nothing
+        assembly = replace(context.assembly, inserted=context.assembly.inserted and made, apart=context.assembly.apart and made)
+        begin = [] if assembly.inserted or assembly.apart else assembly.begin(expected_entries(context))
         return Steps((*begin, *before, *steps, *assembly.end(), *after))
     facts = context.facts.get(result.tensor)
     if facts is None or facts.needs_zero:
         before += _zeros(context, result, steps)
     return Steps((*before, *steps, *after))
-
-
-def _expected_entries(context: Context) -> Value:
-    """Return for how many entries an assembled result gets room at first.
-
-    A sum has at most as many as its operands store. What comes through a workspace may have many more; pages that are never
-    touched cost nothing, but what a growing array moves is touched twice.
-    """
-    stored = _stored_entries(context)
-    if not any(workspace.indices for workspace in context.workspaces.values()):
-        return stored
-    return maximum(stored, minimum(multiply(stored, integer(GENEROUS)), integer(ENOUGH)))
-
-
-def _stored_entries(context: Context) -> Value:
-    """Return how many entries the sparse operands store together: what a sum of them has at most."""
-    count: Value = ZERO
-    for key in dict.fromkeys(context.keys.values()):
-        form = context.types[key].format
-        stored = [level for level, kind in enumerate(form.levels) if kind.stores_coordinates]
-        if stored:
-            count = add(count, context.stored_length(key, stored[-1]))
-    return count
 
 
 def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:

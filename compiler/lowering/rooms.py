@@ -1,13 +1,39 @@
-"""Room for what a loop appends to a sparse result, made once before the loop."""
+"""Room for what is appended to a sparse result: at first, and before a loop of which it is known how much it appends at most."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt
-from ..ir.arithmetic import ZERO, add, subtract
+from ..ir.arithmetic import ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import Step, Value
+from .context import Context
 from .scope import Scope
+
+GENEROUS, ENOUGH = 64, 2**24  # times what operands store, and entries, that a result of unknown size gets room for at first
+
+
+def expected_entries(context: Context) -> Value:
+    """Return for how many entries an assembled result gets room at first.
+
+    A sum has at most as many as its operands store. What comes through a workspace may have many more; pages that are never
+    touched cost nothing, but what a growing array moves is touched twice.
+    """
+    stored = _stored_entries(context)
+    if not any(workspace.indices for workspace in context.workspaces.values()):
+        return stored
+    return maximum(stored, minimum(multiply(stored, integer(GENEROUS)), integer(ENOUGH)))
+
+
+def _stored_entries(context: Context) -> Value:
+    """Return how many entries the sparse operands store together: what a sum of them has at most."""
+    count: Value = ZERO
+    for key in dict.fromkeys(context.keys.values()):
+        form = context.types[key].format
+        stored = [level for level, kind in enumerate(form.levels) if kind.stores_coordinates]
+        if stored:
+            count = add(count, context.stored_length(key, stored[-1]))
+    return count
 
 
 def room(scope: Scope, statement: Stmt, index: str, ranges: list[tuple[Value, Value]]) -> tuple[list[Step], Scope]:

@@ -19,6 +19,7 @@ from ..ir.nodes import (
     Function,
     Grow,
     If,
+    Leave,
     Load,
     Node,
     Prefetch,
@@ -72,7 +73,7 @@ def _unread_arrays(function: Function) -> Names:
                 read.update([array] if not (is_pure(index) and is_pure(value)) else [])
             case Free() | Fill():
                 pass
-            case Publish(_, array) | Load(array) | ArrayRef(array) | Grow(array) | Prefetch(array):
+            case Publish(_, array) | Load(array) | ArrayRef(array) | Grow(array) | Prefetch(array) | Leave(array):
                 read.add(array)
             case _:
                 pass

@@ -133,16 +133,17 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
     if sharing_operand(program, target, graph, context) is not None:
         return
     outermost = target.subscripts[form.order[0]].index
-    inserted = (target.tensor, "insert") in program.assembly
-    if inserted and not any(isinstance(frame, Forall) for frame in frames(program.statement, address)):
+    rows = str(loop.tag.unit) == "cpu_thread" or (target.tensor, "insert") in program.assembly
+    if rows and not any(isinstance(frame, Forall) for frame in frames(program.statement, address)):
         if graph.originals(loop.index) == (outermost,):
             _check_rows(program, target, loop, form, graph)
             return
-        refuse(Rule.PARALLEL_INSERT, f"{show(target)} is inserted into in parallel over its outermost level, {outermost}, not {loop.index}")
+        refuse(Rule.PARALLEL_INSERT, f"{show(target)} is written in parallel over its outermost level, {outermost}, not {loop.index}")
+    say = "" if str(loop.tag.unit) == "cpu_thread" else f", and say assemble({target.tensor}, insert)"
     refuse(
         Rule.PARALLEL_INSERT,
         f"{target.tensor} ({form}) cannot be written in any order, nor has it the pattern of an operand; parallelize the outermost loop,"
-        f" over {outermost}, and say assemble({target.tensor}, insert)",
+        f" over {outermost}{say}",
     )
 
 

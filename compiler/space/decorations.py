@@ -78,8 +78,7 @@ def _outermost(program: Program, loop: str, situation: Situation, graph: Provena
         shared = opened(threads, chunking__chunk=CHUNKING)
     else:
         shared = opened(threads, chunking__chunk=CHUNKING, race=RACE)
-    inserted = not (situation.formats[target.tensor].is_dense or shares_pattern(program, situation))
-    return Decoration((shared, d.Assemble(target.tensor, "insert")) if inserted else (shared,), "rows")
+    return Decoration((shared,), "rows")
 
 
 def _entries(program: Program, loops: tuple[str, ...], access: Access, situation: Situation, threads: int) -> Iterator[Decoration]:

@@ -1,7 +1,7 @@
 """Runs kernels under ThreadSanitizer, in a program of their own.
 
-The team of threads there is one that starts all threads for each call and gives each a part of the pieces: the real one
-(csrc/st_team.c, which has tests of its own) lets the caller do small jobs alone, in which no race would be seen.
+The team of threads there is one that starts all threads for each call, and gives each a part of the pieces where the real one would: that
+one (csrc/st_team.c, which has tests of its own) lets the caller do small jobs alone, in which no race would be seen.
 """
 
 from __future__ import annotations
@@ -73,11 +73,12 @@ static void *run_part(void *given) {
   return NULL;
 }
 static void run_all(int64_t threads, int64_t pieces, bool own, st_work *work, const void *context) {
-  st_lane *lanes = aligned_alloc(64, threads * sizeof *lanes);
+  const int64_t count = own ? threads : 1;
+  st_lane *lanes = aligned_alloc(64, count * sizeof *lanes);
   part *parts = malloc(threads * sizeof *parts);
+  for (int64_t n = 0; n < count; n++) lanes[n] = (st_lane){pieces * n / count, pieces * (n + 1) / count};
   for (int64_t n = 0; n < threads; n++) {
-    lanes[n] = (st_lane){pieces * n / threads, pieces * (n + 1) / threads};
-    parts[n] = (part){work, context, {lanes, (int32_t)threads, (int32_t)n, 1, false}};
+    parts[n] = (part){work, context, {lanes, (int32_t)count, (int32_t)(n % count), 1, false}};
     pthread_create(&parts[n].thread, NULL, run_part, &parts[n]);
   }
   for (int64_t n = 0; n < threads; n++) pthread_join(parts[n].thread, NULL);

@@ -90,8 +90,8 @@ CASES = [
     Case(
         Rule.PARALLEL_INSERT,
         SPARSE_ADD,
-        "parallelize(i, cpu_thread, no_races); assemble(Z, insert)",
-        "parallelize(i, cpu_thread, no_races)",
+        "parallelize(i, gpu_thread, no_races); assemble(Z, insert)",
+        "parallelize(i, gpu_thread, no_races)",
         1,
         "say assemble(Z, insert)",
     ),
@@ -101,7 +101,7 @@ CASES = [
         "split(i, a, b, 4); parallelize(a, cpu_thread, no_races); assemble(Z, insert)",
         "split(j, a, b, 4); reorder(a, i, b); parallelize(a, cpu_thread, no_races); assemble(Z, insert)",
         3,
-        "is inserted into in parallel over its outermost level, i, not a",
+        "is written in parallel over its outermost level, i, not a",
     ),
     Case(
         Rule.PARALLEL_INSERT,

@@ -1,4 +1,4 @@
-"""Results that are counted, then filled in: blocks below the last stored level that turn out not to be used touch nothing of others."""
+"""Results that threads fill in, counted before or not: blocks below the last level that turn out not to be used touch no others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sparsetune as st
 EXPRESSION = "A(k,i) = B(k,j,i) * C(j,k)"
 ONE_THREAD = "assemble(A, insert)"
 SEVERAL = "parallelize(k, cpu_thread, no_races, dynamic, 1); assemble(A, insert)"
+APPENDED = "parallelize(k, cpu_thread, no_races, dynamic, 1)"
 
 
 def operands(rows: int, columns: int) -> tuple[Any, Any, Any]:
@@ -23,16 +24,16 @@ def operands(rows: int, columns: int) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("form", ["compressed, dense", "narrow, dense"])
-@pytest.mark.parametrize("schedule", [ONE_THREAD, SEVERAL])
+@pytest.mark.parametrize("schedule", [ONE_THREAD, SEVERAL, APPENDED])
 def test_rows_that_are_not_kept(schedule: str, form: str) -> None:
     b, c, used = operands(200, 64)  # the last row is not kept
     kernel = st.compile(EXPRESSION, {"B": "csf", "C": "csr; 1, 0", "A": form}, schedule=schedule)
     for _ in range(100):
-        made = kernel(B=b, C=c, threads=8 if schedule == SEVERAL else 1)
+        made = kernel(B=b, C=c, threads=1 if schedule == ONE_THREAD else 8)
         assert made.to_coordinates()[1].tolist() == [2.0] * (int(used.sum()) * 64)
 
 
-@pytest.mark.parametrize("schedule", ["default", ONE_THREAD, SEVERAL])
+@pytest.mark.parametrize("schedule", ["default", ONE_THREAD, SEVERAL, APPENDED])
 def test_rows_of_another_semiring(schedule: str) -> None:
     b, c, used = operands(40, 6)
     b, c = (st.Tensor(given.shape, given.format, given.levels, given.values, np.inf) for given in (b, c))

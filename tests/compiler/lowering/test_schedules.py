@@ -105,8 +105,13 @@ CASES = [
         "assemble(C, insert)",
         "parallelize(i, cpu_thread, no_races, dynamic, 4); assemble(C, insert)",
         "split(i, i0, i1, 8); parallelize(i0, cpu_thread, no_races); assemble(C, insert)",
+        "parallelize(i, cpu_thread, no_races)",
+        "parallelize(i, cpu_thread, no_races, dynamic, 4)",
+        "parallelize(i, cpu_thread, no_races, guided); workspace(w, hashed)",
+        "split(i, i0, i1, 8); parallelize(i0, cpu_thread, no_races, static)",
     )),
     (SPGEMM, "A=dcsr B=csr C=dcsr", "parallelize(i, cpu_thread, no_races); assemble(C, insert)"),
+    (SPGEMM, "A=dcsr B=csr C=dcsr", "parallelize(i, cpu_thread, no_races, dynamic, 1)"),
     (SPGEMM, "A=csr B=csc C=csr", "merge(k, two_finger)"),
     (SPGEMM, "A=csr B=csc C=csr", "merge(k, locate)"),
     (SPGEMM, "A=csr B=csc C=csc", ""),
@@ -123,6 +128,8 @@ CASES = [
     (TTV, "B=csf A=dcsr", "collapse(i, j, f); pos(f, p, B); split(p, p0, p1, 16); parallelize(p0, cpu_thread, no_races)"),
     (TTM, "B=csf A=ssd", "collapse(i, j, f); pos(f, p, B); split(p, p0, p1, 16); parallelize(p0, cpu_thread, no_races)"),
     (TTM, "B=csf A=csf", "assemble(A, insert)"),
+    (TTM, "B=csf A=csf", "parallelize(i, cpu_thread, no_races, dynamic, 2)"),
+    (TTM, "B=csf A=dss", "parallelize(i, cpu_thread, no_races, dynamic, 2)"),
     (TTMC, "B=csf", "precompute(B(i,j,k)*D(k,s), [s], [s], w)"),
     (TTMC, "B=csf", "loopfuse(2, false, [])"),
 ]  # fmt: skip
@@ -143,13 +150,13 @@ def test_scheduled_kernels_are_right(expression: str, formats: str, schedule: st
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_parallel_assembly_gives_the_serial_result_whatever_thread_runs_a_row() -> None:
+@pytest.mark.parametrize("assembly", ["append", "insert"])
+def test_parallel_assembly_gives_the_serial_result_whatever_thread_runs_a_row(assembly: str) -> None:
     operands, _ = OPERANDS[SPGEMM]
     kinds = {"A": "csr", "B": "csr", "C": "csr"}
     serial = st.compile(SPGEMM, kinds)(threads=1, **operands)
-    bound = st.compile(SPGEMM, kinds, schedule="parallelize(i, cpu_thread, no_races, dynamic, 1); assemble(C, insert)").bind(
-        threads=7, **operands
-    )
+    schedule = f"parallelize(i, cpu_thread, no_races, dynamic, 1); assemble(C, {assembly})"
+    bound = st.compile(SPGEMM, kinds, schedule=schedule).bind(threads=7, **operands)
     for _ in range(50):
         found = bound()
         for own, other in zip(found.levels, serial.levels, strict=True):
@@ -254,11 +261,12 @@ def test_huge_numbers_take_no_time(size: int) -> None:
 
 
 def test_threads_share_no_pattern_in_semirings_that_share_none() -> None:
-    """Only sums of products take an operand's pattern; others assemble their results, which threads do by insertion alone."""
+    """Only sums of products take an operand's pattern; others assemble their results, which threads do over the outermost level alone."""
     arguments = ("A(i,j) = B(j,i)", {"B": "dcsc", "A": "dcsr"})
-    compile_kernel(*arguments, None, "parallelize(i, cpu_thread, no_races)")
-    with pytest.raises(st.ScheduleError, match="cannot be written in any order"):
-        compile_kernel(*arguments, None, "parallelize(i, cpu_thread, no_races)", semiring=("min", "max"))
+    schedule = "pos(j, p, B); parallelize(p, cpu_thread, no_races)"
+    compile_kernel(*arguments, None, schedule)
+    with pytest.raises(st.ScheduleError, match="parallelize the outermost loop, over i"):
+        compile_kernel(*arguments, None, schedule, semiring=("min", "max"))
 
 
 @pytest.mark.parametrize("size", [5000, 2**31, 2**62])

@@ -1,0 +1,76 @@
+"""Sparse results that threads append to in pieces: the same bits as in serial, wherever pieces are kept meanwhile, and on every level."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sparsetune as st
+from differential.interpreted import interpreted
+from sparsetune.compiler.ir.arithmetic import ZERO
+from sparsetune.compiler.lowering import pieces
+from sparsetune.compiler.pipeline import compile_kernel
+
+PIECES = "parallelize(i, cpu_thread, no_races, dynamic, 3)"
+CASES = {
+    "product": ("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"}, (50, 40)),
+    "masked product": ("C(i,j) = M(i,j) * A(i,k) * B(k,j)", {"M": "csr", "A": "csr", "B": "csr", "C": "csr"}, (40, 40)),
+    "sum": ("C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}, (50, 40)),
+    "chain": ("C(i,j) = A(i,k) * B(k,l) * D(l,j)", {"A": "csr", "B": "csr", "D": "csr", "C": "csr"}, (40, 40)),
+    "rows that are there": ("C(i,j) = A(i,k) * B(k,j)", {"A": "dcsr", "B": "csr", "C": "dcsr"}, (50, 50)),
+    "blocks": ("C(i,j) = A(i,k) * B(k,j)", {"A": "dcsr", "B": "dense", "C": "compressed, dense"}, (50, 50)),
+    "third order": ("C(i,j,l) = A(i,j,k) * B(k,l)", {"A": "csf", "B": "csr", "C": "csf"}, (30, 30, 30)),
+    "dense between": ("C(i,j,l) = A(i,k) * B(j,k,l)", {"A": "dcsr", "B": "dss", "C": "compressed, dense, compressed"}, (20, 20, 20)),
+    "sum of order 3": ("C(i,j,l) = A(i,j,l) + B(i,j,l)", {"A": "dss", "B": "dss", "C": "dss"}, (30, 20, 10)),
+}
+
+
+def operands(expression: str, formats: dict[str, str], shape: tuple[int, ...]) -> dict[str, st.Tensor]:
+    rng = np.random.default_rng(3)
+    made = {}
+    for name, form in formats.items():
+        if name != "C":
+            order = expression.partition(f"{name}(")[2].partition(")")[0].count(",") + 1
+            values = rng.integers(1, 9, shape[:1] * order) * (rng.random(shape[:1] * order) < 0.15)
+            values[3:9] = 0
+            made[name] = st.tensor(values.astype(float), form)
+    return made
+
+
+def same(found: st.Tensor, expected: st.Tensor) -> bool:
+    levels = zip(found.levels, expected.levels, strict=True)
+    parts = [(a, b) for own, other in levels for a, b in ((own.pos, other.pos), (own.crd, other.crd)) if a is not None and b is not None]
+    return all(np.array_equal(a, b) for a, b in [*parts, (found.values, expected.values)])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pieces_give_the_serial_result(case: str) -> None:
+    expression, formats, shape = CASES[case]
+    given = operands(expression, formats, shape)
+    expected = st.compile(expression, formats)(threads=1, **given)
+    kernel = st.compile(expression, formats, schedule=PIECES)
+    for threads in (1, 2, 5):
+        bound = kernel.bind(threads=threads, **given)
+        assert all(same(bound(), expected) for _ in range(20))
+
+
+def test_no_iterations_and_no_entries() -> None:
+    kernel = st.compile("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"}, schedule=PIECES)
+    for rows in (0, 40):
+        found = kernel(A=st.tensor(np.zeros((rows, 5)), "csr"), B=st.tensor(np.ones((5, 6)), "csr"), threads=3)
+        assert found.shape == (rows, 6)
+        assert found.nnz == 0
+
+
+@pytest.mark.parametrize("room", [0, 60])
+@pytest.mark.parametrize("case", ["product", "third order", "blocks"])
+def test_pieces_for_which_the_result_has_no_room_are_joined_at_the_end(case: str, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled, and interpreted, where every copy is checked."""
+    expression, formats, shape = CASES[case]
+    given = operands(expression, formats, shape)
+    expected = st.compile(expression, formats)(threads=1, **given)
+    monkeypatch.setattr(pieces, "expected_entries", lambda _context: ZERO)
+    monkeypatch.setattr(pieces, "START", room)
+    compiled = compile_kernel(expression, formats, {}, f"parallelize(i, cpu_thread, no_races, dynamic, {room + 2})")
+    bound = compiled.default_kernel.bind(threads=3, **given)
+    assert same(bound(), expected)
+    assert same(interpreted(bound)[0], expected)
