@@ -86,6 +86,21 @@ struct st_runtime {
     return cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice) == cudaSuccess;
   }
   static bool finish() { return cudaDeviceSynchronize() == cudaSuccess; }
+  static bool copy(void *to, const void *from, size_t bytes) { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice) == cudaSuccess; }
+  /* A moment in the device's work, and the seconds from one moment to a later one, which ends both. */
+  static void *moment() {
+    cudaEvent_t made = nullptr;
+    if (cudaEventCreate(&made) == cudaSuccess) cudaEventRecord(made);
+    return made;
+  }
+  static double between(void *first, void *last) {
+    float milliseconds = -1e3f;
+    cudaEventSynchronize((cudaEvent_t)last);
+    cudaEventElapsedTime(&milliseconds, (cudaEvent_t)first, (cudaEvent_t)last);
+    cudaEventDestroy((cudaEvent_t)first);
+    cudaEventDestroy((cudaEvent_t)last);
+    return milliseconds * 1e-3;
+  }
   static const char *trouble() { return cudaGetErrorString(cudaGetLastError()); }
   template <class... P, class... A> static bool run(int64_t blocks, int threads, void (*kernel)(P...), A... given) {
     kernel<<<(unsigned)blocks, threads>>>(given...);
@@ -361,13 +376,14 @@ class st_host {
   int32_t status_ = 0;
 
  public:
+  static inline bool waits = true; /* whether host code waits for the device at its end */
   ~st_host() {
     for (void *memory : held_)
       if (memory) st_runtime::put(memory);
   }
   /* 0, 1 where there was no memory, 2 where the device reports an error. */
   int32_t status() {
-    if (!status_ && !st_runtime::finish()) status_ = 2;
+    if (!status_ && waits && !st_runtime::finish()) status_ = 2;
     return status_;
   }
   static int64_t blocks(int64_t wanted) { return wanted < 1 ? 1 : wanted > MOST_BLOCKS ? (int64_t)MOST_BLOCKS : wanted; }
@@ -434,5 +450,45 @@ ST_EXPORT void st_release(void *memory) {
 ST_EXPORT int32_t st_upload(void *to, const void *from, int64_t bytes) { return st_runtime::write(to, from, bytes) ? 0 : 2; }
 ST_EXPORT int32_t st_download(void *to, const void *from, int64_t bytes) { return st_runtime::read(to, from, bytes) ? 0 : 2; }
 ST_EXPORT const char *st_trouble() { return st_runtime::trouble(); }
+
+ST_EXPORT int32_t st_kernel(void **arrays, int64_t *sizes, int64_t threads);
+
+/* Seconds of each of some runs on the device. Before a run memory of `flushed` bytes is written, so that no operand is in a cache;
+   zeroed: bytes of each array that are set to 0 as a part of the run; made: whether the kernel publishes the array. */
+ST_EXPORT int32_t st_time(void **arrays, int64_t *sizes, int64_t threads, const int64_t *zeroed, const int64_t *made, int64_t count,
+                          int64_t flushed, int64_t runs, double *seconds) {
+  void *const other = flushed > 0 ? st_runtime::get((size_t)flushed) : nullptr;
+  int32_t status = flushed > 0 && !other;
+  st_host::waits = false;
+  for (int64_t run = 0; run < runs && !status; run++) {
+    if (other && !st_runtime::zero(other, (size_t)flushed)) status = 2;
+    void *const begin = st_runtime::moment();
+    for (int64_t k = 0; k < count; k++)
+      if (zeroed[k] > 0 && !st_runtime::zero(arrays[k], (size_t)zeroed[k])) status = 2;
+    if (!status) status = st_kernel(arrays, sizes, threads);
+    seconds[run] = st_runtime::between(begin, st_runtime::moment());
+    if (!st_runtime::finish()) status = 2;
+    for (int64_t k = 0; k < count && !status; k++)
+      if (made[k]) st_release(arrays[k]);
+  }
+  st_host::waits = true;
+  if (other) st_runtime::put(other);
+  return status;
+}
+
+/* Seconds of each of some copies from memory of the device to memory of the device: what bandwidths are compared with. */
+ST_EXPORT int32_t st_copy_time(int64_t bytes, int64_t runs, double *seconds) {
+  void *const from = st_runtime::get((size_t)bytes), *const to = st_runtime::get((size_t)bytes);
+  int32_t status = !from || !to ? 1 : st_runtime::zero(from, (size_t)bytes) && st_runtime::zero(to, (size_t)bytes) ? 0 : 2;
+  for (int64_t run = 0; run < runs && !status; run++) {
+    void *const begin = st_runtime::moment();
+    if (!st_runtime::copy(to, from, (size_t)bytes)) status = 2;
+    seconds[run] = st_runtime::between(begin, st_runtime::moment());
+  }
+  if (!status && !st_runtime::finish()) status = 2;
+  if (from) st_runtime::put(from);
+  if (to) st_runtime::put(to);
+  return status;
+}
 
 #endif

@@ -10,6 +10,7 @@
 #define ST_EXECUTOR_H
 
 #include <sys/mman.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include <cstdarg>
@@ -388,6 +389,19 @@ struct st_runtime {
     return true;
   }
   static bool finish() { return !st_it.failed; }
+  static bool copy(void *to, const void *from, size_t bytes) { return memcpy(to, from, bytes) == to; }
+  static void *moment() {
+    timespec *const made = new timespec;
+    clock_gettime(CLOCK_MONOTONIC, made);
+    return made;
+  }
+  static double between(void *first, void *last) {
+    const timespec *const begin = (timespec *)first, *const end = (timespec *)last;
+    const double seconds = (double)(end->tv_sec - begin->tv_sec) + 1e-9 * (double)(end->tv_nsec - begin->tv_nsec);
+    delete begin;
+    delete end;
+    return seconds;
+  }
   static const char *trouble() { return st_it.error; }
   template <class... P> static bool run(int64_t blocks, int threads, void (*kernel)(P...), P... given) {
     if (!st_it.stacks)

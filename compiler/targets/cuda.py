@@ -34,7 +34,9 @@ from .target import Unit
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void *st_get(int64_t bytes); void st_release(void *memory); "
     "int32_t st_upload(void *to, const void *from, int64_t bytes); int32_t st_download(void *to, const void *from, int64_t bytes); "
-    "const char *st_trouble(void);"
+    "const char *st_trouble(void); "
+    "int32_t st_time(void **arrays, int64_t *sizes, int64_t threads, const int64_t *zeroed, const int64_t *made, int64_t count, "
+    "int64_t flushed, int64_t runs, double *seconds); int32_t st_copy_time(int64_t bytes, int64_t runs, double *seconds);"
 )
 HEADERS = ("st_cuda.h", "st_executor.h")
 """What generated CUDA C++ includes, the first of them always."""
@@ -66,11 +68,35 @@ class CudaLaunch:
                 self._moved(library.st_download(_pointer(array), self.memory[place], array.nbytes), array.nbytes)
         return status
 
+    def seconds(self, runs: int, flushed: int = 0) -> list[float]:
+        """Return what so many runs take on the device, by its own clock, operands and result being there.
+
+        Args:
+            flushed: bytes of other memory that are written before each run; twice the second-level cache leaves it cold.
+
+        Raises:
+            MemoryError, BuildError: as ``run``.
+        """
+        ffi, result = foreign_interface(DECLARATIONS), self.kernel.reads_result
+        if self.run():
+            raise MemoryError("the device had no memory for the kernel's workspaces or result")
+        places = list(zip(self.arrays, self.kernel.parameters, strict=True))
+        for place, (array, _) in enumerate(places):
+            if array is None:
+                self.kernel.library.st_release(self.memory[place])
+        zeroed = [array.nbytes if array is not None and parameter.writable and result else 0 for array, parameter in places]
+        made, found = [int(array is None) for array, _ in places], ffi.new("double[]", runs)
+        each = (ffi.new("int64_t[]", zeroed), ffi.new("int64_t[]", made), len(places))
+        status = self.kernel.library.st_time(self.memory, self.sizes, self.threads, *each, flushed, runs, found)
+        if status == 1:
+            raise MemoryError("the device had no memory for the kernel's workspaces, its result, or what is written between runs")
+        self._moved(status, 0)
+        return list(found)
+
     def _moved(self, status: int, count: int) -> None:
         self.transferred += count
         if status:
-            trouble = foreign_interface(DECLARATIONS).string(self.kernel.library.st_trouble()).decode("utf-8", "replace")
-            raise BuildError(f"the device reports: {trouble}; the kernel's result is lost")
+            raise BuildError(f"the device reports: {self.kernel.trouble}; the kernel's result is lost")
 
     def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         made = np.empty(self.sizes[length], dtype)
@@ -99,6 +125,20 @@ class CudaKernel:
     reads_result: bool
     compiler: str
     flags: tuple[str, ...]
+
+    @property
+    def trouble(self) -> str:
+        return foreign_interface(DECLARATIONS).string(self.library.st_trouble()).decode("utf-8", "replace")
+
+    def copy_seconds(self, count: int, runs: int) -> list[float]:
+        """Return what so many copies of so many bytes take from the device's memory to itself. Raises ``MemoryError``, ``BuildError``."""
+        found = foreign_interface(DECLARATIONS).new("double[]", runs)
+        status = self.library.st_copy_time(count, runs, found)
+        if status == 1:
+            raise MemoryError(f"the device has no memory for two times {count} bytes")
+        if status:
+            raise BuildError(f"the device reports: {self.trouble}")
+        return list(found)
 
     def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> CudaLaunch:
         """Return a launch. Raises ``MemoryError`` where the device has no memory for the arrays."""
@@ -161,9 +201,13 @@ def compile_flags(arch: str) -> tuple[str, ...]:
 
 def load_cuda(spec: KernelSpec, source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> CudaKernel:
     """Compile CUDA C++ into a shared object, or take it from the cache, and load it. Raises ``BuildError`` where the compiler fails."""
-    path = _compiled(source, compiler, flags, suffix, timeout)
-    library: Any = foreign_interface(DECLARATIONS).dlopen(str(path))
+    library = load_library(source, compiler, flags, suffix, timeout)
     return CudaKernel(library, getattr(library, KERNEL), spec.function.arrays, spec.result.initial != "any", compiler, flags)
+
+
+def load_library(source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> Any:
+    """Return a loaded object with the functions of ``DECLARATIONS``. Raises ``BuildError`` where the compiler fails."""
+    return foreign_interface(DECLARATIONS).dlopen(str(_compiled(source, compiler, flags, suffix, timeout)))
 
 
 def _compiled(source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> Path:

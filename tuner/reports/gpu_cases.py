@@ -1,0 +1,137 @@
+"""What is run on a GPU: kernels, the schedules that compete for each, and operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ...compiler.notation.nodes import accesses
+from ...compiler.notation.parser import parse
+from ...compiler.space.library import schedules_for
+from ...compiler.storage.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An expression over one sparse input, and mappings to a GPU by name.
+
+    Attributes:
+        order: of the input.
+        columns: extents that kernels know when they are compiled.
+        square: whether the input is multiplied by itself, and has to be square.
+    """
+
+    name: str
+    expression: str
+    formats: tuple[tuple[str, str], ...]
+    mappings: tuple[tuple[str, str], ...]
+    order: int = 2
+    columns: tuple[tuple[str, int], ...] = ()
+    square: bool = False
+
+    def schedules(self) -> Iterator[tuple[str, str]]:
+        """Yield the schedules of the library that fit, then the mappings."""
+        for named, schedule in schedules_for(parse(self.expression), "cuda"):
+            if set(named.extents) <= set(self.columns):
+                yield named.name, str(schedule)
+        yield from self.mappings
+
+    def operands(self, data: Tensor) -> dict[str, Any]:
+        """Return operands: the input wherever an operand is sparse, seeded random numbers elsewhere."""
+        assignment, rng = parse(self.expression), np.random.default_rng(0)
+        sparse = {name for name, _ in self.formats if name != assignment.target.tensor}
+        extents = dict(self.columns)
+        found: dict[str, Any] = {}
+        for access in sorted(accesses(assignment.value), key=lambda access: access.tensor not in sparse):
+            if access.tensor in sparse:
+                found[access.tensor] = data
+                extents |= dict(zip(access.indices, data.shape, strict=True))
+            else:
+                found[access.tensor] = rng.random(tuple(extents[index] for index in access.indices))
+        return found
+
+
+def _nonzeros(names: str, of: str, block: int, thread: int, rest: str = "") -> str:
+    """Return equal shares of stored entries: so many to a block, so many of these to a thread."""
+    return (
+        f"{names}; pos(f, p, {of}); split(p, b, q, {block}); split(q, t, n, {thread}); {rest}parallelize(b, gpu_block, no_races);"
+        f" parallelize(t, gpu_thread, atomics)"
+    )
+
+
+_ROWS = "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)"
+_SPMV = (
+    ("row to a thread", "parallelize(i, gpu_thread, no_races)"),
+    ("row to a warp", _ROWS),
+    *((f"{block} nonzeros to a block, {thread} to a thread", _nonzeros("collapse(i, j, f)", "A", block, thread))
+      for block, thread in ((256, 2), (512, 4), (1024, 8), (2048, 8))),
+)  # fmt: skip
+_SPMM = (
+    ("row to a warp, sums in registers", "reorder(i, k, j); parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, no_races)"),
+    ("row to a block", "parallelize(i, gpu_block, no_races); parallelize(k, gpu_thread, no_races)"),
+    ("32 nonzeros to a block", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n); parallelize(b, gpu_block, no_races);"
+     " parallelize(k, gpu_thread, atomics)"),
+)  # fmt: skip
+_SDDMM = (
+    ("8 nonzeros to a block, one to a warp", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
+     " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
+    ("row to a warp", "parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
+)  # fmt: skip
+_SPGEMM = (("row to a thread", ""),)
+_TTV = (
+    ("8 fibres to a block, one to a warp", "collapse(i, j, f); pos(f, p, B(i,j,k)); split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
+     " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
+)  # fmt: skip
+_TTM = (("slice to a block", "pos(i, p, B); parallelize(p, gpu_block, no_races); parallelize(l, gpu_thread, no_races)"),)
+_MTTKRP = (
+    ("slice to a block", "parallelize(i, gpu_block, no_races); parallelize(r, gpu_thread, atomics)"),
+    ("16 nonzeros to a block", "collapse(j, k, f); collapse(i, f, g); pos(g, p, B(i,j,k)); split(p, b, n, 16); reorder(b, r, n);"
+     " parallelize(b, gpu_block, no_races); parallelize(r, gpu_thread, atomics)"),
+)  # fmt: skip
+
+KERNELS = (
+    Kernel("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV),
+    Kernel("SpMM 32", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 32),)),
+    Kernel("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 128),)),
+    Kernel("SDDMM 32", "Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr")), _SDDMM, columns=(("k", 32),)),
+    Kernel("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True),
+    Kernel("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), _TTV, order=3),
+    Kernel("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), _TTM, 3, (("l", 16),)),
+    Kernel("MTTKRP 32", "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", (("B", "csf"),), _MTTKRP, 3, (("r", 32),)),
+)
+
+
+def kernels_for(data: Tensor) -> Iterator[Kernel]:
+    """Yield the kernels that fit an input."""
+    for kernel in KERNELS:
+        if kernel.order == data.order and (not kernel.square or data.shape[0] == data.shape[1]):
+            yield kernel
+
+
+def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) -> scipy.sparse.csr_array:
+    """Return a matrix whose row r has entries in proportion to (r + 1) to the power of -skew, in random columns, each at most once.
+
+    Rows are in random order. No row has more entries than columns; what that cuts off is missing.
+    """
+    rng = np.random.default_rng(seed)
+    weights: NDArray[np.float64] = np.arange(1, rows + 1, dtype=np.float64) ** -skew
+    counts = np.minimum(np.round(weights * (entries / weights.sum())), columns).astype(np.int64)
+    rng.shuffle(counts)
+    pos = np.concatenate(([0], np.cumsum(counts)))
+    strides = columns // np.maximum(counts, 1)
+    place = np.arange(pos[-1]) - np.repeat(pos[:-1], counts)
+    crd = place * np.repeat(strides, counts) + (rng.random(pos[-1]) * np.repeat(strides, counts)).astype(np.int64)
+    return scipy.sparse.csr_array((rng.random(pos[-1]), crd, pos), shape=(rows, columns))
+
+
+def edges(empty_rows: int, width: int) -> Mapping[str, scipy.sparse.csr_array]:
+    """Return matrices that mappings have to survive: all entries in one row, next to no rows with entries, no entries."""
+    rng = np.random.default_rng(1)
+    one = scipy.sparse.csr_array((rng.random(width), (np.full(width, 7), np.arange(width))), shape=(20, width))
+    few = scipy.sparse.csr_array((rng.random(9), (rng.choice(empty_rows, 9, False), np.arange(9))), shape=(empty_rows, 9))
+    return {"one row has all": one, f"{empty_rows} rows, 9 entries": few, "no entries": scipy.sparse.csr_array((1000, 70))}

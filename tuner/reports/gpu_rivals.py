@@ -1,0 +1,157 @@
+"""Whom generated kernels are raced against on a GPU: kernels written by hand (csrc/st_gpu_rivals.cu), and the libraries that are installed.
+
+Each rival has its operands on the device before it is timed, and is timed by the device's clock, as ours are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ...compiler.ir.nodes import F64, I32, ArrayParameter
+from ...compiler.native.library import CSRC
+from ...compiler.storage.tensor import Tensor
+from ...compiler.targets.cuda import CudaKernel, load_library
+
+Seconds = list[float]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A rival's kernel with its operands on the device.
+
+    Attributes:
+        what: which kernel it is.
+        result: computes, and returns the result on the host.
+        seconds: ``seconds(runs, flushed)``: what so many runs take, each after so many bytes of other memory were written.
+    """
+
+    what: str
+    result: Callable[[], Any]
+    seconds: Callable[[int, int], Seconds]
+
+
+def by_hand(compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> CudaKernel:
+    """Compile the kernels written by hand. Raises ``BuildError``."""
+    library = load_library((CSRC / "st_gpu_rivals.cu").read_text(), compiler, flags, suffix, timeout)
+    inputs = [ArrayParameter(name, kind, ("", "values")) for name, kind in (("pos", I32), ("crd", I32), ("values", F64), ("first", F64))]
+    inputs.append(ArrayParameter("result", F64, ("", "values"), writable=True))
+    return CudaKernel(library, library.st_kernel, tuple(inputs), True, compiler, flags)
+
+
+_BY_HAND = {"SpMV": ((0, "row to a warp"), (1, "merge path")), "SpMM 32": ((2, "wide loads"),), "SpMM 128": ((2, "wide loads"),),
+            "SDDMM 32": ((3, "row to a warp"),)}  # fmt: skip
+
+
+def runs_by_hand(rivals: CudaKernel, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
+    """Yield the kernels by hand that compute what a kernel does. Raises ``MemoryError``, ``BuildError``."""
+    if kernel not in _BY_HAND:
+        return
+    sparse, *dense = operands.values()
+    stored = sparse.to_scipy()
+    columns = dense[-1].shape[1] if dense[-1].ndim == 2 else 1
+    made = np.zeros(stored.nnz if kernel.startswith("SDDMM") else (stored.shape[0], columns) if columns > 1 else stored.shape[0])
+    inputs = [stored.indptr.astype(np.int32), stored.indices.astype(np.int32), stored.data, *dense]
+    parameters = (*rivals.parameters[:4], *rivals.parameters[3 : len(inputs) - 1], rivals.parameters[-1])
+    for number, what in _BY_HAND[kernel]:
+        launch = replace(rivals, parameters=parameters).bind([*inputs, made], (stored.shape[0], stored.nnz, number, columns), 0, 1)
+
+        def result(launch: Any = launch) -> Any:
+            made[...] = 0
+            if launch.run():
+                raise MemoryError("the device had no memory")
+            return made.copy()
+
+        yield Run(what, result, launch.seconds)
+
+
+def installed() -> list[str]:
+    """Return the libraries to race against that this Python has."""
+    return [name for name in ("cupy", "torch") if find_spec(name) is not None]
+
+
+def runs_of_libraries(kernel: str, operands: Mapping[str, Any]) -> Iterator[tuple[str, Run]]:
+    """Yield (library, run) for every library that is installed and has the kernel."""
+    makers = {"cupy": _cupy, "torch": _torch}
+    for name in installed():
+        for run in makers[name](import_module(name), kernel, operands):
+            yield name, run
+
+
+def _cupy(cupy: Any, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
+    """CuPy's compressed rows multiply through cuSPARSE."""
+    sparse = import_module("cupyx.scipy.sparse")
+    if not kernel.startswith(("SpMV", "SpMM", "SpGEMM")):
+        return
+    first, second = operands.values()
+    left = sparse.csr_matrix(first.to_scipy())
+    right = sparse.csr_matrix(second.to_scipy()) if isinstance(second, Tensor) else cupy.asarray(second)
+
+    def seconds(runs: int, flushed: int) -> Seconds:
+        other, found = cupy.empty(max(flushed, 1), cupy.uint8), []
+        for _ in range(runs + 1):
+            other.fill(0)
+            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+            begin.record()
+            _ = left @ right
+            end.record()
+            end.synchronize()
+            found.append(cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+        return found[1:]
+
+    yield Run("cuSPARSE by @", lambda: (left @ right).get(), seconds)
+
+
+def _torch(torch: Any, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
+    if not kernel.startswith(("SpMV", "SpMM", "SDDMM", "SpGEMM")):
+        return
+
+    def on_device(data: Any) -> Any:
+        if not isinstance(data, Tensor):
+            return torch.from_numpy(data).cuda()
+        stored: Any = data.to_scipy()
+        parts = (torch.from_numpy(np.array(part)) for part in (stored.indptr, stored.indices, stored.data))
+        return torch.sparse_csr_tensor(*parts, size=stored.shape, device="cuda")
+
+    first, *others = map(on_device, operands.values())
+    if kernel.startswith("SDDMM"):
+        columns = others[1].T
+
+        def call() -> Any:
+            return torch.sparse.sampled_addmm(first, others[0], columns, beta=0.0)
+    else:
+
+        def call() -> Any:
+            return first @ others[0]
+
+    def result() -> Any:
+        found = call()
+        if found.layout == torch.strided:
+            return found.cpu().numpy()
+        import scipy.sparse
+
+        parts = (found.values(), found.col_indices(), found.crow_indices())
+        made = scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(found.shape))
+        if not kernel.startswith("SDDMM"):
+            return made
+        made.data *= operands["B"].to_scipy().data  # it samples without multiplying by what is stored
+        return made
+
+    def seconds(runs: int, flushed: int) -> Seconds:
+        other, found = torch.empty(max(flushed, 1), dtype=torch.uint8, device="cuda"), []
+        for _ in range(runs + 1):
+            other.zero_()
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            call()
+            end.record()
+            end.synchronize()
+            found.append(begin.elapsed_time(end) / 1e3)
+        return found[1:]
+
+    yield Run("torch.sparse", result, seconds)
