@@ -15,7 +15,7 @@ from typing import Any
 from ..compiler.errors import DataError
 from .files import has_known_ending, stem
 
-_CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+_TABLES = Path(__file__).resolve().parent / "tables"
 _SUITESPARSE = "https://sparse.tamu.edu/MM/"
 FROSTT_PREFIX = "frostt:"
 
@@ -67,9 +67,9 @@ class Item:
 @cache
 def bundled() -> dict[str, Item]:
     """Return the items of the bundled tables by name: the index of SuiteSparse, and all of FROSTT."""
-    with (_CONFIGS / "suitesparse.csv").open(encoding="utf-8", newline="") as file:
+    with (_TABLES / "suitesparse.csv").open(encoding="utf-8", newline="") as file:
         items = [_matrix(row) for row in csv.DictReader(line for line in file if not line.startswith("#"))]
-    tensors = tomllib.loads((_CONFIGS / "frostt.toml").read_text(encoding="utf-8"))["tensors"]
+    tensors = tomllib.loads((_TABLES / "frostt.toml").read_text(encoding="utf-8"))["tensors"]
     items += [_tensor(name, row) for name, row in tensors.items()]
     return {item.name: item for item in items}
 
@@ -77,7 +77,7 @@ def bundled() -> dict[str, Item]:
 @cache
 def well_known() -> tuple[str, ...]:
     """Return the names that a list begins with: matrices that papers use again and again, and the tensors."""
-    matrices = tomllib.loads((_CONFIGS / "suitesparse.toml").read_text(encoding="utf-8"))["well_known"]
+    matrices = tomllib.loads((_TABLES / "well_known.toml").read_text(encoding="utf-8"))["well_known"]
     return (*matrices, *(name for name in bundled() if name.startswith(FROSTT_PREFIX)))
 
 

@@ -68,7 +68,7 @@ class Victims:
             case "two tunings":
                 return [["tune", f"y(i) = {factor} * A(i,j) * x(j)", *search] for factor in (3, 5)]
             case "suite":
-                return [["suite", str(self._suite), "--seed", str(seed)]]
+                return [["suite", str(self._suite), "--seed", str(seed), "--resume"]]
             case _:
                 return [["run", "y(i,k) = A(i,j) * x(j,k)", *given, "--dim", "k=7", "--schedule", "default"]]
 

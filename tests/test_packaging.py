@@ -25,9 +25,12 @@ def test_every_package_is_listed() -> None:
 
 @pytest.mark.tree
 def test_every_data_file_is_packaged() -> None:
-    patterns = settings()["package-data"]["sparsetune"]
-    packaged = {path for pattern in patterns for path in ROOT.glob(pattern)}
-    wanted = {path for folder in ("csrc", "configs") for path in (ROOT / folder).rglob("*") if path.is_file()}
+    packaged = set()
+    for package, patterns in settings()["package-data"].items():
+        folder = ROOT.joinpath(*package.split(".")[1:])
+        packaged |= {path for pattern in patterns for path in folder.glob(pattern)}
+    wanted = {path for folder in ("csrc", "configs", "datasets/tables") for path in (ROOT / folder).rglob("*") if path.is_file()}
+    wanted |= set((ROOT / "tuner").rglob("*.j2"))
     assert wanted <= packaged
 
 

@@ -6,15 +6,18 @@ environment, the names it was asked in. ``Account.of`` reads them back; records 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Self
 
-from ..compiler.errors import SparsetuneError
+from ..compiler.concrete.concretize import concretize
+from ..compiler.concrete.nodes import Program
+from ..compiler.pipeline import constant_extents
+from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
-from .kernels import compile_problem
-from .model import stored_prefixes
+from .model import scalar_operations
 from .problem import Problem
 from .records import Decision
 
@@ -30,7 +33,8 @@ class Account:
         expression: as it was given; the canonical one where that is not known.
         names: the user's names by the canonical ones, of tensors and indices.
         stages: of static pruning, each with "stage", "kept" and "seconds".
-        operations: scalar operations of a run of the winner and of the default schedule, by the cost model; None where not known.
+        operations, default_operations: scalar operations of a run of the winner and of the default schedule, as the static model
+            counts them; None where not known.
         bytes: of all operands and of a dense result, each once: what a run has to move at least; None where not known.
     """
 
@@ -72,15 +76,17 @@ def account_of(problem: Problem, stages: Sequence[Mapping[str, Any]], winner: Sc
 
 
 def operations(problem: Problem, schedule: Schedule) -> float | None:
-    """Return the scalar operations of a run, a fused multiply-add being two, by the symbolic cost; None where that has no form."""
-    sizes: dict[str, float] = dict(problem.extents)
-    for name, operand in problem.operands.items():
-        sizes |= {f"nnz_{name}_{level}": count for level, count in enumerate(stored_prefixes(operand), 1)}
-    try:
-        found = eval(str(compile_problem(problem, schedule).compiled.costs["time"]), {"__builtins__": {"min": min, "max": max}}, sizes)
-    except (SparsetuneError, NameError, TypeError, ArithmeticError, SyntaxError):
-        return None
-    return float(found) if found > 0 else None
+    """Return the scalar operations of a run, a fused multiply-add being two, as the static model counts them; None where it cannot."""
+    default = concretize(problem.assignment, problem.formats)
+    found = scalar_operations(problem, scheduled(problem, schedule), default.sources)
+    return found if 0 < found < math.inf else None
+
+
+def scheduled(problem: Problem, schedule: Schedule) -> Program:
+    """Return the program that a schedule makes of a problem's default one. Raises ``ScheduleError``: it is not legal."""
+    default = concretize(problem.assignment, problem.formats)
+    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
+    return apply_schedule(default.program, schedule, default.formats, constants)
 
 
 def least_bytes(problem: Problem) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compiler.errors import DataError
+from ..datasets.query import FIELDS, SHAPES, SOURCES, Query, search
 from .measure.policy import Policy
 from .settings import Settings
 from .toml_table import Table, nearest
@@ -17,6 +18,9 @@ PROBES = ("bound call", "call", "pack csr", "pack csf")
 """What nights may measure beside kernels: what Python adds to a call, and packing."""
 
 FOLDER = Path(__file__).resolve().parents[1] / "configs"
+
+CHOICES = {"source": SOURCES, "field": FIELDS, "shape": SHAPES}
+"""Words that a selection may have for its conditions."""
 
 @dataclass(frozen=True)
 class SuiteKernel:
@@ -54,7 +58,16 @@ class SuiteInput:
 
 @dataclass(frozen=True)
 class Suite:
-    """Kernels, inputs and how much work is spent on each pair; ``probes`` are what nights measure beside (``nightly.probes``)."""
+    """Kernels, inputs and how much work is spent on each pair.
+
+    Attributes:
+        name, description: for people.
+        trials, time_budget: of each item's search.
+        item_seconds: after which an item is given up, loading its input included; None: never.
+        threads: each item is tuned with every one of these; empty: with the cores that this process may use.
+        settings: of the search.
+        probes: what nights measure beside (``nightly.probes``).
+    """
 
     name: str
     description: str
@@ -65,6 +78,7 @@ class Suite:
     kernels: tuple[SuiteKernel, ...]
     inputs: tuple[SuiteInput, ...]
     probes: tuple[str, ...] = ()
+    item_seconds: float | None = None
 
 
 def suite_names() -> list[str]:
@@ -86,6 +100,8 @@ def load_suite(name: str) -> Suite:
             raise DataError(f"unknown suite '{name}'{near}; suites are {', '.join(suite_names())}, or give a .toml file")
     top = Table(_parse(path), str(path))
     head = top.table("suite")
+    inputs = [_input(table) for table in top.tables("input")]
+    inputs += [entry for table in top.tables("select") for entry in _selected(table)]
     suite = Suite(
         name=path.stem,
         description=head.text("description", ""),
@@ -94,8 +110,9 @@ def load_suite(name: str) -> Suite:
         threads=head.counts("threads", ()),
         settings=load_settings(head.text("search", "default")),
         kernels=tuple(_kernel(table) for table in top.tables("kernel")),
-        inputs=tuple(_input(table) for table in top.tables("input")),
+        inputs=tuple({entry.name: entry for entry in inputs}.values()),
         probes=head.texts("probes", ()),
+        item_seconds=head.number("item_seconds", None),
     )
     head.done()
     top.done()
@@ -167,6 +184,23 @@ def _input(table: Table) -> SuiteInput:
     return found
 
 
+def _selected(table: Table) -> list[SuiteInput]:
+    """Return the inputs of a ``[[select]]`` table: what of the collections is like it says, the smallest first."""
+    words = {name: table.one_of(name, choices, "") for name, choices in CHOICES.items()}
+    texts = {name: table.text(name, "") for name in ("name", "group", "kind")}
+    ranges = {name: table.range(name, None) for name in ("rows", "columns", "nnz")}
+    truths = {name: table.truth(name, None) for name in ("symmetric", "definite")}
+    query = Query(**texts, **words, **ranges, **truths, order=table.count("order", None))
+    limit = table.count("limit", None)
+    table.done()
+    found = search(query)
+    if not found:
+        raise DataError(f"{table.where}: nothing of the collections is like that; 'tune-kernel data search' tries conditions")
+    if any(item.shape is None for item in found[:limit]):
+        found = [item for item in found if item.shape is not None]
+    return [SuiteInput(item.name, item.name, len(item.shape or ())) for item in found[:limit]]
+
+
 def _check_inputs(suite: Suite, path: Path) -> None:
     names = [entry.name for entry in suite.inputs]
     for kernel in suite.kernels:
@@ -177,7 +211,7 @@ def _check_inputs(suite: Suite, path: Path) -> None:
         if name not in PROBES:
             raise DataError(f"{path}, [suite]: unknown probe '{name}'{nearest(name, PROBES)}; probes are {', '.join(PROBES)}")
     if not suite.kernels or not suite.inputs:
-        raise DataError(f"{path}: a suite has at least one [[kernel]] and one [[input]]")
+        raise DataError(f"{path}: a suite has at least one [[kernel]] and one [[input]] or [[select]]")
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.arrays import array_workspaces
 from ..compiler.space.candidates import Candidate, candidates
+from ..compiler.space.program_costs import operation_count
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import Situation
 from ..compiler.storage.tensor import Tensor
@@ -156,6 +157,14 @@ def operations(problem: Problem, program: Program, sources: Mapping[str, str]) -
     return _Costs(problem, program, sources).total()
 
 
+def scalar_operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
+    """Return how many scalar operations a run of a program does, a fused multiply-add being two, without what conversions cost.
+
+    Iterations are counted as for ``operations``.
+    """
+    return _Costs(problem, program, sources).scalar_operations()
+
+
 def stored_prefixes(operand: Tensor) -> tuple[float, ...]:
     """Return how many positions each level of an operand has, outermost first."""
     counts, parents = [], 1
@@ -186,6 +195,12 @@ class _Costs:
 
     def total(self) -> float:
         return sum(self._leaf(address, leaf) for address, leaf in self._leaves) + self._conversions()
+
+    def scalar_operations(self) -> float:
+        return sum(
+            self._points(self._covered(address), address, leaf) * (operation_count(leaf.value) + (leaf.operator == "+="))
+            for address, leaf in self._leaves
+        )
 
     def _leaf(self, address: Address, leaf: Assign) -> float:
         loops = enclosing_loops(self._program.statement, address)

@@ -68,19 +68,38 @@ def shown_progress(title: str, speaker: str = "tune-kernel") -> Iterator[Report]
 
 
 @contextmanager
-def shown_suite_progress(suite: str) -> Iterator[SuiteReport]:
-    """Yield a function from an item, its number and their count to a function that shows where the item's campaign is."""
+def shown_suite_progress(suite: str, seconds: float | None = None) -> Iterator[SuiteReport]:
+    """Yield a function from an item, its number and their count to a function that shows where the item's campaign is.
+
+    What is left is told by the items so far, and before there are any by the seconds that each may take.
+    """
+    begun = time.monotonic()
+
+    def left(number: int, count: int) -> str:
+        each = (time.monotonic() - begun) / (number - 1) if number > 1 else seconds
+        return "" if each is None else f", about {_show_long(each * (count - number + 1))} left"
+
     if not _draws():
-        yield lambda item, number, count: _Lines(_title(item, number, count))
+
+        def lines(item: Item, number: int, count: int) -> Report:
+            print(f"tune-kernel: {_title(item, number, count)}{left(number, count)}", file=sys.stderr, flush=True)
+            return _Lines(_title(item, number, count))
+
+        yield lines
         return
     with _bar() as bar:
         task = bar.add_task(suite, total=None, state="preparing")
 
         def report(item: Item, number: int, count: int) -> Report:
-            bar.update(task, description=_title(item, number, count))
+            bar.update(task, description=_title(item, number, count) + left(number, count))
             return _BarReport(bar, task)
 
         yield report
+
+
+def _show_long(seconds: float) -> str:
+    """Return seconds, minutes or hours, whichever suits."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _title(item: Item, number: int, count: int) -> str:

@@ -200,18 +200,19 @@ def tune_problem(
     report: Report = lambda progress: None,
     given: Sequence[str] = (),
     helpers: Helpers | None = None,
+    since: str = "",
 ) -> TuneResult:
     """Tune one problem with an open database and a worker; both stay open. See ``tune``.
 
     ``given`` are schedules to try first, in canonical names (``check_schedules``). ``helpers`` measure what the search proposes, as
-    long as there are some.
+    long as there are some. ``since``: a moment (``records.now``); what earlier runs measured before it is measured anew.
     """
     seed = check_seed(seed)
     sweep_folders()
     settings = settings or Settings()
     start, allowed = time.monotonic(), math.inf if budget.seconds is None else budget.seconds
     deadline, limit = start + (1 - _FINAL_SHARE) * allowed, start + max(allowed, _LEAST_SECONDS)
-    campaign = Campaign(problem, store, seed, worker.settings, settings.policy)
+    campaign = Campaign(problem, store, seed, worker.settings, settings.policy, since)
     trials = Trials(campaign)
     pruning = None if budget.seconds is None else Deadline(_PRUNING_SHARE * budget.seconds, time.monotonic)
     space, stages = surviving_space(problem, settings.skip, pruning, settings.also, seed)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..compiler.errors import DatabaseError, DataError, SparsetuneError
+from ..compiler.errors import DatabaseError, DataError, NetworkError, SparsetuneError
 from ..compiler.native.machine import available_cores
 from ..compiler.storage.tensor import Tensor
+from .alarm import TooLong, limited
 from .config import Suite, SuiteInput, SuiteKernel
 from .database import Database
 from .measure.helpers import Helpers
@@ -40,11 +41,18 @@ class Item:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an item; ``result`` is None where it failed, and ``message`` says why."""
+    """What became of an item.
+
+    Attributes:
+        result: None where it failed or was skipped.
+        message: why.
+        skipped: whether its input is not here and cannot be had, as without a network, so that nothing was tried.
+    """
 
     item: Item
     result: TuneResult | None
     message: str = ""
+    skipped: bool = False
 
 
 def suite_items(suite: Suite) -> list[Item]:
@@ -79,8 +87,9 @@ def tune_suite(
     seed: int,
     report: Callable[[Item, int, int], Report],
     helpers: Callable[[Item, Policy], Helpers] | None = None,
+    since: str = "",
 ) -> Iterator[Outcome]:
-    """Tune item by item; one that fails does not stop the others, and one that was finished before is not measured again.
+    """Tune item by item; whatever becomes of one does not stop the others.
 
     The result of an outcome holds its operands: who keeps many keeps what they need of them.
 
@@ -88,21 +97,30 @@ def tune_suite(
         budget: of each item.
         report: called with an item, its number from 1 and the number of items; returns where its progress goes.
         helpers: called with an item and how its candidates are timed; returns who measures them besides.
+        since: a moment (``records.now``); an item that was finished after it is not measured again.
     """
     count = len(suite_items(suite))
     for number, (item, problem, worker) in enumerate(open_items(suite), 1):
         try:
-            given = None if helpers is None else helpers(item, suite.settings.policy)
-            progress = report(item, number, count)
-            yield Outcome(item, tune_problem(problem(), store, worker, budget, suite.settings, seed, progress, helpers=given))
+            with limited(suite.item_seconds, f"it was not done within item_seconds = {suite.item_seconds} s"):
+                given = None if helpers is None else helpers(item, suite.settings.policy)
+                progress = report(item, number, count)
+                result = tune_problem(problem(), store, worker, budget, suite.settings, seed, progress, helpers=given, since=since)
+            yield Outcome(item, result)
+            del result  # its operands, before the next ones are loaded
         except DatabaseError:
             raise
-        except SparsetuneError as error:
+        except TooLong as error:
+            worker.stop()  # it may be in the middle of an answer; it starts again when it is asked next
+            yield Outcome(item, None, first_line(error))
+        except NetworkError as error:
+            yield Outcome(item, None, first_line(error), skipped=True)
+        except (SparsetuneError, MemoryError) as error:
             yield Outcome(item, None, first_line(error))
 
 
 def first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def make_item(item: Item, tensor: Tensor) -> Problem:
@@ -148,17 +166,24 @@ class _Workers:
 
 
 class _Inputs:
-    """The input that was loaded last."""
+    """The input that was loaded last, and why others could not be: a server that does not answer is not asked for every kernel."""
 
     def __enter__(self) -> _Inputs:
         self._last: tuple[str, Tensor] | None = None
+        self._failed: dict[str, SparsetuneError] = {}
         return self
 
     def __exit__(self, *_details: object) -> None:
-        self._last = None
+        self._last, self._failed = None, {}
 
     def load(self, entry: SuiteInput) -> Tensor:
+        if entry.source in self._failed:
+            raise self._failed[entry.source]
         if self._last is None or self._last[0] != entry.source:
             self._last = None  # free the old one first
-            self._last = entry.source, load_tensor(entry.source)
+            try:
+                self._last = entry.source, load_tensor(entry.source)
+            except SparsetuneError as error:
+                self._failed[entry.source] = error
+                raise
         return self._last[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -18,13 +19,13 @@ class Table:
         if not isinstance(content, dict):
             raise DataError(f"{where}: a table is expected")
         self.left = dict(content)
-        self._where = where
+        self.where = where
         self._asked: list[str] = []
 
     def done(self) -> None:
         """Refuse keys that were not read."""
         for key in self.left:
-            raise DataError(f"{self._where}: unknown key '{key}'{nearest(key, self._asked)}; keys are {', '.join(sorted(self._asked))}")
+            raise DataError(f"{self.where}: unknown key '{key}'{nearest(key, self._asked)}; keys are {', '.join(sorted(self._asked))}")
 
     def text(self, key: str, default: Any = _MISSING) -> Any:
         return self._take(key, default, lambda value: isinstance(value, str), "a text")
@@ -45,11 +46,25 @@ class Table:
 
     def table(self, key: str, default: Any = _MISSING) -> Table:
         found = self._take(key, default, lambda value: isinstance(value, dict), "a table")
-        return Table(found, f"{self._where}, [{key}]")
+        return Table(found, f"{self.where}, [{key}]")
 
     def tables(self, key: str) -> list[Table]:
         found = self._take(key, [], lambda value: _all(value, lambda item: isinstance(item, dict)), "a list of tables")
-        return [Table(item, f"{self._where}, {key} '{item.get('name', number)}'") for number, item in enumerate(found, 1)]
+        return [Table(item, f"{self.where}, {key} '{item.get('name', number)}'") for number, item in enumerate(found, 1)]
+
+    def truth(self, key: str, default: Any = _MISSING) -> Any:
+        return self._take(key, default, lambda value: isinstance(value, bool), "true or false")
+
+    def range(self, key: str, default: Any = _MISSING) -> Any:
+        """Read two numbers, from and to."""
+        found = self._take(key, default, _is_range, "a list of two numbers from 0 on, from and to, such as [1e5, 1e7]")
+        return None if found is None else (float(found[0]), float(found[1]))
+
+    def one_of(self, key: str, choices: Sequence[str], default: Any = _MISSING) -> Any:
+        found = self._take(key, default, lambda value: isinstance(value, str), "a text")
+        if found and found not in choices:
+            raise DataError(f"{self.where}: {key} is '{found}'{nearest(found, choices)}; there are {', '.join(choices)}")
+        return found
 
     def numbers(self, kind: type[Any]) -> dict[str, Any]:
         """Read the numeric fields of a dataclass that are given."""
@@ -62,10 +77,16 @@ class Table:
         self._asked.append(key)
         value = self.left.pop(key, default)
         if value is _MISSING:
-            raise DataError(f"{self._where}: the key '{key}' is missing{nearest(key, self.left).replace('did you mean', 'is it')}")
+            raise DataError(f"{self.where}: the key '{key}' is missing{nearest(key, self.left).replace('did you mean', 'is it')}")
         if value is not default and not fits(value):
-            raise DataError(f"{self._where}: {key} is {value!r}; {expected} is expected")
+            raise DataError(f"{self.where}: {key} is {value!r}; {expected} is expected")
         return value
+
+
+def _is_range(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(one, (int, float)) and one is not True for one in value):
+        return False
+    return 0 <= value[0] <= value[1]
 
 
 def _is_count(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,16 +67,31 @@ class Campaign:
     """What a campaign writes into the database, and what earlier runs of it have written.
 
     It is the same campaign as long as workload, input, seed, compilers, code, policy and limits are the same; running it again goes on
-    where it was.
+    where it was. ``since`` is the moment before which nothing counts: what was begun earlier is left alone and another one begun.
     """
 
-    def __init__(self, problem: Problem, store: Database, seed: int, settings: dict[str, str], policy: Policy) -> None:
+    def __init__(
+        self, problem: Problem, store: Database, seed: int, settings: dict[str, str], policy: Policy, since: str = ""
+    ) -> None:
         self.problem = problem
         self.store = store
         self.environment = describe_environment(settings)
         compilers = self.environment["compilers"]
         limits = [problem.limits.given] if problem.limits.given else []
-        self.key = digest(problem.workload.key, problem.input.key, seed, code_version(), compilers, settings, policy.as_dict(), *limits)
+        parts = problem.workload.key, problem.input.key, seed, code_version(), compilers, settings, policy.as_dict(), *limits
+        self.key = self._last(parts, since)
+
+    def _last(self, parts: tuple[object, ...], since: str) -> str:
+        """Return the key of the last of the campaigns that share everything; of the one after it, if it was begun before ``since``."""
+        key = previous = digest(*parts)
+        begun = ""
+        for run in itertools.count(1):
+            first = next(self.store.measurements(campaign=key), None)
+            if first is None:
+                return key if run == 1 or begun < since else previous
+            previous, begun = key, first.created
+            key = digest(*parts, {"run": run})
+        raise AssertionError("the campaigns of a database have an end")
 
     def recorded(self) -> Iterable[Measurement]:
         """Yield the trials of earlier runs, oldest first."""

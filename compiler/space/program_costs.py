@@ -67,12 +67,12 @@ def _work(leaf: Assign, loops: tuple[str, ...], program: Program, formats: Mappi
     addends = leaf.value.operands if isinstance(leaf.value, Add) else (leaf.value,)
     total = Posynomial()
     for number, addend in enumerate(addends):
-        operations = _operations(addend) + (1 if number or leaf.operator == "+=" else 0)
+        operations = operation_count(addend) + (1 if number or leaf.operator == "+=" else 0)
         total += _entered(addend, loops, program, formats).scaled(operations)
     return total
 
 
-def _operations(expr: Expr) -> int:
+def operation_count(expr: Expr) -> int:
     """Return how many operations one evaluation takes."""
     return sum(max(len(node.children) - 1, 1) for node in walk(expr) if node.children)
 

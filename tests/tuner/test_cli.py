@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sparsetune.compiler.build.stages import STAGES
+from sparsetune.compiler.errors import NetworkError
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.cli import COMMANDS
 from sparsetune.tuner.records import SCHEMA_VERSION
@@ -270,6 +271,48 @@ def test_suite(call, tmp_path: Path) -> None:
     again = call_json(call, "suite", suite_file(tmp_path), "--resume")
     assert again["items"] == found["items"]
     assert call_json(call, "db", "stats")["records"] == records
+    assert call_json(call, "suite", suite_file(tmp_path), "--trials", "1")["failed"] == 0
+    more = call_json(call, "db", "stats")["records"]
+    assert more > records, "without --resume everything is measured anew"
+    call_json(call, "suite", suite_file(tmp_path), "--trials", "1", "--resume")
+    assert call_json(call, "db", "stats")["records"] == more
+
+
+@needs_compiler
+def test_a_suite_without_a_network_skips_what_is_not_here(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_given: object) -> None:
+        asked.append(1)
+        raise NetworkError("cannot fetch it: no network")
+
+    asked: list[int] = []
+    monkeypatch.setenv("SPARSETUNE_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("sparsetune.datasets.download._fetch", refuse)
+    more = '[[input]]\nname = "far"\nsource = "HB/494_bus"\norder = 2\n'
+    status, out, err = call("suite", suite_file(tmp_path, more=more), "--trials", "1")
+    assert status == 3
+    assert len(asked) == 1, "a server that does not answer is asked once"
+    assert err.count("skipped: cannot fetch it: no network") == 3
+    assert out.count("skipped: cannot fetch it: no network") == 3
+    assert "left" in err
+
+
+@needs_compiler
+def test_an_item_that_takes_too_long_stops_no_other(call, tmp_path: Path) -> None:
+    path = tmp_path / "slow.toml"
+    text = SUITE.format(threads="[1]").replace("[suite]", "[suite]\nitem_seconds = 0.01", 1)
+    path.write_text(text)
+    status, out, _ = call("suite", str(path), "--json")
+    found = json.loads(out)
+    assert status == 1
+    assert [item["status"] for item in found["items"]] == ["failed: it was not done within item_seconds = 0.01 s"] * 3
+
+
+def test_a_suite_describes_itself(call) -> None:
+    status, out, _ = call("suite", "frostt", "--describe")
+    assert status == 0
+    assert "all of FROSTT" in out
+    assert all(f"\n{table}\n" in out for table in ("[suite]", "[[kernel]]", "[[input]]", "[[select]]"))
+    assert "item_seconds" in out
 
 
 @needs_compiler

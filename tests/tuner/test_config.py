@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from sparsetune.compiler.concrete.check import check_assignment
 from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.datasets import describe
+from sparsetune.datasets.catalogue import bundled
 from sparsetune.tuner import config
 from sparsetune.tuner.config import load_machine, load_settings, load_suite, suite_names
 from sparsetune.tuner.extents import reads
 from sparsetune.tuner.settings import Settings
 from sparsetune.tuner.suite import suite_items
+from sparsetune.tuner.suite_keys import KEYS
 
 
 def test_suites_that_ship() -> None:
-    assert {"quick", "matrices", "tensors"} <= set(suite_names())
+    assert {"quick", "matrices", "tensors", "sparseauto", "taco", "waco", "baco", "suitesparse", "frostt", "nightly"} <= set(suite_names())
 
 
 @pytest.mark.parametrize("name", suite_names())
@@ -24,15 +28,72 @@ def test_suite_is_well_formed(name: str) -> None:
     for kernel in suite.kernels:
         assignment = parse(kernel.expression)
         check_assignment(assignment)
-        (access,) = (access for access in reads(assignment) if access.tensor == kernel.operand)
-        assert len(access.subscripts) == kernel.order
-        given = set(access.indices) | set(kernel.dims)
+        own = [access for access in reads(assignment) if access.tensor == kernel.operand]
+        assert {len(access.subscripts) for access in own} == {kernel.order}
+        given = {index for access in own for index in access.indices} | set(kernel.dims)
         assert {index for access in reads(assignment) for index in access.indices} == given
     assert suite_items(suite)
 
 
+def test_suites_of_collections_name_what_there_is() -> None:
+    frostt = load_suite("frostt")
+    assert {entry.source for entry in frostt.inputs} == {name for name in bundled() if name.startswith("frostt:")}
+    assert len({entry.name for entry in load_suite("sparseauto").inputs}) == 15
+    matrices = [bundled()[entry.source] for entry in load_suite("suitesparse").inputs]
+    assert len(matrices) > 500
+    assert all(item.field == "real" and item.shape and item.shape[0] == item.shape[1] for item in matrices)
+    for name in suite_names():
+        for entry in load_suite(name).inputs:
+            if not entry.source.startswith("random:"):
+                shape = bundled()[entry.source].shape
+                assert shape is None or len(shape) == entry.order
+
+
+def mine(folder: Path, text: str) -> str:
+    (folder / "mine.toml").write_text(
+        '[suite]\n[[kernel]]\nname = "spmv"\nexpression = "y(i) = A(i,j) * x(j)"\noperand = "A"\norder = 2\n' + text
+    )
+    return str(folder / "mine.toml")
+
+
+def test_inputs_by_what_they_are_like(tmp_path: Path) -> None:
+    chosen = '[[select]]\ngroup = "Williams"\nnnz = [2e6, 5e6]\nlimit = 3\n[[input]]\nname = "own"\nsource = "a.mtx"\norder = 2\n'
+    names = [entry.name for entry in load_suite(mine(tmp_path, chosen)).inputs]
+    assert names == ["own", "Williams/mc2depi", "Williams/cop20k_A", "Williams/webbase-1M"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[select]]\ngrup = "SNAP"\n', r"mine.toml, select '1': unknown key 'grup' \(did you mean 'group'\?\); keys are "),
+        ('[[select]]\nfield = "rael"\n', r"select '1': field is 'rael' \(did you mean 'real'\?\); there are real, complex, binary"),
+        ("[[select]]\nnnz = [5, 1]\n", r"mine.toml, select '1': nnz is \[5, 1\]; a list of two numbers from 0 on, from and to"),
+        ("[[select]]\nrows = 7\n", r"rows is 7; a list of two numbers"),
+        ("[[select]]\ndefinite = 1\n", r"definite is 1; true or false is expected"),
+        ('[[select]]\ngroup = "none such"\n', r"mine.toml, select '1': nothing of the collections is like that"),
+        ("", r"at least one \[\[kernel\]\] and one \[\[input\]\] or \[\[select\]\]"),
+    ],
+)
+def test_mistakes_in_selections(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load_suite(mine(tmp_path, text))
+
+
+def test_the_description_has_every_key_that_is_read(tmp_path: Path) -> None:
+    """A file that says everything is read; a key that is not described is refused by a message that lists those that are."""
+    for table, keys in KEYS.items():
+        needed = "".join(f"{key.name} = {2 if key.value == 'whole number' else chr(34) + 'A' + chr(34)}\n" for key in keys if key.needed)
+        kind = table.strip("[]")
+        text = f"[suite]\n{'x = 1' if kind == 'suite' else ''}\n" + ("" if kind == "suite" else f"{table}\nx = 1\n{needed}")
+        (tmp_path / "mine.toml").write_text(text)
+        with pytest.raises(DataError, match="unknown key 'x'") as caught:
+            load_suite(str(tmp_path / "mine.toml"))
+        listed = str(caught.value).rpartition("keys are ")[2].split(", ")
+        assert set(listed) == {key.name for key in keys}, table
+
+
 def test_inputs_of_the_quick_suite_are_generated() -> None:
-    for entry in load_suite("quick").inputs:
+    for entry in (*load_suite("quick").inputs, *load_suite("nightly").inputs):
         assert entry.source.startswith("random:")
         assert len(describe(entry.source)["shape"]) == entry.order
 

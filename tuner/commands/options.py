@@ -121,7 +121,7 @@ suite = click.argument("name", metavar="NAME_OR_FILE")
 suite_threads = click.option("--threads", type=click.IntRange(1, 1024), multiple=True, help="Numbers of threads.  [default: the suite's]")
 suite_trials = click.option("--trials", type=click.IntRange(1), help="Schedules to measure of each item at most.  [default: the suite's]")
 suite_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End each item's search after so long.")
-resume = click.option("--resume", is_flag=True, help="Go on where an earlier run was stopped; this is what happens in any case.")
+resume = click.option("--resume", is_flag=True, help="Go on where the last run was stopped; without it everything is measured anew.")
 
 
 def together(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:

@@ -49,12 +49,12 @@ def require_compiler() -> None:
 
 
 @contextmanager
-def interruptible(store: Database) -> Iterator[None]:
+def interruptible(store: Database, how: str = "run the same command again to go on") -> Iterator[None]:
     """Say how to go on when a campaign is interrupted."""
     try:
         yield
     except KeyboardInterrupt as interruption:
-        interruption.add_note(f"every finished trial is kept in {store.url}: run the same command again to go on")
+        interruption.add_note(f"every finished trial is kept in {store.url}: {how}")
         raise
 
 

@@ -11,13 +11,17 @@ from ..config import Suite, load_suite
 from ..database import open_database
 from ..progress import show_seconds, shown_suite_progress
 from ..settings import Budget
-from ..suite import Outcome, tune_suite
+from ..suite import Outcome, suite_items, tune_suite
+from ..suite_keys import KEYS
+from ..suite_run import begin, resume
 from . import options
 from .help import ExampleCommand
 from .output import interruptible, leave, note, print_json, print_table, require_compiler, warn_if_busy
 
 if TYPE_CHECKING:
     from ..distributed.crew import Crew
+
+_MOST_INPUTS = 40  # that a description names
 
 
 @click.command(
@@ -26,23 +30,30 @@ if TYPE_CHECKING:
     examples=(
         ("tune-kernel suite quick", "generated inputs, under two minutes"),
         ("tune-kernel suite matrices --threads 1 --threads 2 --time-budget 30", "real matrices, half a minute for each kernel and input"),
-        ("tune-kernel suite mine.toml --json", "a suite of your own; configs/quick.toml shows the form"),
+        ("tune-kernel suite matrices --resume", "go on where the last run was stopped"),
+        ("tune-kernel suite mine.toml --json", "a suite of your own"),
+        ("tune-kernel suite quick --describe", "what it runs, and every key that such a file may have"),
     ),
 )
 @options.together(
     options.suite, options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database, options.resume,
+    click.option("--describe", is_flag=True, help="Say what the suite runs and what a suite's file may say; measure nothing."),
     click.option("--mpi", is_flag=True, help="Measure on all ranks that mpiexec started; rank 0 decides and records."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> int:
     """Tune every kernel on every input of a suite (a name of configs/, or a .toml file).
 
-    Items that were finished before are not measured again. Status 1 if an item failed.
+    Whatever becomes of an item, the others are tuned. Status 1 if one failed; 3 if none did but some were skipped, as their inputs are not
+    here and there is no network.
 
     With --mpi, "mpiexec -n 4 tune-kernel suite quick --mpi" has ranks 1 to 3 build and measure what rank 0 proposes, each on a machine
     like that of rank 0; ranks of one machine take turns at what they time. A rank of theirs that is killed costs its trial, and
     mpiexec's status, which tells of it; where rank 0 or its machine is lost, the same command goes on.
     """
+    if given["describe"]:
+        _describe(suite_of(given))
+        return 0
     if not given["mpi"]:
         return _run(given, None)
     from ..distributed.crew import Crew
@@ -63,19 +74,54 @@ def command(**given: Any) -> int:
 def _run(given: dict[str, Any], crew: Crew | None) -> int:
     require_compiler()
     suite = suite_of(given)
-    with open_database(given["database"]) as store, interruptible(store):
+    with open_database(given["database"]) as store, interruptible(store, "run it again with --resume to go on"):
         warn_if_busy()
-        with shown_suite_progress(suite.name) as report:
+        since = resume(suite.name, store.url) if given["resume"] else begin(suite.name, store.url)
+        with shown_suite_progress(suite.name, suite.time_budget) as report:
             helpers = None if crew is None else crew.take_up
-            items = list(map(item_json, tune_suite(suite, store, budget_of(suite), given["seed"], report, helpers)))
+            found = tune_suite(suite, store, budget_of(suite), given["seed"], report, helpers, since)
+            outcomes = [(item_json(outcome), _interval(outcome), outcome.skipped) for outcome in map(_told, found)]
     for message in () if crew is None else crew.notes:
         note(message)
-    failed = sum(item["status"] != "ok" for item in items)
+    items = [item for item, _, _ in outcomes]
+    skipped = sum(outcome[2] for outcome in outcomes)
+    failed = sum(item["status"] != "ok" for item in items) - skipped
     if given["as_json"]:
         print_json({"suite": suite.name, "items": items, "failed": failed})
     else:
-        _show(items)
-    return 1 if failed else 0
+        _show(items, [interval for _, interval, _ in outcomes])
+    return 1 if failed else 3 if skipped else 0
+
+
+def _told(outcome: Outcome) -> Outcome:
+    """Say in one line what did not become of an item, when it happens."""
+    if outcome.result is None:
+        note(f"{outcome.item.label} on {outcome.item.input.name}: {_status(outcome)}")
+    return outcome
+
+
+def _status(outcome: Outcome) -> str:
+    return "ok" if outcome.result is not None else f"{'skipped' if outcome.skipped else 'failed'}: {outcome.message}"
+
+
+def _interval(outcome: Outcome) -> str:
+    return "-" if outcome.result is None else f"{outcome.result.speedup_low:.2f} to {outcome.result.speedup_high:.2f}"
+
+
+def _describe(suite: Suite) -> None:
+    """Say what a suite runs, and every key that a suite's file may have."""
+    items = suite_items(suite)
+    budget = "no limit" if suite.time_budget is None else f"{suite.time_budget:g} s"
+    print(f"{suite.name}: {suite.description}")
+    print(f"{len(items)} items of {len(suite.kernels)} kernels on {len(suite.inputs)} inputs; {suite.trials} trials, {budget} each\n")
+    print_table([[kernel.name, kernel.expression] for kernel in suite.kernels], ("kernel", "expression"))
+    names = [entry.name for entry in suite.inputs]
+    print("\ninputs: " + ", ".join(names[:_MOST_INPUTS] + ["..."] * (len(names) > _MOST_INPUTS)))
+    print("\nWhat a suite's file may say (TOML):")
+    for table, keys in KEYS.items():
+        print(f"\n{table}")
+        for key in keys:
+            print(f"  {key.name:<14} {key.value:<22} {key.about}{' (needed)' if key.needed else ''}")
 
 
 def suite_of(given: dict[str, Any]) -> Suite:
@@ -95,7 +141,7 @@ def item_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "kernel": outcome.item.label,
         "input": outcome.item.input.name,
-        "status": "ok" if result is not None else f"failed: {outcome.message}",
+        "status": _status(outcome),
         "default_time": None if result is None else result.default_time,
         "best_time": None if result is None else result.best_time,
         "speedup": None if result is None else result.speedup,
@@ -103,13 +149,13 @@ def item_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _show(items: list[dict[str, Any]]) -> None:
+def _show(items: list[dict[str, Any]], intervals: list[str]) -> None:
     rows = []
-    for item in items:
+    for item, interval in zip(items, intervals, strict=True):
         names = [item["kernel"], item["input"]]
         if item["status"] != "ok":
-            rows.append([*names, "-", "-", "-", item["status"]])
+            rows.append([*names, "-", "-", "-", "-", item["status"]])
         else:
-            times = [show_seconds(item["default_time"]), show_seconds(item["best_time"]), f"{item['speedup']:.2f}"]
+            times = [show_seconds(item["default_time"]), show_seconds(item["best_time"]), f"{item['speedup']:.2f}", interval]
             rows.append([*names, *times, item["best_schedule"] or "(default)"])
-    print_table(rows, ("kernel", "input", "default", "best", "speedup", "schedule"))
+    print_table(rows, ("kernel", "input", "default", "best", "speedup", "95% interval", "schedule"))

@@ -11,14 +11,18 @@ import click
 from ...compiler.errors import DataError
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
+from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.selection import CLOSED, RULES
+from ..account import least_bytes, operations
 from ..database import Database, open_database
+from ..measure.limits import machine_limits
 from ..measure.policy import CACHES, Policy
 from ..measure.runner import Worker
 from ..operands import problem_of
 from ..problem import Problem
 from ..progress import Progress, Report, show_seconds, shown_progress
 from ..prune import SWITCHES, surviving_space
+from ..reason import reason
 from ..session import TuneResult, make_budget, tune_problem
 from ..settings import Settings
 from ..truth.measuring import measure_table
@@ -169,15 +173,35 @@ def _show(result: TuneResult) -> None:
     print(f"expression  {problem.expression}")
     stages = (f"{stage['stage']} {stage['kept']}" for stage in result.stages)
     print(f"stages      {', '.join(stages)}")
-    print(f"trials      {len(result.measured)}, {result.failed_trials} failed")
-    print(f"default     {show_seconds(result.default_time)}")
-    interval = f"95% interval {result.speedup_low:.2f} to {result.speedup_high:.2f}"
-    print(f"best        {show_seconds(result.best_time)}, {result.speedup:.2f} times as fast ({interval})")
-    print(f"schedule    {str(result.best) or 'the default one: no other is surely faster'}")
+    print(f"trials      {len(result.measured)}, {result.failed_trials} failed\n")
+    _show_times(result)
+    print(f"\nschedule    {str(result.best) or 'the default one: no other is surely faster'}")
     if result.ties:
         print(f"ties        {len(result.ties)} of the finalists not surely slower, of which the simplest was chosen:")
         for tie in result.ties:
             print(f"            {tie or '(default)'}")
+    print(f"why         {reason(problem, result.best, result.speedup)}")
     print(f"database    {result.database}")
     operands = ", ".join(f'"{name}": {name}' for name in problem.operands)
     print(f"used by     sparsetune.evaluate({problem.expression!r}, {{{operands}}}, threads={problem.threads})")
+
+
+def _show_times(result: TuneResult) -> None:
+    """Print default and winner: time, speedup with its interval, GFLOP/s, GB/s, and the share of what the machine can give."""
+    problem, moved = result.problem, least_bytes(result.problem)
+    limits = None
+    if problem.target == "cpu":
+        limits = machine_limits(problem.threads)
+    rows = []
+    for name, schedule, seconds in (("default", Schedule(), result.default_time), ("best", result.best, result.best_time)):
+        work = operations(problem, schedule)
+        share = None if limits is None else limits.least_seconds(work or 0.0, moved) / seconds
+        speedup = f"{result.speedup:.2f} ({result.speedup_low:.2f} to {result.speedup_high:.2f})" if name == "best" else "1"
+        rows.append([
+            name, show_seconds(seconds), speedup, "-" if work is None else f"{work / seconds / 1e9:.3g}", f"{moved / seconds / 1e9:.3g}",
+            "-" if share is None else f"{share:.0%}",
+        ])  # fmt: skip
+    print_table(rows, ("", "time", "speedup (95%)", "GFLOP/s", "GB/s", "of the limit"))
+    if limits is not None:
+        memory, arithmetic = f"{limits.bandwidth / 1e9:.1f} GB/s from memory", f"{limits.operations / 1e9:.0f} GFLOP/s"
+        print(f"the limit is {memory} and {arithmetic}; above 100% the data lie in caches")

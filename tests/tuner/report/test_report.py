@@ -10,15 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sparsetune as st
 from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.native.machine import this_machine
 from sparsetune.datasets import load
-from sparsetune.tuner.account import FIELD, Account
+from sparsetune.tuner.account import FIELD, Account, operations
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure import limits
 from sparsetune.tuner.measure.limits import Limits
+from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.reason import reason
 from sparsetune.tuner.records import Decision
 from sparsetune.tuner.report import material, write_report
 from sparsetune.tuner.report.importance import importance
@@ -144,6 +147,23 @@ def test_an_account_counts_the_work_of_a_run(tuned: Path) -> None:
     assert account.bytes == stored.nbytes + 8 * 50 + 8 * 60
     assert [stage["stage"] for stage in account.stages][-1] == "ranked"
     assert Account.of(replace(only_decision(tuned), environment={FIELD: {"expression": 3}})).names == {}
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("text", ["", "split(i, i0, i1, 4); precompute(B(i,j,k) * D(k,r), r, r, w); parallelize(i0, cpu_thread, no_races)"])
+def test_operations_are_those_that_a_run_counts(text: str) -> None:
+    """Of a schedule with a workspace and tiles as of the default one; symbolic costs only bound the former from above."""
+    mttkrp = "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)"
+    operands = {"B": load("random:uniform:20x15x12:nnz=700"), "C": load("random:uniform:15x8:nnz=100").to_numpy(), "D": np.ones((12, 8))}
+    counted = st.compile(mttkrp, {"B": "csf"}, schedule=text).bind(**operands, threads=1).count()["flops"]
+    problem = make_problem(mttkrp, operands, threads=1)
+    assert operations(problem, st.Schedule(text)) == pytest.approx(counted, rel=0.02)
+    if text:
+        told = reason(problem, st.Schedule(text), 1.5)
+        assert "times the operations of the default" in told
+        assert "keeps a part of the product in a workspace" in told
+        assert "1.50 times was measured" in told
+    assert "nothing that was tried is surely faster" in reason(problem, st.Schedule(), 1.0)
 
 
 def test_importance_tells_what_explains_times() -> None:

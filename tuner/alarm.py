@@ -1,0 +1,37 @@
+"""A limit of time on whatever runs in the main thread."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from ..compiler.errors import TuningError
+
+
+class TooLong(TuningError):
+    """Something ran past its limit."""
+
+
+@contextmanager
+def limited(seconds: float | None, message: str) -> Iterator[None]:
+    """Raise ``TooLong`` with a message once so many seconds are over.
+
+    Nothing is limited outside of the main thread, where no signal arrives; a call into C is not interrupted, but what follows it is.
+    """
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(_number: int, _frame: FrameType | None) -> None:
+        raise TooLong(message)
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

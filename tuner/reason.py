@@ -1,0 +1,58 @@
+"""Why a schedule should win: one sentence from the terms of the cost models, beside the default schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..compiler.concrete.concretize import concretize
+from ..compiler.schedule.schedule import Schedule
+from .account import operations, scheduled
+from .model import operations as model_cost
+from .problem import Problem
+
+_WORTH_SAYING = 1.05  # a ratio of costs
+
+
+def reason(problem: Problem, winner: Schedule, speedup: float) -> str:
+    """Return one sentence: how many operations it does beside the default, what the static model expects, and what it does to get there."""
+    if not winner.directives:
+        return "nothing that was tried is surely faster than the default schedule"
+    parts = [*_costs(problem, winner), *_means(problem, winner)]
+    expected = _expected(problem, winner)
+    if expected is not None:
+        parts.append(f"the static model expected {expected:.2f} times the default's speed, {speedup:.2f} times was measured")
+    return "; ".join(parts) or "it differs in what the cost models do not see, such as the compiler's flags"
+
+
+def _costs(problem: Problem, winner: Schedule) -> Iterator[str]:
+    ours, theirs = operations(problem, winner), operations(problem, Schedule())
+    if ours and theirs and not 1 / _WORTH_SAYING < ours / theirs < _WORTH_SAYING:
+        yield f"it does {ours / theirs:.2g} times the operations of the default ({ours:.3g} for {theirs:.3g})"
+
+
+def _means(problem: Problem, winner: Schedule) -> Iterator[str]:
+    """Yield what directives are for, each once."""
+    text = str(winner)
+    said = {
+        "runs on " + (f"{problem.threads} threads" if problem.threads > 1 else "one thread"): ("cpu_thread",),
+        "computes in vectors": ("cpu_vector",),
+        "keeps a part of the product in a workspace": ("precompute(", "loopfuse("),
+        "cuts what is stored into equal shares": ("pos(",),
+        "works tile by tile": ("split(", "split_up("),
+        "fetches ahead what it will need": ("prefetch(",),
+        "goes through the loops in another order": ("reorder(",),
+        "stores an operand anew first": ("convert(",),
+        "meets operands in another way": ("merge(", "protocol("),
+        "unrolls": ("unroll(",),
+        "calls a library for the dense part": ("call(",),
+    }
+    found = [phrase for phrase, words in said.items() if any(word in text for word in words)]
+    if found:
+        yield "it " + (", ".join(found[:-1]) + " and " + found[-1] if len(found) > 1 else found[0])
+
+
+def _expected(problem: Problem, winner: Schedule) -> float | None:
+    """Return the static model's cost of the default over the winner's; None where it cannot say."""
+    sources = concretize(problem.assignment, problem.formats).sources
+    ours, theirs = (model_cost(problem, scheduled(problem, one), sources) for one in (winner, Schedule()))
+    return theirs / ours if ours > 0 else None
