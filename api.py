@@ -357,7 +357,8 @@ def tune(
         verbose: whether progress is shown on standard error; None: on terminals, in notebooks, and where SPARSETUNE_VERBOSE=1.
         callback: called after each trial with a ``Progress``: phase, trials done and planned, the best time and the default's so far.
         also: stages of the space that are searched too, though the compiler mostly chooses well by itself: "merges" (how stored
-            operands meet), "protocols" (how their levels are traversed), "formats" (how they are stored), "compilers".
+            operands meet), "protocols" (how their levels are traversed), "formats" (how they are stored), "threads" (fewer of them),
+            "compilers".
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.

@@ -85,7 +85,7 @@ class Problem:
 
     @property
     def nbytes(self) -> int:
-        """Of all operands."""
+        """Bytes of all operands."""
         return sum(operand.nbytes for operand in self.operands.values())
 
     @property

@@ -23,7 +23,7 @@ from ..notation.nodes import Assignment
 from ..notation.printer import show
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
-from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles
+from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
 from .draws import drawn_transformations
 from .forests.structures import forest_structures
 from .library import schedules_for
@@ -62,7 +62,7 @@ class Candidate:
 
     @property
     def is_by_rule(self) -> bool:
-        """Whether a rule over the structure found it; there may be too many of these."""
+        """Whether a rule found it by the structure of the expression; of these ``MAX_CANDIDATES`` are listed at most."""
         return not self.is_given and not self.is_drawn and not self.origin.startswith(UNDOMINATED)
 
     @property
@@ -144,7 +144,8 @@ class _Listing:
             self._nests[text] = structure
             whole = isinstance(structure.program.statement, Forall)  # else two nests, one after another
             serial = [SERIAL] if threads < 2 or not whole or structure.origin in _ALSO_SERIAL else []
-            for style in chain(parallel_styles(structure, situation, threads), serial):
+            fewer = shares(structure.program, situation, threads) if "threads" in selection.opened else ()
+            for style in chain(parallel_styles(structure, situation, threads), serial, fewer):
                 yield from self._candidate(structure, style)
 
     def library(self) -> Iterator[Candidate]:

@@ -60,7 +60,7 @@ def parallel_styles(structure: Structure, situation: Situation, threads: int) ->
 
 
 def _sides(program: Program, situation: Situation, graph: Provenance) -> Iterator[Decoration]:
-    """Yield the parts of a where or block at the root in parallel, as far as the iterations of their outermost loops write apart."""
+    """Yield the parts of a where or block at the root with parallel outermost loops, where their iterations write different components."""
     steps = []
     for place, part in enumerate(program.statement.children):
         loops, (_, leaf), path = chain(program.statement, (place,)), next(leaves(part)), path_to(program.statement, (place,))
@@ -79,6 +79,19 @@ def _outermost(program: Program, loop: str, situation: Situation, graph: Provena
     else:
         shared = opened(threads, chunking__chunk=CHUNKING, race=RACE)
     return Decoration((shared,), "rows")
+
+
+def shares(program: Program, situation: Situation, threads: int) -> Iterator[Decoration]:
+    """Yield the outermost loop cut into as many pieces as threads are to run: all of them, half of them, down to one."""
+    loops = chain(program.statement, ())
+    if threads < 2 or not loops:
+        return
+    outer, inner = _fresh(program, (f"{loops[0]}0", f"{loops[0]}1"))
+    pieces = Hole("threads", tuple(threads >> halved for halved in range(threads.bit_length())))
+    shared = d.Parallelize(outer, "cpu_thread", "no_races", "static")
+    apart = covers(result_leaf(program)[1].target.indices, loops[0], graph_of(program.relations))
+    cut = opened(d.SplitUp(loops[0], outer, inner, threads), factor=pieces)
+    yield Decoration((cut, shared if apart else opened(shared, race=RACE)), "shares")
 
 
 def _entries(program: Program, loops: tuple[str, ...], access: Access, situation: Situation, threads: int) -> Iterator[Decoration]:
@@ -118,7 +131,7 @@ def shares_pattern(program: Program, situation: Situation) -> bool:
 
 
 def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
-    """Yield what the loops of a program may do beside, one directive or none each."""
+    """Yield the open places of inner loops and workspaces: each takes one directive, or none."""
     graph, tree = graph_of(program.relations), situation.tree(program)
     for address, leaf in leaves(program.statement):
         around = frames(program.statement, address)
@@ -151,20 +164,20 @@ def _label(loop: str, path: tuple[int, ...] | None) -> str:
 
 
 def _streams(program: Program, situation: Situation, graph: Provenance) -> Iterator[Hole]:
-    """Yield prefetches of the entries that an innermost loop goes through, where those of one operand alone lead it."""
+    """Yield prefetches of stored entries where an innermost loop steps through those of one operand alone."""
     for address, leaf in leaves(program.statement):
         around = frames(program.statement, address)
         if not around or not isinstance(around[-1], Forall):
             continue
         loop, path = around[-1].index, path_to(program.statement, address) or None
-        led = [access for access in accesses(leaf.value) if _ends_with(access, graph.originals(loop), situation)]
-        if len(led) == 1:
-            near = (d.Prefetch(loop, Access(led[0].tensor), distance, path=path) for distance in ENTRY_DISTANCES)
-            yield Hole(f"stream_{led[0].tensor}_{_label(loop, path)}", (*near, None))
+        stepped = [access for access in accesses(leaf.value) if _ends_with(access, graph.originals(loop), situation)]
+        if len(stepped) == 1:
+            near = (d.Prefetch(loop, Access(stepped[0].tensor), distance, path=path) for distance in ENTRY_DISTANCES)
+            yield Hole(f"stream_{stepped[0].tensor}_{_label(loop, path)}", (*near, None))
 
 
 def _ends_with(access: Access, indices: tuple[str, ...], situation: Situation) -> bool:
-    """Return whether an operand's last level stores coordinates: those of the last of some indices."""
+    """Return whether an operand stores the coordinates of its last level, and the last of some indices runs through them."""
     form = situation.formats.get(access.tensor)
     if form is None or form.is_dense or not form.levels[-1].stores_coordinates or not indices:
         return False

@@ -1,0 +1,20 @@
+"""The page of the speed of lowering: both versions are asked the same, and what one of them refuses is left out."""
+
+from __future__ import annotations
+
+from sparsetune.tuner.reports.lowering import KERNELS, Speed, page
+from sparsetune.tuner.reports.lowering_probe import measure
+
+
+def test_refused_schedules_are_left_out() -> None:
+    expression, formats = KERNELS["SpMV"]
+    found = measure(expression, formats, ["unroll(j, 2)", "reorder(j, i)", "nonsense"])
+    assert found["first"] > 0
+    assert list(found["each"]) == ["unroll(j, 2)"]
+    assert found["each"]["unroll(j, 2)"] > 0
+
+
+def test_page_has_gains() -> None:
+    shown = page([Speed("SpMV", (0.2, 0.1), (50.0, 200.0), 7), Speed("SpMM", (0.1, 0.1), (100.0, 100.0), 9)], "abc", 3)
+    assert "| SpMV | 7 | 200.0 | 100.0 | 2.00 | 50 | 200 | 4.00 |" in shown
+    assert "Geometric means: 1.41 for the first kernel, 2.00 for further schedules." in shown

@@ -1,0 +1,115 @@
+"""How fast schedules become C, beside another version: ``python -m sparsetune.tuner.reports.lowering --base PATH``.
+
+Writes ``lowering.md``. PATH is a folder that holds a checkout named ``sparsetune``. Both versions run in processes of their own, in turn;
+processor time counts, the least of all rounds, since other work can only add to it. Schedules are the candidates of the expression with
+usual parameters, as far as both versions take them. The C compiler is not run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...compiler.concrete.check import formats_of
+from ...compiler.deadline import Deadline
+from ...compiler.notation.parser import parse
+from ...compiler.space.candidates import candidates
+from .markdown import geometric_mean, table
+
+KERNELS: dict[str, tuple[str, dict[str, str]]] = {
+    "SpMV": ("y(i) = A(i,j) * x(j)", {"A": "csr"}),
+    "SpMM": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}),
+    "SpGEMM": ("A(i,j) = B(i,k) * C(k,j)", {"A": "csr", "B": "csr", "C": "csr"}),
+    "SDDMM": ("Z(i,j) = A(i,j) * C(i,k) * D(j,k)", {"A": "csr", "Z": "csr"}),
+    "MTTKRP, order 5": ("A(i,r) = B(i,j,k,l,m) * C(j,r) * D(k,r) * E(l,r) * F(m,r)", {"B": "csf"}),
+}
+MOST_SCHEDULES = 40
+_PROBE = Path(__file__).with_name("lowering_probe.py")
+_HERE = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds until the first C, and schedules a second, of the older version and of this one."""
+
+    kernel: str
+    first: tuple[float, float]
+    rate: tuple[float, float]
+    schedules: int
+
+
+def measured(kernel: str, base: Path, rounds: int) -> Speed:
+    """Measure one kernel in both versions."""
+    expression, formats = KERNELS[kernel]
+    assignment = parse(expression)
+    found = candidates(assignment, formats_of(assignment, dict(formats)), {}, 2, Deadline(10.0))
+    schedules = list(dict.fromkeys(str(one.template.fill()) for one in found))[:MOST_SCHEDULES]
+    request = {"expression": expression, "formats": formats, "schedules": schedules}
+    replies: tuple[list[dict[str, Any]], ...] = ([], [])
+    for _ in range(rounds):
+        for version, folder in enumerate((base, _HERE)):
+            replies[version].append(_asked(request, folder))
+    both = set.intersection(*(set(reply["each"]) for version in replies for reply in version))
+    firsts = tuple(min(reply["first"] for reply in version) for version in replies)
+    rates = tuple(len(both) / sum(min(reply["each"][one] for reply in version) for one in both) for version in replies)
+    return Speed(kernel, (firsts[0], firsts[1]), (rates[0], rates[1]), len(both))
+
+
+def _asked(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what a version in a folder replies; the folder of this file is not on its path."""
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    run = subprocess.run(
+        [sys.executable, "-P", str(_PROBE)], input=json.dumps(request), env=environment, capture_output=True, text=True, check=True
+    )
+    return json.loads(run.stdout)
+
+
+def page(speeds: list[Speed], base: str, rounds: int) -> str:
+    """Return the page."""
+    rows = [
+        [one.kernel, str(one.schedules), *(f"{1e3 * seconds:.1f}" for seconds in one.first), f"{one.first[0] / one.first[1]:.2f}",
+         *(f"{rate:.0f}" for rate in one.rate), f"{one.rate[1] / one.rate[0]:.2f}"]
+        for one in speeds
+    ]  # fmt: skip
+    header = ("kernel", "schedules", "first, before (ms)", "now (ms)", "gain", "a second, before", "now", "gain")
+    firsts, rates = [one.first[0] / one.first[1] for one in speeds], [one.rate[1] / one.rate[0] for one in speeds]
+    return f"""# From text to C
+
+`python -m sparsetune.tuner.reports.lowering --base PATH` wrote this page; before is {base}. *First*: processor time from text to the C of
+the default schedule, in a fresh process that has imported the package. *A second*: schedules that are read, applied, checked for legality
+and lowered to C after that. Least of {rounds} rounds, both versions in turn; no C compiler runs.
+
+{table(header, rows)}
+
+Geometric means: {geometric_mean(firsts):.2f} for the first kernel, {geometric_mean(rates):.2f} for further schedules.
+"""
+
+
+@click.command()
+@click.option("--base", type=click.Path(path_type=Path, exists=True, file_okay=False), required=True, help="holds a checkout 'sparsetune'")
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@click.option("--rounds", default=5, show_default=True)
+@click.option("--kernel", "kernels", multiple=True, type=click.Choice(list(KERNELS)), help="only these, and no page is written")
+def main(base: Path, results: Path, rounds: int, kernels: tuple[str, ...]) -> None:
+    """Measure how fast schedules become C, beside the version in a folder."""
+    speeds = [measured(kernel, base.resolve(), rounds) for kernel in kernels or KERNELS]
+    asked = ["git", "-C", str(base / "sparsetune"), "rev-parse", "--short", "HEAD"]
+    run = subprocess.run(asked, capture_output=True, text=True, check=False)
+    written = page(speeds, run.stdout.strip() or "another version", rounds)
+    click.echo(written)
+    if not kernels:
+        part = results / "lowering.md.part"
+        part.write_text(written, encoding="utf-8")
+        part.replace(results / "lowering.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""What one version of sparsetune takes to compile to C, told as JSON: ``python -P lowering_probe.py`` with its folder first on the path.
+
+Nothing is asked of the version but its public interface. The request, JSON on standard input, has an expression, formats, and schedules;
+the reply has processor time: until a first kernel has its C, from text on, and for each schedule, applied, checked and lowered.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from typing import Any
+
+
+def measure(expression: str, formats: dict[str, str], schedules: list[str]) -> dict[str, Any]:
+    """Return {"first": seconds, "each": {schedule: seconds}}; a schedule that the version refuses is left out."""
+    sparsetune = importlib.import_module("sparsetune")
+    each: dict[str, float] = {}
+    start = time.process_time()
+    assert sparsetune.compile(expression, formats=formats).source
+    first = time.process_time() - start
+    for schedule in schedules:
+        start = time.process_time()
+        try:
+            assert sparsetune.compile(expression, formats=formats, schedule=schedule).source
+        except sparsetune.SparsetuneError:
+            continue
+        each[schedule] = time.process_time() - start
+    return {"first": first, "each": each}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(**json.load(sys.stdin))))
