@@ -103,9 +103,9 @@ class Format:
         """Return the level in memory that a level reads."""
         return level
 
-    def others(self, level: int) -> tuple[tuple[int, int], ...]:
-        """Return the (mode, coefficient) of further terms of a subscript that a level resolves; none but in views."""
-        return ()
+    def terms(self, level: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+        """Return the (mode, coefficient) of further terms of a level's subscript, known before and later; none but in views."""
+        return (), ()
 
     def following(self, places: Sequence[int]) -> Format:
         """Return the format of the same kind whose levels follow loops, given the place of each mode's loop, equal ones by mode.

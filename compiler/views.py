@@ -13,7 +13,7 @@ from functools import cached_property
 
 from .format import Format
 from .levels import LevelKind
-from .levels.affine import PART, Affine
+from .levels.affine import PART, Affine, Subsection
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,12 @@ class View(Format):
         stored_mode = self._stored_modes[self.order[level]]
         return all(self._stored_modes[mode] != stored_mode for mode in self.order[level + 1 :])
 
+    def _has_parent(self, level: int, place: int) -> bool:
+        """Whether the position above a stored level is known where a level of the view stands."""
+        above = {self.stored.order[number] for number in range(place)}
+        return not above.intersection(self._stored_modes[mode] for mode in self.order[level:])
+
     def _kind(self, level: int) -> LevelKind:
-        if not self._resolves(level):
-            return PART
         mode = self.order[level]
         stored_mode = self._stored_modes[mode]
         subscript, place = self.subscripts[stored_mode], self.stored.level_of(stored_mode)
@@ -79,7 +82,11 @@ class View(Format):
         if subscript.is_plain:
             return inner
         coefficient = dict(subscript.terms)[mode]
-        others = tuple((other, factor) for other, factor in subscript.terms if other != mode)
+        others = tuple(term for term in subscript.terms if term[0] in self.order[:level])
+        if not self._resolves(level):
+            sorted_below = inner.steps_in_order and coefficient > 0 and not subscript.wraps and self._has_parent(level, place)
+            rest = tuple(term for term in subscript.terms if term[0] in self.order[level + 1 :])
+            return Subsection(inner, coefficient, others, rest, subscript.constant) if sorted_below else PART
         return Affine(
             inner, coefficient, others, subscript.constant, subscript.wraps, subscript.inside, subscript.covering == mode,
             self.stored.unique(place),
@@ -95,9 +102,11 @@ class View(Format):
     def stored_level(self, level: int) -> int:
         return self.stored.level_of(self._stored_modes[self.order[level]])
 
-    def others(self, level: int) -> tuple[tuple[int, int], ...]:
+    def terms(self, level: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
         kind = self.levels[level]
-        return kind.others if isinstance(kind, Affine) else ()
+        if isinstance(kind, Subsection):
+            return kind.others, kind.rest
+        return (kind.others if isinstance(kind, Affine) else ()), ()
 
     @property
     def in_memory(self) -> Format:

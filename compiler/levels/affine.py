@@ -13,10 +13,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import DataError
-from ..ir.arithmetic import ONE, TRUE, ZERO, add, compare, every, integer, maximum, minimum, multiply, quotient, remainder, subtract
+from ..ir.arithmetic import (
+    ONE,
+    TRUE,
+    ZERO,
+    add,
+    ceiling_quotient,
+    compare,
+    every,
+    integer,
+    maximum,
+    minimum,
+    multiply,
+    quotient,
+    remainder,
+    subtract,
+)
 from ..ir.nodes import I64, Select, Type, Value
 from .kind import LevelKind, Parts
-from .level import Keep, Level, Place
+from .level import Keep, Level, Place, Terms
 from .traversal import Claimed
 
 
@@ -69,7 +84,7 @@ class Part(LevelKind):
     def types(self, width: Type) -> dict[str, Type]:
         return {}
 
-    def seen(self, level: Level, others: tuple[tuple[str, int], ...], stored: Callable[[], Value]) -> Level:
+    def seen(self, level: Level, terms: Callable[[], Terms]) -> Level:
         return PartLevel(self, level.index, level.extent)
 
 
@@ -116,11 +131,12 @@ class Affine(LevelKind):
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
 
-    def seen(self, level: Level, others: tuple[tuple[str, int], ...], stored: Callable[[], Value]) -> Level:
-        inner = replace(level, kind=self.inner, extent=stored())
+    def seen(self, level: Level, terms: Callable[[], Terms]) -> Level:
+        found = terms()
         return AffineLevel(
             kind=self, index=level.index, extent=level.extent, unique=level.unique, arrays=level.arrays, length=level.length,
-            inner=inner, others=others,
+            inner=replace(level, kind=self.inner, extent=found.stored), coefficient=self.coefficient, constant=self.constant,
+            others=found.others,
         )  # fmt: skip
 
     def filled(self, level: Level, low: Value, high: Value) -> Value:
@@ -131,48 +147,160 @@ class Affine(LevelKind):
         return maximum(minimum(coordinate, subtract(level.extent, ONE)), ZERO)
 
 
+class Subsection(LevelKind):
+    """An index of a subscript that others are still missing from, above sorted coordinates below a known parent.
+
+    The coordinates are those at which the others find something stored: the offsets of the non-empty subsections (section 3.1). Looking
+    one up passes, for the levels below find nothing where it is empty.
+
+    Attributes:
+        inner, coefficient, others, constant: as of ``Affine``.
+        rest: (mode of the view, coefficient) of the indices that are known later.
+    """
+
+    passes = True
+    located = True
+    merges = False
+
+    def __new__(cls, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], rest: tuple[tuple[int, int], ...],
+                constant: int) -> Subsection:  # fmt: skip
+        known, missing = (" + ".join(f"{factor}*{mode}" for mode, factor in terms) for terms in (others, rest))
+        return super().__new__(cls, f"{inner} [{coefficient}, {known}, {missing}, {constant}]")
+
+    def __init__(self, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], rest: tuple[tuple[int, int], ...],
+                 constant: int) -> None:  # fmt: skip
+        self.inner, self.coefficient, self.others, self.rest, self.constant = inner, coefficient, others, rest, constant
+        self.letters = "v"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Subsection, (self.inner, self.coefficient, self.others, self.rest, self.constant)
+
+    def types(self, width: Type) -> dict[str, Type]:
+        return self.inner.types(width)
+
+    def seen(self, level: Level, terms: Callable[[], Terms]) -> Level:
+        found = terms()
+        return SubsectionLevel(
+            kind=self, index=level.index, extent=level.extent, arrays=level.arrays, length=level.length,
+            inner=replace(level, kind=self.inner, extent=found.stored), coefficient=self.coefficient, constant=self.constant,
+            others=found.others, rest=found.rest,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class PartLevel(Level):
     """A level that leaves a subscript open."""
 
     def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
-        return Place((*above.positions, above.parent), above.end)
+        return passed(above)
+
+
+def passed(above: Place, first: Value | None = None) -> Place:
+    """Return the place below a level that leaves a subscript open: where it was, or further on, at ``first``."""
+    return Place((*above.positions, above.parent), above.end, above.first if first is None else first)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffineLevel(Level):
-    """A level that resolves a subscript.
+class OffsetLevel(Level):
+    """A level whose coordinates are counted from what the other indices of a subscript add up to.
 
     Attributes:
         inner: the level as it is stored; its extent is that of the stored mode.
-        others: (index, coefficient) of the other indices of the subscript.
+        coefficient: of the index of the level.
+        constant: of the subscript.
+        others: (index, coefficient) of the indices that are known.
         base: what these and the constant add up to here; None where they are not known.
+        first: where loops outside have got to among the positions; None where they have not looked.
     """
 
     inner: Level
+    coefficient: int
+    constant: int
     others: tuple[tuple[str, int], ...] = ()
     base: Value | None = None
+    first: Value | None = None
+
+    def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
+        return replace(self, base=self._sum(coordinate), first=above.first)
+
+    def _sum(self, coordinate: Callable[[str], Value]) -> Value:
+        total: Value = integer(self.constant)
+        for index, factor in self.others:
+            term = coordinate(index)
+            total = subtract(total, multiply(integer(-factor), term)) if factor < 0 else add(multiply(integer(factor), term), total)
+        return total
+
+    @property
+    def known_base(self) -> Value:
+        assert self.base is not None, f"the subscript of {self.index} has terms that are not known"
+        return self.base
+
+    def under(self, parent: Value, present: Value | None = None) -> Level:
+        return replace(self, inner=self.inner.under(parent, present))
+
+    def read_once(self, keep: Keep) -> Level:
+        return replace(self, inner=self.inner.read_once(keep), base=keep(f"offset_{self.index}", self.known_base))
+
+    def bounds(self, above: Place) -> tuple[Value, Value]:
+        low, high = self.inner.bounds(above)
+        return low if above.first is None else above.first, high
+
+    def sought(self, low: Value, high: Value, stored: Value) -> Value:
+        """Return the first position from ``low`` on with a stored coordinate or a greater one; it is near where loops lead to it."""
+        if self.first is None:
+            return self.inner.search(low, high, stored)
+        return self.inner.search(low, high, stored, "gallop", ONE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsectionLevel(OffsetLevel):
+    """A level of the offsets of non-empty subsections.
+
+    Attributes:
+        rest: (extent, coefficient) of the indices that are known later.
+    """
+
+    rest: tuple[tuple[Value, int], ...] = ()
+
+    def read_once(self, keep: Keep) -> Level:
+        level = super().read_once(keep)
+        assert isinstance(level, SubsectionLevel)
+        return replace(level, rest=tuple((keep(f"extent_{self.index}", extent), factor) for extent, factor in self.rest))
+
+    def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
+        return passed(above)
+
+    def least(self, offset: Value) -> Value:
+        """Return the least stored coordinate of the subsection at an offset."""
+        return add(multiply(integer(self.coefficient), offset), add(self.known_base, self._reach(-1)))
+
+    def offset(self, position: Value) -> Value:
+        """Return the first offset whose subsection reaches the coordinate at a position; for those before the first one, any below it."""
+        found = subtract(self.inner.coordinate(position), add(self.known_base, self._reach(1)))
+        return ceiling_quotient(found, integer(self.coefficient))
+
+    def _reach(self, sign: int) -> Value:
+        """Return the least (sign -1) or the most (1) that the indices known later add."""
+        total: Value = ZERO
+        for extent, factor in self.rest:
+            if factor * sign > 0:
+                total = add(total, multiply(integer(factor), subtract(extent, ONE)))
+        return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffineLevel(OffsetLevel):
+    """A level that resolves a subscript."""
 
     @property
     def affine(self) -> Affine:
         assert isinstance(self.kind, Affine)
         return self.kind
 
-    def given(self, coordinate: Callable[[str], Value]) -> Level:
-        return replace(self, base=self._sum(coordinate))
-
-    def _sum(self, coordinate: Callable[[str], Value]) -> Value:
-        total: Value = integer(self.affine.constant)
-        for index, factor in self.others:
-            term = coordinate(index)
-            total = subtract(total, multiply(integer(-factor), term)) if factor < 0 else add(multiply(integer(factor), term), total)
-        return total
-
     def stored(self, coordinate: Value, base: Value | None = None) -> Value:
         """Return the stored coordinate that a value of the index stands for."""
-        base = self.base if base is None else base
-        assert base is not None, f"the subscript of {self.index} has terms that are not known"
-        factor, found = self.affine.coefficient, multiply(integer(abs(self.affine.coefficient)), coordinate)
+        base = self.known_base if base is None else base
+        factor, found = self.coefficient, multiply(integer(abs(self.coefficient)), coordinate)
         found = subtract(base, found) if factor < 0 else add(found, base)
         if not self.affine.wraps:
             return found
@@ -194,30 +322,19 @@ class AffineLevel(Level):
         stored = self.stored(coordinate(self.index), self._sum(coordinate))
         return above.deeper(add(multiply(above.parent, self.inner.extent), stored))
 
-    def under(self, parent: Value, present: Value | None = None) -> Level:
-        return replace(self, inner=self.inner.under(parent, present))
-
-    def read_once(self, keep: Keep) -> Level:
-        assert self.base is not None, f"the subscript of {self.index} has terms that are not known"
-        return replace(self, inner=self.inner.read_once(keep), base=keep(f"offset_{self.index}", self.base))
-
-    def bounds(self, above: Place) -> tuple[Value, Value]:
-        return self.inner.bounds(above)
-
     def cut(self, low: Value, high: Value, first: Value, last: Value | None, keep: Keep) -> tuple[Value, Value]:
         """Return the positions that may hold coordinates in [first, last): a subsection of what is stored below a parent."""
         if not self.inner.kind.ordered or (first == ZERO and last is None and self.affine.covers):
             return low, high
         low, high = keep("first", low), keep("last", high)
         least, most = self.stored(first), self.stored(subtract(self.extent if last is None else last, ONE))
-        if self.affine.coefficient < 0:
+        if self.coefficient < 0:
             least, most = most, least
-        begin = low if least == ZERO else keep("begin", self.inner.search(low, high, least))
-        return begin, keep("end", self.inner.search(begin, high, minimum(add(most, ONE), self.inner.extent)))
+        begin = low if least == ZERO else keep("begin", self.sought(low, high, least))
+        return begin, keep("end", self.sought(begin, high, minimum(add(most, ONE), self.inner.extent)))
 
     def coordinate(self, position: Value) -> Value:
-        base, factor = self.base, self.affine.coefficient
-        assert base is not None, f"the subscript of {self.index} has terms that are not known"
+        base, factor = self.known_base, self.coefficient
         found = self.inner.coordinate(position)
         return quotient(subtract(base, found), integer(-factor)) if factor < 0 else quotient(subtract(found, base), integer(factor))
 
@@ -236,7 +353,7 @@ class AffineLevel(Level):
 
     def occupied(self, position: Value, coordinate: Value) -> Value | None:
         conditions = []
-        if abs(self.affine.coefficient) != 1 or not self.inner.kind.ordered:
+        if abs(self.coefficient) != 1 or not self.inner.kind.ordered:
             conditions.append(compare("==", self.stored(coordinate), self.inner.coordinate(position)))
         if not self.inner.kind.ordered:
             conditions += [compare(">=", coordinate, ZERO), compare("<", coordinate, self.extent)]

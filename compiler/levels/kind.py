@@ -19,7 +19,7 @@ from ..ir.nodes import I64, Call, Type, Value
 
 if TYPE_CHECKING:
     from ..storage.level_arrays import LevelArrays
-    from .level import Level
+    from .level import Level, Terms
     from .traversal import Claimed, Column, Frontier, Walk
 
 Parts = Mapping[str, NDArray[Any]]
@@ -31,6 +31,7 @@ class LevelKind(str):
     Attributes:
         letters: the short names, the first of which is used in generated names.
         full: every coordinate is present and nothing is stored: position = parent position * extent + coordinate.
+        passes: looking a coordinate up tells nothing yet: it leaves a place where it was, for a level below to go on from.
         ordered: positions below one parent have increasing coordinates.
         steps: loops step through the positions; where that is False, they run over the range and look coordinates up.
         merges: several operands can be stepped through side by side: sorted, and nothing but coordinates up to where they end.
@@ -44,6 +45,7 @@ class LevelKind(str):
 
     letters: str = ""
     full = False
+    passes = False
     ordered = True
     steps = True
     merges = True
@@ -139,14 +141,8 @@ class LevelKind(str):
 
     # Generated code
 
-    def seen(self, level: Level, others: tuple[tuple[str, int], ...], stored: Callable[[], Value]) -> Level:
-        """Return a level as generated code asks it.
-
-        Args:
-            level: of this kind.
-            others: (index, coefficient) of further terms of a subscript that it resolves.
-            stored: gives the extent of the mode that is stored.
-        """
+    def seen(self, level: Level, terms: Callable[[], Terms]) -> Level:
+        """Return a level of this kind as generated code asks it; ``terms`` gives what a subscript has beside the level's index."""
         return level
 
     def under(self, level: Level, parent: Value, present: Value | None) -> Level:

@@ -22,11 +22,12 @@ class Place:
     """How far an access is resolved: the position in each of its first levels.
 
     ``end`` is set where the last of these levels is not unique: the positions from the last one to ``end`` all hold the
-    coordinate.
+    coordinate. ``first`` is set where loops have gone so far in the level that the next ones lead to that what is before is left behind.
     """
 
     positions: tuple[Value, ...] = ()
     end: Value | None = None
+    first: Value | None = None
 
     @property
     def depth(self) -> int:
@@ -48,6 +49,21 @@ class LevelArray:
     part: str
     name: str
     type: Type
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a compound subscript has beside the index of a level.
+
+    Attributes:
+        others: (index, coefficient) of those that are known before.
+        rest: (extent, coefficient) of those that are known later.
+        stored: the extent of the mode that is stored.
+    """
+
+    others: tuple[tuple[str, int], ...]
+    rest: tuple[tuple[Value, int], ...]
+    stored: Value
 
 
 @dataclass(frozen=True)
@@ -92,8 +108,8 @@ class Level:
         """Return the level as it is seen below a position of the level above, which may not be ``present``."""
         return self.kind.under(self, parent, present)
 
-    def given(self, coordinate: Callable[[str], Value]) -> Level:
-        """Return the level as it is seen where the indices of the levels above have values, which ``coordinate`` gives."""
+    def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
+        """Return the level as it is seen below a place where the indices of the levels above have values, which ``coordinate`` gives."""
         return self
 
     def read_once(self, keep: Keep) -> Level:

@@ -13,6 +13,7 @@ from ..errors import ScheduleError
 from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, subtract
 from ..ir.nodes import BOOL, I64, Declare, For, If, SetVar, Step, Steps, Unroll, Value, Var, Vector, While
 from ..levels import LevelKind
+from ..levels.affine import SubsectionLevel
 from ..levels.level import Level
 from ..notation.nodes import Access
 from ..notation.printer import show
@@ -25,6 +26,7 @@ from .resolve import Body, anchored, domain, has_parts, named, next_level, settl
 from .rooms import room
 from .scattering import scattered
 from .scope import Scope, Window
+from .subsections import subsections
 from .unions import undecided, united
 
 
@@ -40,6 +42,8 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
     operands = stored(found)
     if tag.merge == "locate":
         operands = () if is_everywhere(found) else _led(context, scope, index, operands)
+    if tag.unit is not None:
+        operands = tuple(access for access in operands if not _next_kind(context, scope, access).passes)
     if tag.is_dealt:
         operands = _dealt_out(context, scope, index, operands)
     found = without(found, frozenset(stored(found)) - frozenset(operands))
@@ -127,6 +131,8 @@ def _single(
 ) -> list[Step]:
     level = stepping_level(context, scope, access, index)
     assert level is not None
+    if isinstance(level, SubsectionLevel):
+        return subsections(context, scope, index, window, statement, access, level, body)
     steps: list[Step] = []
     with context.names.block():
         low, high = window_bounds(context, scope, access, level, window, steps)

@@ -13,7 +13,7 @@ from ..concrete.provenance import Provenance
 from ..format import Format
 from ..ir.arithmetic import integer, multiply
 from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value, Var
-from ..levels.level import Level, LevelArray
+from ..levels.level import Level, LevelArray, Terms
 from ..notation.nodes import Access, Div, walk
 from .assembly import Assembly
 from .levels import Storage
@@ -162,10 +162,14 @@ class Context:
         place = form.stored_level(level)
         width = I32 if kind.widths[place] == 32 else I64
         arrays = tuple(LevelArray(part, self.array(key, part, place, own), own) for part, own in what.types(width).items())
-        others = tuple((access.subscripts[mode].index, factor) for mode, factor in form.others(level))
-        mode = form.in_memory.order[place]
-        stored = Level(what, index, self.size(index), form.unique(level), arrays)
-        return what.seen(stored, others, lambda: self.size_parameter((key, "extent", mode), f"{key}{mode + 1}_extent"))
+
+        def terms() -> Terms:
+            others, rest = ([(access.subscripts[mode].index, factor) for mode, factor in found] for found in form.terms(level))
+            mode = form.in_memory.order[place]
+            stored = self.size_parameter((key, "extent", mode), f"{key}{mode + 1}_extent")
+            return Terms(tuple(others), tuple((self.size(name), factor) for name, factor in rest), stored)
+
+        return what.seen(Level(what, index, self.size(index), form.unique(level), arrays), terms)
 
     # Hoisting
 

@@ -24,7 +24,7 @@ def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
     levels, place = context.storage(access).levels, scope.place(access)
     if place.depth == len(levels):
         return None
-    return levels[place.depth].given(known(context, scope)).under(place.parent, scope.doubtful.get(access))
+    return levels[place.depth].given(place, known(context, scope)).under(place.parent, scope.doubtful.get(access))
 
 
 def stepping_level(context: Context, scope: Scope, access: Access, index: str) -> Level | None:
@@ -107,7 +107,7 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[
         value = coordinate(context, scope, level.index) if level is not None else None
         if level is None or value is None:
             continue
-        if level.kind.full:
+        if level.kind.full or level.kind.passes:
             below = level.descend(scope.place(access), known(context, scope))
             return settle(context, scope.at(access, below), statement, body)
         return _located(context, scope, access, storage, level, value, statement, body)

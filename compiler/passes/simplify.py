@@ -186,7 +186,7 @@ def _simpler_integer(op: str, left: Value, right: Value, expr: Binary) -> Value:
     if op in ("min", "max"):
         return _as(left, expr) if left == right else expr
     if not isinstance(right, Const):
-        return Const(0, expr.type) if op == "-" and left == right and is_pure(left) else expr
+        return Const(0, expr.type) if op == "-" and left == right and is_pure(left) and expr.type.lanes == 1 else expr
     value = int(right.value)
     match op:
         case "+" | "-":
@@ -209,7 +209,7 @@ def _simpler_offset(left: Value, offset: int, expr: Binary) -> Value:
         return _as(left, expr)
     if abs(offset) >= 2**31 and expr.type != I64:
         return expr
-    return Binary("+" if offset > 0 else "-", left, Const(abs(offset), expr.type), expr.type)
+    return Binary("+" if offset > 0 else "-", left, Const(abs(offset), expr.type.element), expr.type)
 
 
 def _as(value: Value, expr: Value) -> Value:

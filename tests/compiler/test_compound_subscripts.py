@@ -142,3 +142,32 @@ def test_compiled_kernels_know_their_boundary_and_shape() -> None:
     assert len(st.compile("y(i) = B(i+j) * F(j)", {"B": "s"})(B=st.tensor(B, "s"), F=weights)) == 7
     with pytest.raises(st.ExpressionError, match=r"operand 'F' of .* is missing"):
         st.compile("y(2*i) = B(i) * F(i)")(B=B)
+
+
+def counted(expression: str, formats: dict[str, str], **operands: Any) -> tuple[int, NDArray[Any]]:
+    """Return how many bodies of loops are entered, and the result."""
+    ready = {name: st.tensor(data, formats[name]) if name in formats else data for name, data in operands.items()}
+    bound = st.compile(expression, formats).bind(**ready, threads=1)
+    return bound.count()["iterations"], bound()
+
+
+def test_only_windows_that_hold_something_are_visited() -> None:
+    stored, weights = np.zeros(10), np.array([1.0, 10])
+    stored[[2, 8, 9]] = 1, 2, 3
+    visited, found = counted("y(i) = B(i+j) * F(j)", {"B": "s"}, B=stored, F=weights)
+    assert np.flatnonzero(found).tolist() == [1, 2, 7, 8]
+    assert visited == 4 + 5  # offsets, and what is stored in their windows
+    visited, found = counted("y(i) = B(i+j) * F(j)", {"B": "s"}, B=stored[:9], F=weights)
+    assert np.flatnonzero(found).tolist() == [1, 2, 7]
+    assert visited == 3 + 3
+
+
+@pytest.mark.parametrize("expression", ["y(i) = B(i+j) * F(j)", "y(i) = B(2*i+3*j) * F(j)", "y(i) = B(i+j+k) * F(j) * F(k)"])
+def test_work_does_not_grow_with_what_is_not_stored(expression: str) -> None:
+    rng, counts = np.random.default_rng(1), []
+    for extent in (10**4, 10**5, 10**6):
+        places = np.sort(rng.choice(extent // 100, 100, replace=False)) * 90 + 5
+        stored = st.tensor((places[None], np.ones(100)), "s", (extent,))
+        counts.append(counted(expression, {"B": "s"}, B=stored, F=np.ones(3))[0])
+    assert max(counts) <= 100 * 3 * (1 + 3) * 4
+    assert max(counts) <= 1.3 * min(counts)
