@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +12,8 @@ from ..progress import show_seconds
 from ..settings import EXPLORE_SECONDS
 from . import options
 from .help import ExampleCommand
-from .output import print_json, print_table
+from .output import note, print_json, print_table
+from .tree import drawn
 
 
 class Range(options.Pair):
@@ -63,6 +65,8 @@ LISTED, LISTED_AS_JSON = 20, 1000
     click.option("--time-limit", type=options.Seconds(), default=EXPLORE_SECONDS, show_default=True,
                  help="Seconds after which to give up."),
     options.semiring, options.inputs, options.dims,
+    click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                 help="Write a page: the frontier, loop nests, and where the indices of the schedules come from."),
     click.option("--ranks", type=click.IntRange(1, 1 << 20),
                  help="Show what EXPR would move and hold over so many ranks on the inputs of -i, instead of the space."),
     options.as_json,
@@ -76,6 +80,8 @@ def command(**given: Any) -> None:
         raise click.UsageError("-i and --dim are for --ranks; the space needs formats alone")
     from ..explore import described, explore
 
+    if given["html"] is not None and given["as_json"]:
+        raise click.UsageError("--html and --json are two forms of one answer; give one of them")
     found = explore(
         given["expression"], given["formats"], given["ranges"] or None, given["preset"], given["workspace_state"],
         _named(given["sunk_costs"]), _named(given["assumptions"]), given["semiring"], given["time_limit"],
@@ -84,8 +90,16 @@ def command(**given: Any) -> None:
     answer = described(found, given["schedule"], limit)
     if given["as_json"]:
         print_json(answer)
+        return
+    trees = [drawn(found.annotated(one["schedule"])) for one in answer["frontier"]]
+    if given["html"] is not None:
+        from ..report.explanation import write_explanation
+
+        told = answer if given["schedule"] is None else {**answer, "schedule": {**answer["schedule"], "text": given["schedule"]}}
+        write_explanation(given["html"], told, trees, given["formats"])
+        note(f"wrote {given['html']}")
     else:
-        _show(answer)
+        _show(answer, trees)
 
 
 def _explain_ranks(given: dict[str, Any]) -> None:
@@ -108,20 +122,23 @@ def _named(texts: tuple[str, ...]) -> bool | tuple[str, ...]:
     return tuple(text for text in texts if text != "none") if texts else True
 
 
-def _show(answer: dict[str, Any]) -> None:
+def _show(answer: dict[str, Any], trees: list[str]) -> None:
     rows = [[str(stage["stage"]), str(stage["kept"]), show_seconds(float(stage["seconds"]))] for stage in answer["stages"]]
     print_table(rows, ("stage", "kept", "time"))
     for stage in answer["stages"]:
         if "stopped" in stage:
             print(f"{stage['stage']} is not complete, {stage['stopped']}: what follows is the best found so far")
     total = answer["stages"][-1]["kept"]
-    for number, found in enumerate(answer["frontier"], 1):
-        print(f"\nschedule {number} of {total}\n{found['loop_nest']}")
-        print(f"time    {found['time']}\nmemory  {found['memory']}")
-        if found["task_set"] is not None:
-            print(f"tasks   {found['task_set']}")
+    print(f"\nfrontier: {total} schedules")
+    numbered = list(enumerate(answer["frontier"], 1))
+    print_table(
+        [[str(number), str(found["time"]), str(found["memory"]), str(found["loop_depth"])] for number, found in numbered],
+        ("number", "time", "memory", "loops"),
+    )
+    for (number, found), tree in zip(numbered, trees, strict=True):
+        print(f"\nschedule {number}: {found['schedule'] or 'the default one'}\n{tree}")
     if len(answer["frontier"]) < total:
         print(f"\n{total - len(answer['frontier'])} more; --limit {total} lists all")
     if "schedule" in answer:
         judged = answer["schedule"]
-        print(f"\nthe given schedule\n{judged['loop_nest']}\n\nverdict\n{judged['verdict']}")
+        print(f"\nthe given schedule\n{drawn(judged['loop_nest'])}\n\nverdict\n{judged['verdict']}")

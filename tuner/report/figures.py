@@ -36,7 +36,7 @@ def speedups(results: Sequence[Result]) -> str:
     figure.add_vline(x=1, line={"dash": "dot", "color": "#555"})
     figure.update_xaxes(type="log", title="times as fast (95% interval)")
     figure.update_yaxes(autorange="reversed", automargin=True)
-    return _json(figure, _ROW * 1.5 * len(results) + 120)
+    return as_json(figure, _ROW * 1.5 * len(results) + 120)
 
 
 def profile(results: Sequence[Result]) -> str:
@@ -55,7 +55,7 @@ def profile(results: Sequence[Result]) -> str:
         ))  # fmt: skip
     figure.update_xaxes(type="log", title="time over that of the best variant")
     figure.update_yaxes(title="share of results", tickformat=".0%", range=[0, 1.05])
-    return _json(figure, 360)
+    return as_json(figure, 360)
 
 
 def rooflines(results: Sequence[Result]) -> dict[str, str]:
@@ -93,7 +93,7 @@ def _roofline(results: Sequence[Result]) -> str:
         ))  # fmt: skip
     figure.update_xaxes(type="log", title="operations a byte of operands and dense result", dtick=1)
     figure.update_yaxes(type="log", title="GFLOP/s", dtick=1)
-    return _json(figure, 420)
+    return as_json(figure, 420)
 
 
 def searches(results: Sequence[Result]) -> str:
@@ -107,7 +107,7 @@ def searches(results: Sequence[Result]) -> str:
         ))  # fmt: skip
     figure.update_xaxes(title="trials")
     figure.update_yaxes(title="best time so far, ms", type="log")
-    return _json(figure, 320)
+    return as_json(figure, 320)
 
 
 def stages(results: Sequence[Result]) -> str | None:
@@ -123,7 +123,7 @@ def stages(results: Sequence[Result]) -> str | None:
         ))  # fmt: skip
     kept = [max(1, stage["kept"]) for result in told for stage in result.account.stages]
     figure.update_yaxes(title="schedules kept", type="log" if max(kept) >= 10 * min(kept) else "linear")
-    return _json(figure, 320)
+    return as_json(figure, 320)
 
 
 def parameters(results: Sequence[Result]) -> str | None:
@@ -137,7 +137,7 @@ def parameters(results: Sequence[Result]) -> str | None:
     ))  # fmt: skip
     figure.update_xaxes(title="share of the variance of log times that it explains alone", tickformat=".0%", range=[0, 1])
     figure.update_yaxes(autorange="reversed", automargin=True)
-    return _json(figure, _ROW * len(found) + 110)
+    return as_json(figure, _ROW * len(found) + 110)
 
 
 def changes(found: Iterable[Change]) -> str:
@@ -154,7 +154,7 @@ def changes(found: Iterable[Change]) -> str:
     figure.add_vline(x=1, line={"dash": "dot", "color": "#555"})
     figure.update_xaxes(title="time over the older one (above 1 is slower)")
     figure.update_yaxes(autorange="reversed", automargin=True)
-    return _json(figure, _ROW * len(known) + 110)
+    return as_json(figure, _ROW * len(known) + 110)
 
 
 def nights(series: Mapping[str, Sequence[float]]) -> str:
@@ -163,7 +163,7 @@ def nights(series: Mapping[str, Sequence[float]]) -> str:
     figure.add_hline(y=1, line={"dash": "dot", "color": "#555"})
     figure.update_xaxes(title="nights since the baseline", dtick=1)
     figure.update_yaxes(title="time over the first night's")
-    return _json(figure, 360)
+    return as_json(figure, 360)
 
 
 def trials(milliseconds: Sequence[float]) -> go.Figure:
@@ -178,7 +178,8 @@ def trials(milliseconds: Sequence[float]) -> go.Figure:
     return _styled(figure, 320)
 
 
-def _json(figure: go.Figure, height: float) -> str:
+def as_json(figure: go.Figure, height: float) -> str:
+    """Return a figure of so many pixels' height as a page takes it."""
     return str(_styled(figure, height).to_json(validate=False)).replace("</", "<\\/")
 
 

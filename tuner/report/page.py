@@ -34,7 +34,7 @@ def write_report(path: Path, database: Database, bench: Path | None = None) -> N
     """
     material = read_material(database, bench)
     results, several = material.results, len(material.results) > 1
-    _write(
+    write_page(
         path, "report.html.j2", title="sparsetune: what was tuned", material=material,
         speedups=figures.speedups(results) if results else None,
         profile=figures.profile(results) if several else None,
@@ -51,7 +51,7 @@ def write_nightly_page(path: Path, suite: str, changes: Sequence[Change]) -> Non
     """
     counts = Counter(change.verdict for change in changes)
     series = {f"{one.kernel}, {one.input}": [night / one.nights[0] for night in one.nights] for one in changes if len(one.nights) > 1}
-    _write(
+    write_page(
         path, "night.html.j2", title=f"sparsetune nightly: {suite}", suite=suite, changes=changes,
         told=", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())),
         where=f"{this_machine().model}, {this_machine().system}, version {code_version()}, commit {commit() or 'unknown'}",
@@ -67,7 +67,7 @@ def _section(expression: str, results: Sequence[Result]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write(path: Path, template: str, **content: Any) -> None:
+def write_page(path: Path, template: str, **content: Any) -> None:
     """Fill a template into a file, which is there whole or not at all."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs

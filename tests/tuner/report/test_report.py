@@ -17,6 +17,8 @@ from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.native.machine import this_machine
 from sparsetune.datasets import load
 from sparsetune.tuner.account import FIELD, Account, operations
+from sparsetune.tuner.cli import run
+from sparsetune.tuner.commands.tree import drawn
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure import limits
 from sparsetune.tuner.measure.limits import Limits
@@ -220,3 +222,26 @@ def only_decision(path: Path) -> Decision:
 
 def test_names_of_variants_are_those_of_bench() -> None:
     assert set(material.SHOWN) == {"sparsetune static"}
+
+
+def test_an_explanation_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, spmv = tmp_path / "explain.html", ["explain", "y(i) = A(i,j) * x(j)", "--format", "A=csr"]
+    schedule = "split(i, i0, i1, 64); split(i0, a, b, 8)"
+    assert run([*spmv, "--schedule", schedule, "--html", str(page)]) == 0
+    own = own_part(page.read_text())
+    (picture,) = [plot for plot in plots(own) if plot["layout"].get("annotations")]
+    assert picture["data"][0]["text"] == ["i", "i0", "i1", "a", "b"]
+    arrows = [one for one in picture["layout"]["annotations"] if "ax" in one]
+    assert len(arrows) == 4
+    assert "└ for j" in own
+    assert run([*spmv, "--html", str(page)]) == 0
+    assert "The loops of these schedules go over the indices of the expression" in page.read_text()
+    assert run([*spmv, "--html", str(page), "--json"]) == 2
+    assert "give one of them" in capsys.readouterr().err
+
+
+def test_trees_have_a_branch_for_every_line() -> None:
+    assert drawn("for i:\n  produce:\n    for k:\n      w\n  consume:\n    a\nb") == (
+        "for i:\n├ produce:\n│ └ for k:\n│   └ w\n└ consume:\n  └ a\nb"
+    )
+    assert drawn("") == ""

@@ -1,0 +1,27 @@
+"""Indented text as a tree: what stands inside a line hangs below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def drawn(text: str) -> str:
+    """Return lines that are indented by two spaces a level with branches in the place of the indentation; columns stay aligned."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    depths = [(len(line) - len(line.lstrip(" "))) // 2 for line in lines]
+    return "\n".join(_branches(depths, place) + line.lstrip(" ") for place, line in enumerate(lines))
+
+
+def _branches(depths: Sequence[int], place: int) -> str:
+    """Return what stands before a line: for every level around it whether more of that level follows below."""
+    depth = depths[place]
+    parts = ["│ " if _goes_on(depths, place, level) else "  " for level in range(1, depth)]
+    if depth:
+        parts.append("├ " if _goes_on(depths, place, depth) else "└ ")
+    return "".join(parts)
+
+
+def _goes_on(depths: Sequence[int], place: int, level: int) -> bool:
+    """Return whether another line of a level follows before one further out."""
+    below = next((depth for depth in depths[place + 1 :] if depth <= level), 0)
+    return below == level
