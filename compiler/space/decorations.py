@@ -29,6 +29,7 @@ ROW_DISTANCES = (8, 16, 4, 32)  # stored entries ahead, in the innermost loop ov
 FIBRE_DISTANCES = (2, 4)  # in loops further out
 ENTRY_DISTANCES = (512, 1024, 128)  # stored entries ahead of those that a loop goes through in order
 UNROLLS = (4, 2, 8)
+SHORT = 24  # entries of a row, on average, up to which sums are made in batches
 BUILD = "build"
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
@@ -136,7 +137,7 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
     for address, leaf in leaves(program.statement):
         around = frames(program.statement, address)
         if around and isinstance(around[-1], Forall):
-            yield from _innermost(program, address, leaf, around[-1].index, graph, tree)
+            yield from _innermost(program, address, leaf, around[-1].index, graph, tree, _has_short_rows(leaf, around[-1].index, situation))
     yield from _prefetches(program, situation, graph)
     yield from _streams(program, situation, graph)
     if not situation.formats[result_leaf(program)[1].target.tensor].is_dense and not shares_pattern(program, situation):
@@ -147,16 +148,30 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
 
 
 def _innermost(
-    program: Program, address: Address, leaf: Assign, loop: str, graph: Provenance, tree: frozenset[str]
+    program: Program, address: Address, leaf: Assign, loop: str, graph: Provenance, tree: frozenset[str], short: bool
 ) -> Iterator[Hole]:
-    """Yield vector instructions for a sum, and unrolling of a loop over stored entries."""
+    """Yield vector instructions for a sum, and unrolling of a loop over stored entries.
+
+    Sums of short rows usually have no vectors of their own: without a directive, those of many rows are made together
+    (``passes.batches``).
+    """
     path = path_to(program.statement, address) or None
     label = _label(loop, path)
     stored = bool(tree.intersection(graph.originals(loop)))
     if not covers(leaf.target.indices, loop, graph):
-        yield Hole(f"vector_{label}", (d.Parallelize(loop, "cpu_vector", "parallel_reduction", path=path), None))
+        vectors = d.Parallelize(loop, "cpu_vector", "parallel_reduction", path=path)
+        yield Hole(f"vector_{label}", (None, vectors) if short else (vectors, None))
     if stored:
         yield Hole(f"unroll_{label}", (None, *(d.Unroll(loop, factor, path=path) for factor in UNROLLS)))
+
+
+def _has_short_rows(leaf: Assign, loop: str, situation: Situation) -> bool:
+    """Return whether a loop goes through the last level of an operand at hand that stores few entries below each position above."""
+    for access in accesses(leaf.value):
+        positions = situation.fibres.get(access.tensor, ())
+        if len(positions) > 1 and _ends_with(access, (loop,), situation):
+            return positions[-1] <= SHORT * positions[-2]
+    return False
 
 
 def _label(loop: str, path: tuple[int, ...] | None) -> str:

@@ -167,3 +167,15 @@ def _checked(kernel: str) -> tuple[Assignment, dict[str, Format]]:
 
 def test_quick() -> None:
     assert calls(lambda: fresh("MTTKRP")) < 1_000_000  # a tenth of a second where nothing else runs
+
+
+@pytest.mark.parametrize(("stored", "vectors"), [(4_000, False), (24_000, False), (25_000, True)])
+def test_sums_of_short_rows_usually_have_no_vectors_of_their_own(stored: int, vectors: bool) -> None:
+    """Without a directive many such rows are summed together; whoever searches may ask for vectors all the same."""
+    assignment = parse("y(i) = A(i,j) * x(j)")
+    formats = formats_of(assignment, {"A": "csr"})
+    found = candidates(assignment, formats, {}, 2, None, {"i": 1000, "j": 1000}, {"A": (1000, stored)})
+    rows = [item for item in found if item.origin == "default, rows"]
+    assert rows
+    assert all(("cpu_vector" in str(item.template.fill())) == vectors for item in rows)
+    assert all(any(hole.name.startswith("vector_") for hole in item.template.holes) for item in rows)
