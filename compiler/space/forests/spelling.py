@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from ...concrete.assembled import handing
 from ...concrete.concretize import Concretized
 from ...concrete.nodes import Assign, Forall, Stmt, Where
+from ...concrete.sharing import shared_pattern
 from ...notation.nodes import Access, Expr, Mul
 from ...schedule import directives as d
 from ...schedule.addresses import Address, chain, frames, path_to
 from ...schedule.apply import carry_out
+from ...schedule.dependence import graph_of
 from ...schedule.factors import flatten, product_factors
 from ...schedule.schedule import Schedule
 from .contraction import Contraction, members
@@ -88,9 +90,12 @@ class _Speller:
             self._share(part)
 
     def _kinds(self) -> None:
-        """Say that workspaces are dense; those that hand their entries on to a sparse result keep a list of them."""
-        target = self.contraction.target.tensor
-        listed = frozenset() if self.formats[target].is_dense else handing(self.program.statement, {target})
+        """Say that workspaces are dense; those that hand their entries on to a sparse result of its own pattern keep a list of them."""
+        target, statement = self.contraction.target, self.program.statement
+        operands = {name: form for name, form in self.formats.items() if name != target.tensor}
+        form, graph = self.formats[target.tensor], graph_of(self.program.relations)
+        is_given = form.is_dense or shared_pattern(statement, graph, target, form, operands) is not None
+        listed = frozenset() if is_given else handing(statement, {target.tensor})
         for space in self.program.workspaces:
             if space.indices:
                 self.write(d.WorkspaceDirective(space.name, "list" if space.name in listed else "dense"))

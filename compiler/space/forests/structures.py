@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from ...errors import ExpressionError, ScheduleError
 from ...notation.nodes import Assignment
+from ...schedule.directives import WorkspaceDirective
+from ...schedule.schedule import Schedule
 from ..situation import Situation, Structure, further
 from ..template import Template
 from .choice import promising, sizes_of
@@ -30,9 +32,14 @@ def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[
     half = situation.deadline.part(0.5)  # the rest is for what is made of them
     for forest in promising(contraction, sizes, MOST_FORESTS, half.watch):
         try:
-            schedule = forests.spelled(forest)
+            schedule = _plain(forests.spelled(forest))
         except ScheduleError:
             continue
         program = further(situation.program, schedule, situation)
         if program is not None:
             yield Structure(Template(schedule.directives), program, "forest")
+
+
+def _plain(schedule: Schedule) -> Schedule:
+    """Return a schedule that leaves the kinds of workspaces to the compiler, which keeps small ones in registers."""
+    return Schedule([one for one in schedule if not isinstance(one, WorkspaceDirective)])

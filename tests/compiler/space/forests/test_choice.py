@@ -12,15 +12,20 @@ from differential.interpreted import interpreted
 from forest_samples import SPTTN, TTTC6, forests
 from sparsetune.compiler.deadline import Deadline, TimeOver
 from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.forests.bound import LeastWork
 from sparsetune.compiler.space.forests.choice import promising, sizes_of
 from sparsetune.compiler.space.forests.contraction import Contraction
+from sparsetune.compiler.space.forests.costs import costs_of
 from sparsetune.compiler.space.forests.forest import Forest
 from sparsetune.compiler.space.forests.optimum import Optimizer, evaluated
 from sparsetune.compiler.space.forests.paths import PathRules, paths
+from sparsetune.compiler.space.forests.peeling import ForestRules
+from sparsetune.compiler.space.forests.space import Forests
 from sparsetune.compiler.space.forests.work import Sizes, work
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner.model import problem_candidates, rank
+from sparsetune.compiler.storage.tensor import Tensor
+from sparsetune.tuner.model import model_choice, problem_candidates, rank, stored_prefixes
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.prune import surviving_space
 
@@ -135,3 +140,47 @@ def test_products_of_other_lengths_are_left_to_others(factors: int) -> None:
     if factors > 1:
         contraction = forests(f"a(i) = {' * '.join(letters)}").contraction
         assert not list(promising(contraction, sizes(contraction, {}), 10, lambda: None))
+
+
+def sampled(shape: tuple[int, int, int], entries: int) -> Tensor:
+    source = np.random.default_rng(0)
+    coordinates = np.unique(np.stack([source.integers(0, extent, entries) for extent in shape]), axis=1)
+    return tensor((coordinates, np.ones(coordinates.shape[1])), "csf", shape)
+
+
+def test_results_with_the_pattern_of_an_operand_take_no_lists() -> None:
+    """A workspace that such a result is made from is read where the operand has entries: it is an array, small ones are registers."""
+    stored = sampled((10, 12, 30), 1500)
+    operands = {"T": stored, "U": np.ones((10, 16)), "V": np.ones((12, 16)), "W": np.ones((30, 16))}
+    problem = make_problem(SPTTN["TTTP3"], operands, "csf", threads=1)
+    chosen = model_choice(problem)
+    assert chosen is not None
+    loads = [
+        compile_kernel(SPTTN["TTTP3"], {"S": "csf", "T": "csf"}, {"r": 16}, schedule).bind(**operands, threads=1).count()["loads"]
+        for schedule in (chosen, Schedule())
+    ]
+    assert loads[0] < loads[1]
+    apart = "precompute(U(i,r) * V(j,r), [i, j, r], [i, j, r], w); join(i, [0], [1]); join(j, [0], [1])"
+    space = forests(SPTTN["TTTP3"], ForestRules(PathRules(pairwise=False)))
+    found = space.find(apart)
+    assert found is not None
+    assert "list" not in str(space.spelled(found))
+
+
+def test_six_tensors_without_tuning() -> None:
+    """The choice does what the best forest of least depth does, up to a third more."""
+    source = np.random.default_rng(0)
+    coordinates = np.unique(source.integers(0, 20, (6, 5000)), axis=1)
+    shapes = {"A": (20, 4), "B": (4, 20, 4), "C": (4, 20, 4), "D": (4, 20, 4), "E": (4, 20, 4)}
+    train = tensor((coordinates, np.ones(coordinates.shape[1])), "csf", (20,) * 6)
+    operands = {"T": train, **{name: np.ones(shape) for name, shape in shapes.items()}}
+    problem = make_problem(TTTC6, operands, threads=1)
+    chosen = model_choice(problem)
+    counted = compile_kernel(TTTC6, {"T": "csf"}, None, chosen).bind(**operands, threads=1).count()["flops"]
+    space = Forests(problem.assignment, problem.formats)
+    fibres = stored_prefixes(train)
+    known = sizes_of(space.contraction, problem.extents, {"T": fibres})
+    symbols = {**problem.extents, **{f"nnz_T_{level}": count for level, count in enumerate(fibres, 1)}}
+    costs = (costs_of(forest, problem.formats) for forest in promising(space.contraction, known, 10, lambda: None))
+    shallow = [one.time.at(symbols) for one in costs if one.loop_depth == 7]
+    assert counted <= 1.34 * min(shallow)
