@@ -23,7 +23,7 @@ from sparsetune.tuner.kernels import Task
 from sparsetune.tuner.measure import worker
 from sparsetune.tuner.measure.company import Alone
 from sparsetune.tuner.measure.oracle import evaluate_dense
-from sparsetune.tuner.measure.timing import Contestant, burst, measure
+from sparsetune.tuner.measure.timing import Contestant, burst, measure, run_once
 
 CODES = ("sleep 0.004", "sleep 0.002", "sleep 0.001", "crash", "wrong", "illegal", "compile", "same as sleep 0.002", "sleep 0.003", "hang")
 
@@ -102,12 +102,12 @@ def compile_fake(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> F
 def by_own_clock(timed: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that times fakes by their own clock."""
 
-    def steady(candidate: Contestant, *arguments: Any) -> Any:
-        return timed(candidate, *arguments, clock=CLOCK.look)
+    def steady(candidate: Contestant, *arguments: Any, **named: Any) -> Any:
+        return timed(candidate, *arguments, clock=CLOCK.look, **named)
 
     return steady
 
 
 if __name__ == "__main__":
-    worker.measure, worker.burst = by_own_clock(measure), by_own_clock(burst)
+    worker.measure, worker.burst, worker.run_once = by_own_clock(measure), by_own_clock(burst), by_own_clock(run_once)
     worker.main(compile_fake, Alone())

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sparsetune.compiler.errors import SparsetuneError
+from sparsetune.tuner.environment import code_version
+from sparsetune.tuner.kernels import compile_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.records import Decision, Input, Measurement, Status, Workload
 
 WORKLOAD = Workload("abcd", "T0(i0) = T1(i0,i1) * T2(i1)", "dense | dense, compressed | dense", "float64", "cpu", 2)
@@ -47,3 +51,12 @@ def decision(**changes: Any) -> Decision:
         created="2026-11-21T06:00:01.000+00:00",
     )
     return replace(usual, **changes)
+
+
+def of_this_version(problem: Problem, schedule: str) -> dict[str, str]:
+    """Return what a decision says of generator, compiler and flags that was made now, for a schedule in canonical names."""
+    try:
+        compiler, flags = compile_problem(problem, problem.from_canonical(schedule)).built_by
+    except SparsetuneError:  # of what was never legal, or is for a GPU, nothing was compiled
+        compiler, flags = "", ""
+    return {"code": code_version(), "compiler": compiler, "flags": flags}

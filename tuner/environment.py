@@ -32,6 +32,7 @@ def describe_environment(settings: dict[str, str]) -> dict[str, Any]:
         "caches": [[cache.level, cache.bytes, cache.shared_by] for cache in machine.caches],
         "vector_bytes": machine.vector_bytes,
         "compilers": {compiler.name: compiler.version for compiler in available_compilers()},
+        "programs": {f"{compiler.name}: {compiler.version}": compiler.identity for compiler in available_compilers()},
         "python": sys.version.split()[0],
         "numpy": np.__version__,
         "settings": settings,

@@ -11,7 +11,7 @@ from ..compiler.build.kernel import BoundKernel, TypedKernel
 from ..compiler.concrete.check import formats_of
 from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.nodes import Program
-from ..compiler.native.toolchain import find_compiler
+from ..compiler.native.toolchain import Compiler, find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.pipeline import Kernel, compile_kernel, constant_extents
@@ -63,9 +63,17 @@ class Candidate:
     @property
     def built_by(self) -> tuple[str, str]:
         """The compiler's name and version, and the flags, that it is compiled with. Raises ``BuildError``: there is no such compiler."""
-        spec = self.kernel.spec
-        compiler = find_compiler(spec.build[0])
-        return f"{compiler.name}: {compiler.version}", " ".join(compile_flags(spec, self.kernel.source))
+        compiler = self.compiler
+        return f"{compiler.name}: {compiler.version}", self.flags
+
+    @property
+    def compiler(self) -> Compiler:
+        """What it is compiled with; its version costs a process. Raises ``BuildError`` as ``built_by``."""
+        return find_compiler(self.kernel.spec.build[0])
+
+    @property
+    def flags(self) -> str:
+        return " ".join(compile_flags(self.kernel.spec, self.kernel.source))
 
     @property
     def converts(self) -> bool:
@@ -98,17 +106,27 @@ def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
     return compile_task(Task.of(problem), str(schedule), problem.operands)
 
 
+def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:
+    """Return the generated code of a schedule that nobody asked for in particular, for the CPU; None where it is not to be used."""
+    try:
+        found = compile_problem(problem, schedule)
+    except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
+        return None
+    program = found.compiled.concretized.program
+    kept = not problem.limits.binds(workspace_elements(program, problem.extents)) and keeps_values(problem, program)
+    return found if kept else None
+
+
 def is_legal(problem: Problem, schedule: Schedule) -> bool:
     """Return whether code can be generated for a schedule of a problem, nothing being compiled, and its workspaces keep the memory bound;
     for a GPU, whether it can be applied."""
+    if problem.target == "cpu":
+        return legal_candidate(problem, schedule) is not None
     try:
-        if problem.target == "cpu":
-            program = compile_problem(problem, schedule).compiled.concretized.program
-        else:
-            constants = constant_extents(problem.assignment, problem.formats, problem.extents)
-            default = problem.concretized()
-            program = apply_schedule(default.program, schedule, default.formats, constants)
-    except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
+        constants = constant_extents(problem.assignment, problem.formats, problem.extents)
+        default = problem.concretized()
+        program = apply_schedule(default.program, schedule, default.formats, constants)
+    except Exception:  # as above
         return False
     return not problem.limits.binds(workspace_elements(program, problem.extents)) and keeps_values(problem, program)
 

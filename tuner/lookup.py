@@ -2,7 +2,8 @@
 
 Four rungs, the first that holds is taken:
 
-1. *exact*: a campaign on this machine decided for these very sizes and patterns.
+1. *exact*: a campaign on this machine decided for these very sizes and patterns, with this version, this compiler and these flags. What
+   any of them has changed for is evidence still, as a similar input at distance 0, and ``tune`` tries it again.
 2. *similar*: the nearest inputs of the same kernel, formats, dtypes, target and threads on this machine, no farther away than
    ``SIMILAR_BOUND`` (``features.distance``). Every schedule that won on one of them is judged by what was measured of it on all of
    them, near ones counting more; the default stays unless one is expected to be ``LEAST_GAIN`` times as fast.
@@ -21,7 +22,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,14 @@ from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from .database import Database, database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
+from .environment import code_version
 from .features import distance
-from .kernels import is_legal
+from .kernels import compile_problem, is_legal
 from .limits import make_limits
 from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
 from .records import Decision, Status
+from .verbose import tell
 
 SIMILAR_BOUND = 2.0
 """Farthest that a known input may be away: all sizes differ by a factor of two and the lengths of fibres by about three."""
@@ -48,6 +51,14 @@ LEAST_GAIN = 1.03
 
 NEIGHBOURS = 5
 """Known inputs that are asked, the nearest ones."""
+
+MEANING = {
+    "exact": "tuned on this very input",
+    "similar": "tuned on a similar input",
+    "model": "nothing similar was tuned; chosen by the static model",
+    "default": "nothing similar was tuned, and the static model expects no gain",
+}
+"""What origins say."""
 
 _REMEMBERED = 1024
 _SERVER_SECONDS = 30.0  # for which what a server said is taken to hold
@@ -70,6 +81,14 @@ class Match:
     time: float | None = None
     distance: float | None = None
     note: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The schedule and why it is used, in one line."""
+        away = f" at distance {self.distance:.2f}" if self.distance else ""
+        took = f", where it took {self.time:.3g} s" if self.time is not None else ""
+        why = f"{self.origin}: {MEANING[self.origin]}{away}{took}" + (f"; {self.note}" if self.note else "")
+        return f"{str(self.schedule) or 'the default schedule'} ({why})"
 
 
 def lookup(
@@ -102,6 +121,7 @@ def lookup(
         return known
     problem = make_problem(expression, operands, output_format, target, threads, "", shape, arch, limits, semiring, dtype)
     match = lookup_in(url, problem)
+    tell(f"'{expression}': {match.reason}")
     _remember(key, match)
     return match
 
@@ -149,12 +169,40 @@ def lookup_in(url: str, problem: Problem) -> Match:
 
 def lookup_problem(problem: Problem, store: Database) -> Match:
     """Return the schedule for a problem from an open database."""
-    known = known_inputs(problem, store)
+    known, note = known_inputs(problem, store), ""
     exact = next((decision for away, decision in known if away == 0.0), None)
-    if exact is not None and (schedule := usable(problem, exact.schedule)) is not None:
-        return Match(schedule, "exact", exact.seconds, 0.0)
+    if exact is not None:
+        schedule = usable(problem, exact.schedule)
+        note = "" if schedule is None else staleness(problem, exact, schedule)
+        if schedule is not None and not note:
+            return Match(schedule, "exact", exact.seconds, 0.0)
     near = [(away, decision) for away, decision in known if away <= SIMILAR_BOUND][:NEIGHBOURS]
-    return _similar(problem, store, near) or _without_evidence(problem)
+    found = _similar(problem, store, near) or _without_evidence(problem)
+    return replace(found, note="; ".join(filter(None, (note, found.note))))
+
+
+def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
+    """Return why a decision for a problem holds no longer; empty where it does.
+
+    Args:
+        problem: on whose machine and input it was made.
+        decision: what was recorded.
+        schedule: its schedule, which is legal, in the problem's names.
+    """
+    if decision.code != code_version():
+        return f"the record of this input is of version {decision.code or 'unknown'}, not of {code_version()}: tune again"
+    if problem.target != "cpu":
+        return ""
+    candidate = compile_problem(problem, schedule)
+    programs = decision.environment.get("programs")
+    known = programs.get(decision.compiler) if isinstance(programs, Mapping) else None
+    if known == candidate.compiler.identity and decision.flags == candidate.flags:  # which spares asking it for its version
+        return ""
+    compiler, flags = candidate.built_by
+    if (decision.compiler, decision.flags) != (compiler, flags):
+        made = f"{decision.compiler or 'an unknown compiler'} {decision.flags}".rstrip()
+        return f"the record of this input was compiled by {made}, not by {compiler} {flags}: tune again"
+    return ""
 
 
 def known_inputs(problem: Problem, store: Database) -> list[tuple[float, Decision]]:
@@ -162,7 +210,9 @@ def known_inputs(problem: Problem, store: Database) -> list[tuple[float, Decisio
     workload = problem.workload
     limits = problem.limits.given
     told = [decision for decision in store.decisions(workload=workload.key) if _searched(decision) in ({}, limits)]
-    latest = {decision.input.key: decision for decision in sorted(told, key=lambda decision: _searched(decision) == limits)}
+    version = code_version() if told else ""
+    told.sort(key=lambda decision: (decision.code == version, _searched(decision) == limits))
+    latest = {decision.input.key: decision for decision in told}
     found = [(distance(problem.input, decision.input), decision) for decision in latest.values()]
     return sorted(found, key=lambda pair: (pair[0], pair[1].input.key))
 

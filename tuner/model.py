@@ -25,6 +25,7 @@ from ..compiler.format import Format
 from ..compiler.notation.nodes import Access, Add, accesses, walk
 from ..compiler.pipeline import constant_extents
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
+from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.arrays import array_workspaces
@@ -39,6 +40,9 @@ from .problem import Problem
 
 LEAST_GAIN = 1.2
 """The model must expect a schedule to be this many times as fast as the default before it is used unmeasured."""
+
+FAR = 5.0
+"""A schedule that is expected to be so many times as fast as the default gives the result that others are compared with."""
 
 CHOICE_SECONDS = 0.8
 """Processor time that a choice may take: products of many factors have more candidates than anyone would wait for."""
@@ -144,6 +148,14 @@ def disagreements(program: Program, formats: Mapping[str, Format]) -> int:
                 places = [order.index(name) for name in modes if name in order]
                 found += sum(one > other for place, one in enumerate(places) for other in places[place + 1 :])
     return found
+
+
+def is_far_cheaper(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether a legal schedule is expected to take a small part of the operations of the default one."""
+    found = problem.concretized()
+    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
+    program = apply_schedule(found.program, schedule, found.formats, constants)
+    return FAR * operations(problem, program, found.sources) < operations(problem, found.program, found.sources)
 
 
 def operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,8 @@ from .measure.helpers import Helpers
 from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
 from .measure.runner import Runner, Worker
-from .model import nothing_within
+from .model import is_far_cheaper, nothing_within
+from .payoff import calls_to_pay, conversion_seconds
 from .problem import Problem, make_problem
 from .progress import Progress, Report, shown_progress
 from .prune import check_stages, surviving_space
@@ -46,6 +47,7 @@ from .search.strategy import Strategy, choose_strategy
 from .settings import MOST_SEED, Budget, Settings
 from .shipped import shipped_decisions
 from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
+from .verbose import tell
 
 if TYPE_CHECKING:
     import pandas
@@ -73,6 +75,7 @@ class TuneResult:
         templates: what was searched, the most promising first.
         measured: every trial, those of earlier runs of the campaign included.
         database: where it is recorded.
+        seconds: that this run took; 0 where an earlier one had decided.
     """
 
     problem: Problem
@@ -86,6 +89,7 @@ class TuneResult:
     templates: tuple[Template, ...]
     measured: tuple[Trial, ...]
     database: str
+    seconds: float = 0.0
 
     @property
     def speedup(self) -> float:
@@ -104,6 +108,33 @@ class TuneResult:
         import pandas
 
         return pandas.DataFrame(as_rows(self.measured))
+
+    @property
+    def reason(self) -> str:
+        """The schedule and why it won, in one line."""
+        times = f"{self.best_time:.3g} s, the default schedule {self.default_time:.3g} s"
+        interval = f"{self.speedup:.2f} times as fast, 95% interval {self.speedup_low:.2f} to {self.speedup_high:.2f}"
+        if not self.best.directives:
+            return f"the default schedule (none of {len(self.measured)} trials was surely faster than its {self.default_time:.3g} s)"
+        return f"{self.best} (finals of {len(self.measured)} trials: {times}; {interval})"
+
+    @cached_property
+    def conversion_time(self) -> float:
+        """Seconds that converting operands for the best schedule takes; ``best_time`` counts them in every call."""
+        return conversion_seconds(self.problem, self.best)
+
+    @property
+    def pays_after(self) -> dict[str, int | None]:
+        """Calls of a bound kernel, which converts once, after which the best schedule has paid for itself; None: never.
+
+        Under "conversion" for converting operands, under "build" for compiling too, under "tuning" for the whole of this search.
+        """
+        gain = self.default_time - max(0.0, self.best_time - self.conversion_time)
+        build = next((trial.build_seconds or 0.0 for trial in self.measured if trial.schedule == str(self.best)), 0.0)
+        build = build if self.best.directives else 0.0
+        prices = {"conversion": self.conversion_time, "build": self.conversion_time + build}
+        prices["tuning"] = max(self.seconds, prices["build"])
+        return {name: calls_to_pay(price, gain) for name, price in prices.items()}
 
     @property
     def failed_trials(self) -> int:
@@ -223,19 +254,27 @@ def tune_problem(
         try:
             runner.build(DEFAULT)  # takes as long as it takes, as handing over the operands does
             runner.end = max(limit + _OVERTIME, time.monotonic() + _LEAST_RUN)
-            runner.prepare()
-            require_default(trials, runner)
+            require_default(trials, runner, runner.prepare(_quickest(problem, space)))
         except TimeOver:
             raise TuningError(
                 f"the default schedule of '{problem.expression}' does not run within the time budget of {allowed:g} s; give more"
             ) from None
-        runner.end = limit
+        runner.end = limit - _FINAL_SHARE / 2 * allowed if limit < math.inf and allowed > _LEAST_SECONDS else limit
         with suppress(TimeOver):
             _search(campaign, trials, space, runner, budget, deadline, seed, report, given, helpers)
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         verdict, samples = _finals(trials, runner, settings, budget)
-    return _result(campaign, trials, stages, space, _decide(campaign, trials, stages, verdict, samples, settings))
+    found = _result(campaign, trials, stages, space, _decide(campaign, trials, stages, verdict, samples, settings))
+    found = replace(found, seconds=time.monotonic() - start)
+    tell(f"tuned '{problem.expression}': {found.reason}")
+    return found
+
+
+def _quickest(problem: Problem, space: Space) -> str:
+    """Return the schedule that is expected to be the fastest, if it is far faster than the default one; else the default one."""
+    first = space.templates[0].fill() if space.templates else Schedule()
+    return str(first) if first.directives and is_far_cheaper(problem, first) else DEFAULT
 
 
 def make_budget(trials: int, seconds: float | None) -> Budget:
@@ -378,11 +417,16 @@ def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) 
         chosen |= {trial.canonical: trial for trial in sorted(others, key=lambda trial: trial.seconds or math.inf)[:1]}
     expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
     samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
-    uncontested = Verdict.uncontested(DEFAULT, expected[DEFAULT]), {DEFAULT: [(expected[DEFAULT],)]}
+    once = {schedule: [(seconds,)] for schedule, seconds in expected.items()}
     if len(chosen) == 1:
-        return uncontested
+        return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
+    best = min((schedule for schedule in chosen if schedule != DEFAULT), key=expected.__getitem__)
+    beaten = expected[DEFAULT] >= policy.long_seconds and expected[DEFAULT] > policy.hopeless * expected[best]
 
     def run(schedule: str) -> float | None:
+        if beaten and schedule == DEFAULT:  # timed once is enough of what is hopeless
+            samples[DEFAULT] = once[DEFAULT]
+            return expected[DEFAULT]
         sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, expected[schedule])
         if sample is None:
             return None
@@ -393,9 +437,8 @@ def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) 
     try:
         verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
     except TimeOver:
-        if is_eligible:
-            return uncontested
-        best = min((name for name in chosen if name != DEFAULT), key=expected.__getitem__)
+        if is_eligible and not beaten:
+            return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
         ratio = expected[DEFAULT] / expected[best]
         times = {name: (expected[name],) for name in (DEFAULT, best)}
         return Verdict(best, times, Comparison(ratio, ratio, ratio)), {name: [found] for name, found in times.items()}

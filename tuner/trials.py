@@ -173,7 +173,14 @@ class Trials:
         close = [trial for trial in sorted(distinct, key=_seconds) if _seconds(trial) <= margin * _seconds(best)]
         return close[:count]
 
-    def run(self, schedule: str, runner: Runner, origin: str = "default", parameters: Mapping[str, Any] | None = None) -> Trial:
+    def run(
+        self,
+        schedule: str,
+        runner: Runner,
+        origin: str = "default",
+        parameters: Mapping[str, Any] | None = None,
+        rival: Rival | None = None,
+    ) -> Trial:
         """Measure a candidate, or return what is known of it.
 
         Args:
@@ -181,6 +188,7 @@ class Trials:
             runner: measures.
             origin: who proposes it (``Trial``).
             parameters: what it was made with.
+            rival: what it is timed beside where nothing was measured before.
         """
         known = self._by_schedule.get(schedule)
         if known is not None:
@@ -188,7 +196,7 @@ class Trials:
         question = self.question(schedule)
         built = runner.build(question.schedule, question.known)
         fresh = built.status is Status.OK and built.source not in self._by_source
-        measured = runner.measure(question.schedule, question.rival) if fresh else None
+        measured = runner.measure(question.schedule, question.rival or rival) if fresh else None
         return self.note(schedule, built, measured, origin, parameters)
 
     def question(self, schedule: str) -> Question:
@@ -260,13 +268,13 @@ class Trials:
         return trial
 
 
-def require_default(trials: Trials, runner: Runner) -> Trial:
-    """Measure the default schedule, which everything is compared with.
+def require_default(trials: Trials, runner: Runner, rival: Rival | None = None) -> Trial:
+    """Measure the default schedule, which everything is compared with, beside a rival that may be far faster.
 
     Raises:
         TuningError: it fails.
     """
-    trial = trials.run(DEFAULT, runner)
+    trial = trials.run(DEFAULT, runner, rival=rival)
     if trial.seconds is None:
         raise TuningError(f"the default schedule of '{runner.problem.expression}' fails ({trial.status}): {trial.message}")
     return trial

@@ -20,7 +20,7 @@ from sparsetune.tuner.lookup import lookup
 from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.records import Decision, Status, to_json
 from tuner_campaigns import campaign, spmv
-from tuner_samples import decision, measurement
+from tuner_samples import decision, measurement, of_this_version
 
 SPMV = "y(i) = A(i,j) * x(j)"
 RANDOM = "A=random:uniform:40x30:nnz=100"
@@ -109,7 +109,7 @@ def edit(path: Path, table: str, column: str, value: Any) -> None:
 
 
 def decided(problem: Problem, schedule: str) -> Decision:
-    return decision(workload=problem.workload, input=problem.input, schedule=schedule)
+    return decision(workload=problem.workload, input=problem.input, schedule=schedule, **of_this_version(problem, schedule))
 
 
 @pytest.mark.parametrize(("table", "column", "value"), BAD, ids=lambda value: ascii(value)[:30])

@@ -21,6 +21,7 @@ from sparsetune.tuner.database import open_database
 from sparsetune.tuner.lookup import LEAST_GAIN, choose, lookup
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.records import Decision, Measurement, Status
+from tuner_samples import of_this_version
 
 EXPRESSION = "y(i) = A(i,j) * x(j)"
 PARALLEL = "parallelize(i0, cpu_thread, no_races)"
@@ -46,6 +47,7 @@ def decided(of: Problem, schedule: str, speedup: float = 2.0, **changes) -> Deci
         default_seconds=speedup * 1e-3,
         speedup_low=speedup,
         speedup_high=speedup,
+        **of_this_version(of, schedule),
     )
     return replace(usual, **changes)
 
@@ -82,6 +84,53 @@ def test_model_comes_before_the_default(database: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "model_choice", lambda problem, deadline: Schedule("unroll(j, 2)"))
     match = look(database)
     assert (match.origin, str(match.schedule), match.time) == ("model", "unroll(j, 2)", None)
+
+
+@pytest.mark.parametrize(
+    ("altered", "said"),
+    [
+        ({"code": "0.0.9+12345678"}, "is of version 0.0.9+12345678, not of"),
+        ({"code": ""}, "of version unknown"),
+        ({"compiler": "gcc: 4.8"}, "was compiled by gcc: 4.8 -O3"),
+        ({"flags": "-O0"}, "-O0, not by"),
+        ({"compiler": "", "flags": ""}, "was compiled by an unknown compiler, not by"),
+    ],
+    ids=["generator", "no generator", "compiler", "flags", "neither"],
+)
+def test_a_record_of_before_is_evidence_and_not_exact(database: Path, altered: dict[str, str], said: str) -> None:
+    add(database, decided(problem(), PARALLEL, **altered))
+    match = look(database)
+    assert (match.origin, str(match.schedule), match.distance) == ("similar", "parallelize(i, cpu_thread, no_races)", 0.0)
+    assert said in match.note
+    assert match.note.endswith("tune again")
+
+
+def test_what_this_version_has_decided_holds_whatever_others_decided_later(database: Path) -> None:
+    add(database, decided(problem(), UNROLLED, created="2020-01-01T00:00:00.000+00:00"), decided(problem(), PARALLEL, code="0.0.9"))
+    match = look(database)
+    assert (match.origin, str(match.schedule), match.note) == ("exact", "unroll(j, 4)", "")
+
+
+def test_a_record_of_another_machine_is_none_of_this_one(database: Path) -> None:
+    own = problem()
+    add(database, decided(own, PARALLEL, workload=replace(own.workload, machine="another")))
+    assert look(database).origin == "default"
+
+
+def test_decisions_are_told_where_that_is_asked_for(
+    database: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(database, decided(problem(), PARALLEL))
+    look(database)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("SPARSETUNE_VERBOSE", "1")
+    look(database)
+    look(database, rows=40)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == (
+        f"sparsetune: '{EXPRESSION}': parallelize(i, cpu_thread, no_races) (exact: tuned on this very input, where it took 0.001 s)"
+    )
+    assert "the default schedule (default: nothing similar was tuned" in second or "similar: tuned on a similar input at" in second
 
 
 def test_exact(database: Path) -> None:

@@ -47,6 +47,22 @@ def prepared(worker: Worker) -> Iterator[Runner]:
         yield prepared
 
 
+def test_another_schedule_may_give_the_result_to_compare_with(worker: Worker) -> None:
+    with Runner(spmv(), worker, POLICY) as runner:
+        rival = runner.prepare("sleep 0.002")
+        assert rival is not None
+        assert rival.schedule == "sleep 0.002"
+        assert 0.002 <= rival.seconds < 0.0021
+        assert runner.measure("", rival).status is Status.OK, "the default schedule is checked against it"
+
+
+@pytest.mark.parametrize("schedule", ["crash", "wrong", "illegal", "compile"])
+def test_what_fails_gives_no_result_to_compare_with(worker: Worker, schedule: str) -> None:
+    with Runner(spmv(), worker, POLICY) as runner:
+        assert runner.prepare(schedule) is None
+        assert runner.measure("").status is Status.OK
+
+
 def test_good_candidate(prepared: Runner) -> None:
     built = prepared.build("sleep 0.002")
     assert built.status is Status.OK

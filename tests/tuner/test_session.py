@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import subprocess
@@ -13,11 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sparsetune.compiler.errors import ScheduleError, TuningError
+from sparsetune.compiler.format import parse_format
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.measure.runner import Worker
+from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
 from sparsetune.tuner.session import check_schedules, check_seed, make_budget
 from tuner_campaigns import ALL, FAKE, GOOD, SETTINGS, campaign, spmv
@@ -206,7 +209,7 @@ def test_the_shortest_time_budget_leaves_a_choice(database: Path) -> None:
 def test_default_that_outlasts_the_time_budget_is_an_error(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_LEAST_SECONDS", 1.0)
     monkeypatch.setattr(session, "_LEAST_RUN", 0.0)
-    monkeypatch.setattr(session.Runner, "prepare", lambda runner: runner.measure("unroll(j, 9)"))  # which hangs
+    monkeypatch.setattr(session.Runner, "prepare", lambda runner, quickest: runner.measure("unroll(j, 9)"))  # which hangs
     with pytest.raises(TuningError, match="does not run within the time budget of 1 s; give more"):
         campaign(database, seconds=1.0)
 
@@ -289,3 +292,30 @@ def test_what_was_searched_is_a_space(database: Path) -> None:
     assert "unroll(i, 3)" not in space
     assert space.stages[:-1] == result.stages
     assert (space.stages[-1]["stage"], space.stages[-1]["kept"]) == ("parameters", space.count())
+
+
+def test_a_long_default_that_is_hopeless_is_not_raced(database: Path) -> None:
+    policy = replace(SETTINGS.policy, long_seconds=0.003)
+    result = campaign(database, codes=(1, 2), policy=policy)
+    assert str(result.best) == "unroll(j, 2)"
+    with open_database(database) as store:
+        finals = {found.schedule: found for found in store.measurements(role="final")}
+    assert len(finals[""].samples) == 1
+    assert len(finals["unroll(i1, 2)"].samples) == policy.final_rounds
+
+
+def test_what_a_schedule_costs_stands_beside_what_it_gains(database: Path) -> None:
+    result = campaign(database)
+    assert result.conversion_time == 0.0
+    gain = result.default_time - result.best_time
+    built = next(trial.build_seconds for trial in result.measured if trial.schedule == str(result.best))
+    assert result.pays_after == {
+        "conversion": 0, "build": math.ceil(built / gain) if built else 0, "tuning": math.ceil(result.seconds / gain),
+    }  # fmt: skip
+    spmm = make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": np.eye(30), "X": np.ones((30, 4))}, threads=1)
+    operands, formats = {**spmm.operands, "A": spmm.operands["A"].convert("csr")}, {**spmm.formats, "A": parse_format("csr", 2)}
+    stored = replace(spmm, operands=operands, formats=formats)
+    converts = replace(result, problem=stored, best=Schedule('convert(A(i,j), "csc"); reorder(k, j, i)'), best_time=3e-3, default_time=1e-3)
+    assert converts.conversion_time > 0
+    slower = replace(converts, best_time=1.0)
+    assert slower.pays_after == {"conversion": None, "build": None, "tuning": None}

@@ -14,7 +14,7 @@ from sparsetune.tuner.measure.company import Company, Look
 from sparsetune.tuner.measure.finals import compare, play
 from sparsetune.tuner.measure.order_statistics import fast_end_rank, median, median_interval_ranks
 from sparsetune.tuner.measure.policy import Policy
-from sparsetune.tuner.measure.timing import PATIENCE, Contestant, Sample, Timing, burst, burst_size, measure, turns
+from sparsetune.tuner.measure.timing import PATIENCE, Contestant, Known, Sample, Timing, burst, burst_size, measure, turns
 
 
 class FakeKernel:
@@ -304,3 +304,26 @@ def test_nobody_runs_twice_in_a_row_or_always_after_the_same_other() -> None:
     assert max(pairs.values()) < 3 * min(pairs.values())
     assert rounds == list(islice(turns("abcd"), 60))
     assert next(turns("a")) == ["a"]
+
+
+def long_run(seconds: float) -> Sample:
+    return Sample(seconds, Company(0.0))
+
+
+def never() -> None:
+    raise AssertionError("it need not run again")
+
+
+def test_a_long_run_that_is_hopeless_is_not_repeated() -> None:
+    known = Known(long_run(4.0), rival=0.02)
+    timing = measure(Contestant(never), Policy(), Contestant(never), known=known)
+    assert (timing.times, timing.stopped) == ((4.0,), "losing")
+    alone = measure(Contestant(never), Policy(), known=Known(long_run(4.0)))
+    assert (alone.times, alone.stopped) == ((4.0,), "time")
+
+
+def test_a_long_rival_that_is_hopeless_is_not_run_again() -> None:
+    kernel = FakeKernel(lambda _: 0.01)
+    timing = measure(Contestant(kernel), Policy(), Contestant(never), clock=kernel.clock, known=Known(long_run(0.01), rival=4.0))
+    assert timing.stopped == "confirmed"
+    assert timing.seconds == pytest.approx(0.01)

@@ -7,19 +7,12 @@ from typing import Any
 import click
 
 from ..database import default_url
-from ..lookup import Match, lookup_in
+from ..lookup import MEANING, Match, lookup_in
 from ..operands import problem_of
 from ..progress import show_seconds
 from . import options
 from .help import ExampleCommand
 from .output import print_json
-
-_MEANING = {
-    "exact": "tuned on this very input",
-    "similar": "tuned on a similar input",
-    "model": "nothing similar was tuned; chosen by the static model",
-    "default": "nothing similar was tuned, and the static model expects no gain",
-}
 
 
 @click.command(
@@ -46,7 +39,7 @@ def command(**given: Any) -> None:
 
 
 def _show(match: Match) -> None:
-    print(f"origin    {match.origin}: {_MEANING[match.origin]}")
+    print(f"origin    {match.origin}: {MEANING[match.origin]}")
     print(f"schedule  {str(match.schedule) or 'the default one'}")
     if match.time is not None:
         print(f"time      {show_seconds(match.time)} when it was tuned")

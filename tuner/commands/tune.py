@@ -106,6 +106,8 @@ def as_json(result: TuneResult) -> dict[str, Any]:
         "speedup": result.speedup,
         "best_schedule": str(result.best),
         "database": result.database,
+        "conversion_time": result.conversion_time,
+        "pays_after": result.pays_after,
     }
 
 
@@ -176,6 +178,9 @@ def _show(result: TuneResult) -> None:
     print(f"trials      {len(result.measured)}, {result.failed_trials} failed\n")
     _show_times(result)
     print(f"\nschedule    {str(result.best) or 'the default one: no other is surely faster'}")
+    if result.conversion_time:
+        calls = {name: "never" if count is None else f"after {count} calls" for name, count in result.pays_after.items()}
+        print(f"conversion  {show_seconds(result.conversion_time)}; pays {calls['conversion']}, with the build {calls['build']}")
     if result.ties:
         print(f"ties        {len(result.ties)} of the finalists not surely slower, of which the simplest was chosen:")
         for tie in result.ties:

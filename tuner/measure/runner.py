@@ -31,6 +31,7 @@ from .turn import Turn
 from .worker import BUILD_SECONDS, CORES
 
 _LOAD_SECONDS = 300.0
+_DEFAULT_SECONDS = 60.0  # that the default schedule may take at least, beside whatever it is timed
 _GRACE_SECONDS = 10.0  # beside the runs themselves: page faults, checking the result, a busy machine
 
 WORKER = (sys.executable, "-P", "-m", __package__ or "")
@@ -234,8 +235,14 @@ class Runner:
     def folder(self) -> Path:
         return self._folder
 
-    def prepare(self) -> Built:
+    def prepare(self, quickest: str = "") -> Rival | None:
         """Compile the default schedule and make the reference result.
+
+        Args:
+            quickest: a schedule that is likely to give the result far sooner than the default one, which is then checked against it.
+
+        Returns:
+            That schedule and the seconds of its run, if it has made the reference result.
 
         Raises:
             TuningError: the default schedule cannot be compiled or run, or is wrong: there is nothing to compare with.
@@ -243,13 +250,25 @@ class Runner:
         built = self.build("")
         if built.status is not Status.OK:
             raise TuningError(f"the default schedule cannot be compiled ({built.status}): {built.message}")
+        if quickest and (seconds := self._makes_reference(quickest)) is not None:
+            return Rival(quickest, seconds)
         try:
-            reply = self._ask(_LOAD_SECONDS, "reference")
+            reply = self._ask(_LOAD_SECONDS, "reference", schedule="")
         except Lost as lost:
             raise TuningError(f"the default schedule does not run ({lost.status}): {lost.message}") from None
         if reply["status"] != "ok":
             raise TuningError(f"the default schedule gives no result to compare with: {reply['message']}")
-        return built
+        return None
+
+    def _makes_reference(self, schedule: str) -> float | None:
+        """Return the seconds that a schedule took to make the reference result; None where it has not."""
+        if self.build(schedule).status is not Status.OK:
+            return None
+        try:
+            reply = self._ask(_LOAD_SECONDS, "reference", schedule=schedule)
+        except Lost:
+            return None
+        return reply["seconds"] if reply["status"] == "ok" else None
 
     def build(self, schedule: str, known: Iterable[str] = ()) -> Built:
         """Generate and compile a candidate; one whose source has a digest among those known is not compiled again."""
@@ -264,9 +283,11 @@ class Runner:
         grace = _GRACE_SECONDS if self._grace is None else self._grace
         slowest = rival.seconds if rival else self._slowest
         limit = grace + 2 * PATIENCE * self.policy.max_seconds + 10 * self.policy.hopeless * slowest
+        limit = max(limit, _DEFAULT_SECONDS) if schedule == "" else limit
         try:
             with self._turn:
-                reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), rival=rival and rival.schedule)
+                beside = {"rival": rival and rival.schedule, "rival_seconds": rival and rival.seconds}
+                reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), **beside)
         except Lost as lost:
             return Measured(lost.status, message=lost.message)
         found = _measured(reply, rival, self.policy)

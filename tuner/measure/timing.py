@@ -127,28 +127,56 @@ class Counters(Protocol):
     def since(self, before: Look) -> Company: ...
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known before a candidate is timed.
+
+    Attributes:
+        first: of the run whose result was checked; it has warmed up what runs for long.
+        rival: seconds that the rival took when it was timed itself.
+    """
+
+    first: Sample
+    rival: float | None = None
+
+
 def measure(
     candidate: Contestant,
     policy: Policy,
     rival: Contestant | None = None,
     counters: Counters | None = None,
     clock: Clock = time.perf_counter,
+    known: Known | None = None,
 ) -> Timing:
     """Time a candidate under a policy; its first run, whether or not there were others before, is not counted.
+
+    What is known may decide at once: a long run that is hopeless beside the rival, or far longer than there is time for, is not repeated,
+    and one beside which a long rival is hopeless does without the rival.
 
     Args:
         candidate: what is timed.
         rival: the best candidate so far, which runs in turn with it; None: no race.
         counters: tell which samples were disturbed; None: none was.
         clock: seconds, for tests.
+        known: of runs before; None: nothing.
     """
-    return _Race(candidate, rival, policy, counters or Alone(), clock).timing()
+    if known is not None and known.first.seconds >= policy.long_seconds:
+        if known.rival is not None and known.first.least > policy.hopeless * known.rival:
+            return Timing((known.first,), (), "losing")
+        if rival is None and known.first.seconds > PATIENCE * policy.max_seconds:
+            return Timing((known.first,), (), "time")
+    if known is not None and known.rival is not None and known.rival >= policy.long_seconds:
+        rival = None if policy.hopeless * known.first.seconds < known.rival else rival
+    return _Race(candidate, rival, policy, counters or Alone(), clock, known).timing()
 
 
 class _Race:
     """A candidate and perhaps a rival, sample by sample."""
 
-    def __init__(self, mine: Contestant, rival: Contestant | None, policy: Policy, counters: Counters, clock: Clock) -> None:
+    def __init__(
+        self, mine: Contestant, rival: Contestant | None, policy: Policy, counters: Counters, clock: Clock, known: Known | None
+    ) -> None:
+        self._known = known
         self._mine, self._rival, self._policy, self._counters, self._clock = mine, rival, policy, counters, clock
         self._samples: list[Sample] = []
         self._beside: list[Sample] = []
@@ -166,11 +194,14 @@ class _Race:
         return Timing(tuple(self._samples), tuple(self._beside), reason)
 
     def _first_runs(self) -> tuple[Sample, Sample | None]:
-        """Run both once to warm up (pages, caches, threads), and once more; a candidate of long runs that is hopeless does not warm up."""
+        """Run both once to warm up (pages, caches, threads), and once more; what runs for long and has run before does not warm up."""
         beside = None
         if self._rival is not None:
-            self._sample(self._rival, 1)
+            if self._known is None or (self._known.rival or 0.0) < self._policy.long_seconds:
+                self._sample(self._rival, 1)
             beside = self._sample(self._rival, 1)
+        if self._known is not None and self._known.first.seconds >= self._policy.long_seconds:
+            return self._sample(self._mine, 1), beside
         first = self._sample(self._mine, 1)
         long = self._policy.long_seconds <= first.seconds
         if beside is not None and long and first.least > 2 * self._policy.hopeless * beside.seconds:
@@ -263,6 +294,14 @@ def _run_apart(contestant: Contestant, batch: int, clock: Clock) -> float:
         contestant.run()
         seconds += clock() - start
     return seconds
+
+
+def run_once(contestant: Contestant, counters: Counters | None = None, clock: Clock = time.perf_counter) -> tuple[Any, Sample]:
+    """Return the result of a run, and what it took."""
+    counters = counters or Alone()
+    before, start = counters.look(), clock()
+    result = contestant.run()
+    return result, Sample(clock() - start + contestant.beside, counters.since(before))
 
 
 def burst(

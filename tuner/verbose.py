@@ -1,0 +1,14 @@
+"""What is said of decisions where ``SPARSETUNE_VERBOSE`` is 1: a line each, on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..compiler.attention import VERBOSE
+
+
+def tell(decision: str) -> None:
+    """Print a decision and its reason, if that is asked for."""
+    if os.environ.get(VERBOSE, "") == "1":
+        print(f"sparsetune: {' '.join(decision.split())}", file=sys.stderr)
