@@ -155,8 +155,9 @@ def evaluate(
     def choose(*request: Any) -> Schedule:
         from .tuner.lookup import choose as chosen
 
+        given = compute.checked_extents(request[0], shape) if shape else None
         return chosen(
-            expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=shape, **limits
+            expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=given, **limits
         )
 
     return compute.evaluate(
@@ -420,7 +421,7 @@ def compile(  # noqa: A001  # the contract's name
         expression, formats, extents, wish, dtype, target, semiring=semiring, convert=convert, arch=arch, threads=threads,
         shape=shape, boundary=boundary,
     )  # fmt: skip
-    if schedule != "auto":
+    if schedule != "auto" or made.viewed.ranges is not None:  # with compound subscripts the default schedule is the one that is known
         return made
     from .tuner.automatic import AutomaticKernel
 
@@ -432,7 +433,6 @@ def autotune(
     expression: str, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
     semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> AutoTuned: ...
 @overload
 def autotune(expression: Callable[..., Any]) -> AutoTuned: ...
@@ -441,7 +441,6 @@ def autotune(
     expression: None = None, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
     shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
     semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None, cache_share: float | None = None,
 ) -> Callable[[Callable[..., Any]], AutoTuned]: ...
 def autotune(
     expression: str | Callable[..., Any] | None = None,

@@ -25,7 +25,7 @@ from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
 from .native.devices import require_device, require_gpu
-from .notation.nodes import Assignment, walk
+from .notation.nodes import Access, Assignment, walk
 from .notation.parser import parse
 from .notation.printer import show
 from .notation.value_types import check_values, number_dtype, result_dtype
@@ -90,14 +90,19 @@ class Kernel:
         self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
         self.dtype, self.concretized, self.target, self.arch = dtype, concretized, target, arch
         self.semiring = (concretized.program.add, concretized.program.multiply)
-        if convert == "never" and concretized.program.conversions:
-            operand, form = concretized.program.conversions[0]
+        conversions = [(operand, form) for operand, form in concretized.program.conversions if not self._is_seen(operand, form)]
+        if convert == "never" and conversions:
+            operand, form = conversions[0]
             raise ScheduleError(
                 f"{show(operand)} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
             )
         _check_units(concretized.program, find_target(target, arch))
         self._kernels: dict[Signature, TypedKernel] = {}
         self._repeats = Repeats()
+
+    def _is_seen(self, operand: Access, form: Format) -> bool:
+        """Whether a format is another view of the same memory, to which nothing is converted."""
+        return form.in_memory is not form and form.in_memory == self.concretized.formats[operand.tensor].in_memory
 
     @cached_property
     def _operand_names(self) -> tuple[str, ...]:

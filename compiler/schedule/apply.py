@@ -98,6 +98,8 @@ def apply_schedule(
                 refuse(Rule.NOTHING_AFTER_PARALLELIZE, f"it follows parallelize (directive {parallel}); move it before")
             program = _carried_out(program, directive, context)
             if not isinstance(directive, _TAGS):
+                program = context.seen_in_order(program)
+                context = judgement.context = context.having_views(program)
                 judgement.ranges(program)
                 found = judgement.storage(program)
                 refused = {what: refused.get(what) or _error(number, directive, refusal) for what, refusal in found.items()}

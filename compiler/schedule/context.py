@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..concrete.nodes import Program, assignments, loops, reads, said_of, saying, targets
+from ..concrete.nodes import Program, assignments, assignments_in_loops, loops, operand_of, reads, said_of, saying, targets
 from ..errors import FormatError
 from ..format import Format, parse_format
 from ..levels import LevelKind
-from ..notation.nodes import Access
+from ..notation.nodes import Access, accesses
 from .dependence import graph_of
 from .directives import Convert, ProtocolDirective
 from .rules import Rule, refuse
@@ -39,6 +39,29 @@ class Context:
         if form is None:
             return ()
         return tuple((kind, access.subscripts[mode].indices) for kind, mode in zip(form.levels, form.order, strict=True))
+
+
+    def having_views(self, program: Program) -> Context:
+        """Return the context in which views are seen as a program reads them."""
+        views = [(operand, form) for operand, form in program.conversions if form.in_memory is not form]
+        conversions = self.conversions
+        for operand, form in views:
+            conversions = saying(operand, form, conversions)
+        return self if conversions == self.conversions else replace(self, conversions=conversions)
+
+    def seen_in_order(self, program: Program) -> Program:
+        """Return a program that reads views in the order of its loops, as far as what is stored stays as it is."""
+        graph, found = graph_of(program.relations), program.conversions
+        for loops_around, assign in assignments_in_loops(program.statement):
+            known = graph.known_after(loops_around)
+            for access in accesses(assign.value):
+                form = self.format_of(access)
+                if form is None or form.in_memory is form or not all(name in known for name in access.indices):
+                    continue
+                wanted = form.following([known[part.index] for part in access.subscripts])
+                if wanted != form and wanted.in_memory == form.in_memory:
+                    found = saying(operand_of(access), wanted, found)
+        return program if found == program.conversions else replace(program, conversions=found)
 
 
 def context_of(program: Program, schedule: Schedule, types: Mapping[str, Format], extents: Mapping[str, int]) -> Context:

@@ -122,6 +122,9 @@ def convert(program: Program, directive: d.Convert, context: Context) -> Program
     found = accesses_meant(wanted, reads(statement))
     if not found or wanted.tensor not in context.types:
         refuse(Rule.NAMES_EXIST, f"there is no operand {show(wanted)} to convert")
+    held = context.types[wanted.tensor]
+    if held.in_memory is not held:
+        refuse(Rule.CONVERT_FITS, f"{wanted.tensor} is read at compound subscripts; hand it over in the format that it is to have")
     try:
         form = parse_format(directive.format, len(found[0].subscripts))
     except FormatError as error:

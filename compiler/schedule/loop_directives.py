@@ -171,6 +171,8 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
     form = context.format_of(access)
     if form is None or form.is_dense:
         refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is dense and stores no coordinates; its positions are those of the loop")
+    if form.in_memory is not form:
+        refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is read at compound subscripts, so that no loop goes through all its positions")
     if _is_piece(directive.index, graph) and any(isinstance(graph.maker(name), Collapse) for name in graph.ancestors(directive.index)):
         refuse(
             Rule.POS_LEVELS_CONSECUTIVE,

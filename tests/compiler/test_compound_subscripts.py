@@ -108,6 +108,12 @@ def test_left_sides_scatter() -> None:
         assert np.array_equal(value("y(i+j) = B(i)", shape={"j": 2}, B=stored), np.r_[B, 0] + np.r_[0, B])
 
 
+def test_shapes_of_results_may_be_given_whole() -> None:
+    assert st.evaluate("Y(i,j) = B(i)", {"B": B}, shape={"Y": (8, 2)}).shape == (8, 2)
+    with pytest.raises(st.ShapeError, match="index 'i' has"):
+        st.evaluate("Y(i,j) = B(i)", {"B": B}, shape={"Y": (7, 2)})
+
+
 def test_the_convolution_and_its_transposition_are_adjoint() -> None:
     rng = np.random.default_rng(3)
     x, weights = rng.random(40) * (rng.random(40) < 0.3), rng.random(4)
@@ -171,3 +177,44 @@ def test_work_does_not_grow_with_what_is_not_stored(expression: str) -> None:
         counts.append(counted(expression, {"B": "s"}, B=stored, F=np.ones(3))[0])
     assert max(counts) <= 100 * 3 * (1 + 3) * 4
     assert max(counts) <= 1.3 * min(counts)
+
+
+MATRIX = np.random.default_rng(7).integers(1, 5, (7, 8)) * (np.random.default_rng(8).random((7, 8)) < 0.4)
+IMAGE = "Y(i,j) = A(i+p,j+q) * F(p,q)"
+
+
+@pytest.mark.parametrize("form", ["csr", "dcsr", "coo"])
+@pytest.mark.parametrize("order", ["i, j, p, q", "p, q, i, j", "p, i, q, j", "i, p, q, j", "p, i, j, q"])
+def test_loops_may_stand_in_any_order_that_storage_admits(form: str, order: str) -> None:
+    operands = {"A": st.tensor(MATRIX * 1.0, form), "F": np.arange(1.0, 7).reshape(2, 3)}
+    wanted = sum(operands["F"][p, q] * MATRIX[p : p + 6, q : q + 6] for p in range(2) for q in range(3))
+    found = st.evaluate(IMAGE, operands, schedule=f"reorder({order})", target="interpreter", convert="never")
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("directive", "reason"),
+    [
+        ("pos(q, z, A)", "no loop goes through all its positions"),
+        ('convert(A, "csc")', "hand it over in the format that it is to have"),
+        ("reorder(j, q, i, p)", "this order runs through"),
+    ],
+)
+def test_schedules_that_views_do_not_take_are_refused(directive: str, reason: str) -> None:
+    with pytest.raises(st.ScheduleError, match=reason):
+        st.compile(IMAGE, {"A": "csr"}, schedule=directive)
+
+
+@pytest.mark.parametrize("directive", ["parallelize(i, cpu_thread, no_races)", "split(i, a, b, 4); parallelize(a, cpu_thread, no_races)"])
+def test_rows_of_results_are_dealt_to_threads(directive: str) -> None:
+    operands = {"A": st.tensor(MATRIX * 1.0, "csr"), "F": np.ones((2, 3))}
+    found = st.evaluate(IMAGE, operands, schedule=directive, threads=2)
+    assert np.array_equal(found, st.evaluate(IMAGE, operands, schedule="default"))
+
+
+def test_commands_that_know_no_compound_subscripts_say_so() -> None:
+    operands = {"B": st.tensor(B, "s"), "F": np.ones(2)}
+    for refuse in (st.tune, st.lookup):
+        with pytest.raises(st.ExpressionError, match="compound subscripts such as i \\+ j can be evaluated and compiled, but not here"):
+            refuse("y(i) = B(i+j) * F(j)", operands)
+    assert np.array_equal(st.compile("y(i) = B(i+j) * F(j)", {"B": "s"}, schedule="auto")(**operands), B[:-1] + B[1:])
