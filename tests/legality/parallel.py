@@ -122,8 +122,8 @@ CASES = [
     Case(
         Rule.PARALLEL_INSERT,
         SDDMM,
-        "parallelize(i, cpu_thread, no_races)",
-        'convert(B, "dcsr"); parallelize(i, cpu_thread, no_races)',
+        "parallelize(j, cpu_thread, no_races)",
+        'convert(B, "dcsr"); parallelize(j, cpu_thread, no_races)',
         2,
         "nor has it the pattern of an operand",
     ),
