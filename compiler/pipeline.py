@@ -32,7 +32,6 @@ from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .space.mapping import default_mapping
-from .space.program_costs import program_costs
 from .storage import aligned
 from .storage.construct import borrowed, tensor
 from .storage.tensor import Tensor
@@ -133,6 +132,8 @@ class Kernel:
             time, memory: scalar operations, and elements of workspaces, as ``BoundKernel.count`` has them, as Python expressions
                 over extents, named as the indices, and ``nnz_B_1`` .. ``nnz_B_k``: positions of the levels of operand B.
         """
+        from .space.program_costs import program_costs  # with the costs of forests, which compiling does not need
+
         found = program_costs(self.concretized.program, self.viewed.assignment, self.concretized.formats)
         return {
             "loop_depth": found.loop_depth, "memory_depth": found.memory_depth, "time": str(found.time), "memory": str(found.memory),

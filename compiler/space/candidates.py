@@ -8,7 +8,7 @@ without directives, comes first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -31,7 +31,7 @@ from .openings import opened_stages
 from .selection import DRAWN, RULES_ALONE, TILES, UNDOMINATED, Selection
 from .situation import Situation, Structure, further
 from .structures import structures
-from .template import Hole, Template, Value
+from .template import Hole, Template
 
 MAX_CANDIDATES = 400
 _ALSO_SERIAL = ("default", "chain", "blocks", "forest", UNDOMINATED)  # structures that are tried without threads too
@@ -178,20 +178,21 @@ class _Listing:
             if trial is not None:
                 admitted.append(hole)
                 program = trial if hole.usual is not None else program
-        for hole in opened_stages(bare, situation, selection):
-            legal = tuple(choice for choice in hole.choices if choice is None or _goes_with(hole.name, choice, admitted, bare, situation))
-            if len(legal) > 1:
-                admitted.append(Hole(hole.name, legal))
-        origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
         template = structure.template.then(*style.parts, *admitted)
+        for hole in opened_stages(bare, situation, selection):
+            single = (Hole(hole.name, (choice,)) for choice in hole.choices if choice is not None)
+            legal = tuple(one.usual for one in single if _goes_with(one, template, situation))
+            if legal:
+                template = template.then(Hole(hole.name, (None, *legal)))
+        origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
         yield Candidate(template, _depth(program), _memory(program, situation), origin, program, structure.program)
 
 
-def _goes_with(name: str, choice: Value, others: Sequence[Hole], program: Program, situation: Situation) -> bool:
-    """Return whether a choice is legal beside every choice of each other open place."""
-    hole = Hole(name, (choice,))
-    beside = ({other.name: one} for other in others if other.name != BUILD for one in other.choices)
-    return all(further(program, (*others, hole), situation, values) is not None for values in ({}, *beside))
+def _goes_with(choice: Hole, template: Template, situation: Situation) -> bool:
+    """Return whether the one choice of a hole is legal beside every choice of each open place of a template."""
+    beside = ({other.name: one} for other in template.holes if other.name != BUILD for one in other.choices)
+    parts = (*template.parts, choice)
+    return all(further(situation.program, parts, situation, values) is not None for values in ({}, *beside))
 
 
 def _shape(program: Program) -> str:

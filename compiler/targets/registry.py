@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ..errors import ScheduleError
 from ..passes.manager import Pass
 from .c import C
-from .cuda import CUDA, CudaTarget
-from .executor import EXECUTOR
-from .interpreter import INTERPRETER
 from .target import Target
 
 _TARGETS: dict[str, Target] = {}
+
+
+def _interpreter() -> Target:
+    from .interpreter import INTERPRETER
+
+    return INTERPRETER
+
+
+def _cuda() -> Target:
+    from .cuda import CUDA
+
+    return CUDA
+
+
+def _executor() -> Target:
+    from .executor import EXECUTOR
+
+    return EXECUTOR
+
+
+_SHIPPED: dict[str, Callable[[], Target]] = {"cpu": lambda: C, "interpreter": _interpreter, "cuda": _cuda, "cuda-executor": _executor}
+"""Our own, each imported when it is first asked for: most programs compile for the processor alone."""
 
 
 def register(target: Target) -> None:
@@ -40,11 +60,10 @@ def unregister_pass(name: str, target: str = "cpu") -> None:
 
 def find_target(name: str, arch: str | None = None) -> Target:
     """Return a target, for GPUs of an architecture where one is named. Raises ``ScheduleError`` where there is none of that name."""
-    if not isinstance(name, str) or name not in _TARGETS:
-        raise ScheduleError(f"target {name!r} is not supported: there is no code generation for it yet; use target {' or '.join(_TARGETS)}")
-    found = _TARGETS[name]
-    return replace(found, arch=arch) if arch is not None and isinstance(found, CudaTarget) else found
-
-
-for _each in (C, INTERPRETER, CUDA, EXECUTOR):
-    register(_each)
+    known = {**_SHIPPED, **_TARGETS}
+    if not isinstance(name, str) or name not in known:
+        raise ScheduleError(f"target {name!r} is not supported: there is no code generation for it yet; use target {' or '.join(known)}")
+    if name not in _TARGETS:
+        register(_SHIPPED[name]())
+    found: Any = _TARGETS[name]
+    return replace(found, arch=arch) if arch is not None and hasattr(found, "arch") else found
