@@ -1,0 +1,57 @@
+"""What compound subscripts are for, each one line of notation, against SciPy and NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sparsetune as st
+from numpy.typing import NDArray
+from scipy import ndimage, signal
+
+pytestmark = pytest.mark.cc
+RNG = np.random.default_rng(11)
+
+
+def sparse(*shape: int) -> NDArray[Any]:
+    return RNG.integers(1, 6, shape) * (RNG.random(shape) < 0.2) * 1.0
+
+
+def value(expression: str, formats: dict[str, str], **operands: NDArray[Any]) -> Any:
+    ready = {name: st.tensor(data, formats[name]) if name in formats else data for name, data in operands.items()}
+    return st.evaluate(expression, ready, schedule="default")
+
+
+def test_three_dimensional_correlation() -> None:
+    volume, weights = sparse(6, 7, 8), RNG.integers(-3, 4, (3, 3, 3)) * 1.0
+    found = value("Y(i,j,k) = B(i+p,j+q,k+r) * F(p,q,r)", {"B": "csf"}, B=volume, F=weights)
+    assert np.allclose(found, signal.correlate(volume, weights, "valid"))
+
+
+def test_a_strided_dilated_layer_with_channels() -> None:
+    images, weights = sparse(2, 9, 9, 3), RNG.integers(-3, 4, (2, 2, 3, 4)) * 1.0
+    found = value("O(n,h,w,f) = I(n,2*h+3*p,2*w+3*q,c) * F(p,q,c,f)", {"I": "dsss"}, I=images, F=weights)
+    size = found.shape[1]
+    wanted = sum(images[:, 3 * p :: 2, 3 * q :: 2][:, :size, :size] @ weights[p, q] for p in range(2) for q in range(2))
+    assert size == 3
+    assert np.allclose(found, wanted)
+
+
+def test_a_depthwise_layer_with_sparse_weights() -> None:
+    image, weights = sparse(4, 7, 7), sparse(4, 3, 3)
+    found = value("O(c,h,w) = I(c,h+p,w+q) * F(c,p,q)", {"I": "dss", "F": "csf"}, I=image, F=weights)
+    assert np.allclose(found, [signal.correlate2d(image[c], weights[c], "valid") for c in range(4)])
+
+
+def test_a_periodic_stencil() -> None:
+    grid = sparse(8, 9)
+    expression = "Y(i,j) = A(i-1,j) + A(i+1,j) + A(i,j-1) + A(i,j+1) - 4 * A(i,j)"
+    found = st.evaluate(expression, {"A": st.tensor(grid, "csr")}, schedule="default", boundary="wrap")
+    assert np.allclose(found, ndimage.convolve(grid, [[0, 1, 0], [1, -4, 1], [0, 1, 0]], mode="wrap"))
+
+
+def test_signals_that_are_both_sparse_are_correlated() -> None:
+    left, right = sparse(40), sparse(12)
+    assert np.allclose(value("y(i) = a(i+j) * b(j)", {"a": "s", "b": "s"}, a=left, b=right), np.correlate(left, right, "valid"))
+    assert np.allclose(value("y(i+j) = a(i) * b(j)", {"a": "s", "b": "s"}, a=left, b=right), np.convolve(left, right))
