@@ -99,15 +99,13 @@ def _is_parallel(node: Node) -> bool:
 
 def _used_names(node: Node, into_parallel: bool = True) -> set[str]:
     """Return the names of variables and arrays that a statement mentions; of parallel regions only their bounds, if asked."""
-    if _is_parallel(node) and not into_parallel:
-        assert isinstance(node, For)
-        return _used_names(node.low) | _used_names(node.high)
-    here = set()
-    match node:
-        case Var(name):
-            here.add(name)
-        case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array) | Fill(array) | Grow(array) | Free(array) | Leave(array):
-            here.add(array)
-    for child in node.children:
-        here |= _used_names(child, into_parallel)
+    here: set[str] = set()
+    pending = [node]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, Var):
+            here.add(found.name)
+        elif isinstance(found, Load | Store | ArrayRef | Prefetch | Fill | Grow | Free | Leave):
+            here.add(found.array)
+        pending += (found.low, found.high) if not into_parallel and isinstance(found, For) and _is_parallel(found) else found.children
     return here

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..format import Format
-from ..notation.nodes import Access, Expr, accesses
+from ..notation.nodes import Access, Expr, Mul, accesses, walk
 from .annihilation import Patterns
 from .lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, points
 
@@ -28,6 +28,8 @@ def cases(value: Expr, loops: tuple[str, ...], formats: Mapping[str, Format], mo
         most: where counting ends.
         complete: whether quotients have a value everywhere (``concrete.completeness``).
     """
+    if all(isinstance(node, Access | Mul) for node in walk(value)):
+        return 1  # every loop of a product is one intersection
     sparse = {access for access in accesses(value) if not formats[access.tensor].is_dense}
     if len(sparse) > _MOST_OPERANDS:
         return most + 1

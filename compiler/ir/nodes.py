@@ -6,9 +6,26 @@ of the generated code. Everything is immutable; ``children`` and ``rebuild`` let
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from functools import cache, cached_property
+from functools import cache
+from operator import is_
+from typing import Any, ClassVar, Generic, TypeVar
 from typing import Literal as OneOf
+
+T = TypeVar("T")
+
+
+class _Once(Generic[T]):
+    """A property of an object that never changes: computed when it is first asked for. Unlike ``cached_property`` it takes no lock."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute, self._name = compute, compute.__name__
+
+    def __get__(self, held: object, owner: type | None = None) -> T:
+        found = held.__dict__[self._name] = self._compute(held)
+        return found
 
 
 @dataclass(frozen=True)
@@ -22,16 +39,16 @@ class Type:
 
     name: str
 
-    @property
+    @_Once
     def is_float(self) -> bool:
         return self.name.startswith("f")
 
-    @property
+    @_Once
     def lanes(self) -> int:
         """How many scalars a value holds: 1, or the lanes of a vector."""
         return int(self.name.partition("x")[2] or 1)
 
-    @property
+    @_Once
     def element(self) -> Type:
         """The scalar type of one lane."""
         return Type(self.name.partition("x")[0])
@@ -40,7 +57,7 @@ class Type:
         """The vector of ``lanes`` scalars of this type; the scalar type itself for one lane."""
         return Type(f"{self.element.name}x{lanes}") if lanes > 1 else self.element
 
-    @property
+    @_Once
     def bytes(self) -> int:
         """The size of a value in memory."""
         return self.lanes * (1 if self.element.name == "bool" else int(self.element.name[1:]) // 8)
@@ -55,13 +72,25 @@ def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(entry.name for entry in fields(kind))
 
 
+@cache
+def _fields_of_nodes(kind: type) -> tuple[str, ...]:
+    """Return the fields of a class that may hold nodes: those in whose annotations one is named."""
+    return tuple(entry.name for entry in fields(kind) if any(map(_is_node, re.findall(r"\w+", str(entry.type)))))
+
+
+@cache
+def _is_node(name: str) -> bool:
+    found = globals().get(name)
+    return isinstance(found, type) and issubclass(found, Node)
+
+
 class Node:
     """Base of expressions and statements; children are the fields that are nodes or tuples of nodes."""
 
-    @cached_property
+    @_Once
     def children(self) -> tuple[Node, ...]:
         found: list[Node] = []
-        for name in _field_names(type(self)):
+        for name in _fields_of_nodes(type(self)):
             value = getattr(self, name)
             if isinstance(value, Node):
                 found.append(value)
@@ -69,8 +98,30 @@ class Node:
                 found.extend(item for item in value if isinstance(item, Node))
         return tuple(found)
 
+    @_Once
+    def below(self) -> tuple[Node, ...]:
+        """Everything below the node, parents first, in written order."""
+        found: list[Node] = []
+        for child in self.children:
+            found.append(child)
+            found.extend(child.below)
+        return tuple(found)
+
+    @_Once
+    def variables(self) -> frozenset[str]:
+        """The names of all variables in the node, those that it declares included."""
+        return frozenset(node.name for node in (self, *self.below) if isinstance(node, Var))
+
+    settled: ClassVar[Callable[[Node], Node] | None] = None
+    """The change that is known to leave the node as it is (``rewrite.settle``)."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in _field_names(type(self))}
+
     def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """Return the same node over other children, given in the order of ``children``."""
+        """Return the same node over other children, given in the order of ``children``; itself over its own."""
+        if len(children) == len(self.children) and all(map(is_, children, self.children)):
+            return self
         rest = iter(children)
         values: list[object] = []
         for name in _field_names(type(self)):

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import wraps
+from itertools import chain
 from operator import is_not
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from .intrinsics import INTRINSICS
 from .nodes import Allocate, Binary, Call, Declare, For, Function, Grow, Node, SetVar, Step, Steps, Value, Var
 
 N = TypeVar("N", bound=Node)
+T = TypeVar("T")
+P = ParamSpec("P")
 _BINDING = (Declare, SetVar, For)
 
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and everything below it, parents first, in written order."""
-    pending = [node]
-    while pending:
-        found = pending.pop()
-        yield found
-        if children := found.children:
-            pending.extend(children[::-1])
+    return chain((node,), node.below)
 
 
 def transform(node: N, change: Callable[[Node], Node]) -> N:
@@ -36,6 +35,42 @@ def transform(node: N, change: Callable[[Node], Node]) -> N:
         if any(map(is_not, changed, children)):
             return change(node.rebuild(tuple(changed)))  # type: ignore[return-value]  # passes keep expressions and statements apart
     return change(node)  # type: ignore[return-value]
+
+
+def transform_steps(statement: Step, change: Callable[[Step], Step]) -> Step:
+    """As ``transform``, for a change of statements: expressions are not looked at."""
+    children = [transform_steps(child, change) if isinstance(child, Step) else child for child in statement.children]
+    return change(statement.rebuild(tuple(children)))  # type: ignore[arg-type]  # statements rebuild to statements
+
+
+def settle(node: N, change: Callable[[Node], Node]) -> N:
+    """As ``transform``, for a change that hangs on nothing but the node: those that it leaves as they are, with all below them, are
+    known by it, and are not looked at again."""
+    if node.settled is change:
+        return node
+    children = node.children
+    bound = isinstance(node, _BINDING)
+    changed = [child if bound and place == 0 else settle(child, change) for place, child in enumerate(children)]
+    whole = node.rebuild(tuple(changed)) if any(map(is_not, changed, children)) else node
+    found = change(whole)
+    if found is node or (whole is node and found == node):
+        node.__dict__["settled"] = change
+        return node
+    return found  # type: ignore[return-value]  # passes keep expressions and statements apart
+
+
+def remembered(function: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
+    """Keep what a function of a node and of constants gives at the node, which never changes."""
+
+    @wraps(function)
+    def asked(node: N, *given: P.args, **named: P.kwargs) -> T:
+        known = node.__dict__.setdefault("remembered", {})
+        key = (function, given)
+        if key not in known:
+            known[key] = function(node, *given, **named)
+        return known[key]
+
+    return asked
 
 
 def substitute(node: N, values: Mapping[str, Value]) -> N:
@@ -85,7 +120,7 @@ def _flat(statement: Step) -> Iterator[Declare]:
 
 def mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
     """Return whether any of some variables occurs in a node."""
-    return any(isinstance(inner, Var) and inner.name in names for inner in walk(node))
+    return not node.variables.isdisjoint(names)
 
 
 def is_pure(expr: Value) -> bool:

@@ -23,7 +23,6 @@ from ..ir.nodes import (
     Free,
     Function,
     Load,
-    Node,
     Parallel,
     Prefetch,
     Publish,
@@ -35,6 +34,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
+from ..ir.rewrite import walk
 from ..notation.nodes import Access, accesses
 from .assembly import Assembly, assembly_of
 from .collect import collected
@@ -248,22 +248,16 @@ def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
         sizes = sizes[depth:]
     for level in sizes:
         length = multiply(length, level.extent)
-    if not any(isinstance(node, For) and isinstance(node.tag, Parallel) for step in steps for node in _nodes(step)):
+    if not any(isinstance(node, For) and isinstance(node.tag, Parallel) for step in steps for node in walk(step)):
         return [Fill(stored.values, ZERO, length, zero)]
     place = Var(context.names.permanent("place"), ZERO.type)
     return [For(place, ZERO, length, Steps((Store(stored.values, place, zero),)), Parallel("static"))]
 
 
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children:
-        yield from _nodes(child)
-
-
 def _function(context: Context, body: Steps) -> Function:
     """Return the kernel with the parameters that its body uses."""
     used: set[str] = set()
-    for node in _nodes(body):
+    for node in walk(body):
         match node:
             case (
                 Load(array=array)

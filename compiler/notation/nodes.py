@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..format import Format
 from ..source import Span
@@ -89,6 +90,17 @@ class Access(Expr):
     subscripts: tuple[Affine, ...] = ()
     protocols: tuple[str, ...] = ()
     stored: Format | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Computed once: lowering asks again and again what it knows of an access."""
+        return hash((self.tensor, self.subscripts, self.protocols, self.stored))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}  # which other processes have otherwise
 
     @property
     def indices(self) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ..ir.nodes import I64, Allocate, Binary, Const, Declare, For, Function, Node, Step, Steps, Value, Var, Vector
-from ..ir.rewrite import block, is_pure, substitute, transform, walk
+from ..ir.nodes import I64, Allocate, Binary, Const, Declare, For, Function, Step, Steps, Value, Var, Vector
+from ..ir.rewrite import as_steps, block, is_pure, substitute, transform, transform_steps, walk
 from .forms import is_vectorizable
 from .manager import Setting
 
@@ -18,7 +18,7 @@ def count_from_zero(function: Function, setting: Setting) -> Function:
         return function
     fresh = setting.names(function)
 
-    def change(node: Node) -> Node:
+    def change(node: Step) -> Step:
         if not isinstance(node, For) or not (node.tag is None or isinstance(node.tag, Vector)) or node.step != 1:
             return node
         extent = _extent(node.low, node.high)
@@ -32,7 +32,7 @@ def count_from_zero(function: Function, setting: Setting) -> Function:
             return node
         return counted if begin == node.low else Steps((Declare(begin, node.low), counted))
 
-    return replace(function, body=transform(function.body, change))
+    return replace(function, body=as_steps(transform_steps(function.body, change)))
 
 
 def _extent(low: Value, high: Value) -> int | None:

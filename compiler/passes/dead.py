@@ -32,7 +32,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from ..ir.rewrite import block, is_pure, transform, walk
+from ..ir.rewrite import block, is_pure, transform, transform_steps, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -81,10 +81,10 @@ def _unread_arrays(function: Function) -> Names:
 
 
 def _without_arrays(body: Step, arrays: Names) -> Step:
-    def change(node: Node) -> Node:
+    def change(node: Step) -> Step:
         return Steps(()) if isinstance(node, Allocate | Free | Fill | Store) and node.array in arrays else node
 
-    return transform(body, change) if arrays else body
+    return transform_steps(body, change) if arrays else body
 
 
 def _live(statement: Step, after: Names) -> tuple[Step, Names]:

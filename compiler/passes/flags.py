@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.nodes import BOOL, Binary, Const, Declare, For, Function, Node, Parallel, SetVar, Step, Steps, Var
-from ..ir.rewrite import block, is_pure, transform, walk
+from ..ir.nodes import BOOL, Binary, Const, Declare, For, Function, Parallel, SetVar, Step, Steps, Var
+from ..ir.rewrite import as_steps, block, is_pure, transform_steps, walk
 from .manager import Setting
 
 
 def raise_flags_before_loops(function: Function, _: Setting) -> Function:
     """Return a kernel in which a comparison of bounds raises the flags that loops raise in every iteration and never look at."""
 
-    def change(node: Node) -> Node:
+    def change(node: Step) -> Step:
         if not isinstance(node, For) or not (raised := _raised(node)):
             return node
         some = Binary("<", node.low, node.high, BOOL)
-        rest = transform(node.body, lambda inner: Steps(()) if any(inner is step for step in raised) else inner)
+        rest = transform_steps(node.body, lambda inner: Steps(()) if any(inner is step for step in raised) else inner)
         return block([*(SetVar(step.variable, some, "or") for step in raised), replace(node, body=rest)])
 
-    return replace(function, body=transform(function.body, change))
+    return replace(function, body=as_steps(transform_steps(function.body, change)))
 
 
 def raised_in_loops(function: Function) -> str | None:

@@ -5,8 +5,10 @@ A loop tagged ``Vector``, or an untagged one whose iterations provably do not me
 
 from __future__ import annotations
 
-from ..ir.nodes import Declare, For, Parallel, SetVar, Unroll, Value
-from ..ir.rewrite import mentions, walk
+from collections.abc import Iterator
+
+from ..ir.nodes import Declare, For, Parallel, SetVar, Step, Unroll, Value
+from ..ir.rewrite import mentions, remembered, walk
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .plan import chunks_of, make_plan
 
@@ -25,6 +27,7 @@ def vector_form(loop: For, lanes: int) -> Vectorizer:
     return vectorizer
 
 
+@remembered
 def gathered_bytes(loop: For, lanes: int) -> int | None:
     """Return the bytes of the widest place that the vector form of a loop gathers from, 0 for none; None: it has no such form."""
     try:
@@ -33,6 +36,7 @@ def gathered_bytes(loop: For, lanes: int) -> int | None:
         return None
 
 
+@remembered
 def is_vectorizable(loop: For, lanes: int) -> bool:
     """Return whether a loop is to be cut into vectors."""
     if isinstance(loop.tag, Parallel | Unroll) or loop.step != 1:
@@ -56,11 +60,21 @@ def _iterations_are_apart(loop: For) -> bool:
     inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)}
     if any(isinstance(node, SetVar) and node.variable.name not in inside for node in walk(loop.body)):
         return False
-    loops = [node for node in walk(loop.body) if isinstance(node, For)]
-    moving = {node.variable.name for inner in loops for node in walk(inner) if isinstance(node, Declare | SetVar | For)}
+    inner = [node for outermost in _outermost_loops(loop.body) for node in walk(outermost)]
+    moving = {node.variable.name for node in inner if isinstance(node, Declare | SetVar | For)}
     places: dict[str, set[Value]] = {}
     for array, index, _ in element_accesses(loop.body):
         places.setdefault(array, set()).add(index)
     written = {array for array, _, stored in element_accesses(loop.body) if stored}
     still = all(not mentions(index, moving) for array in written for index in places[array])
     return still and all(len(places[array]) == 1 for array in written)
+
+
+def _outermost_loops(statement: Step) -> Iterator[For]:
+    """Yield the loops of a statement that stand in no other."""
+    if isinstance(statement, For):
+        yield statement
+        return
+    for child in statement.children:
+        if isinstance(child, Step):
+            yield from _outermost_loops(child)

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.nodes import Declare, For, Function, Node, SetVar, Simd, Vector
-from ..ir.rewrite import may_fail, transform, walk
+from ..ir.nodes import Declare, For, Function, SetVar, Simd, Step, Vector
+from ..ir.rewrite import as_steps, may_fail, transform_steps, walk
 from .manager import Setting
 
 
 def offer_vectors(function: Function, _: Setting) -> Function:
     """Return a kernel in which no loop is tagged ``Vector``: what is left of them is tagged ``Simd``, or not at all."""
 
-    def change(node: Node) -> Node:
+    def change(node: Step) -> Step:
         if not isinstance(node, For) or not isinstance(node.tag, Vector):
             return node
         reductions = None if may_fail(node.body) else scalar_reductions(node)
         return replace(node, tag=None if reductions is None else Simd(reductions))
 
-    return replace(function, body=transform(function.body, change))
+    return replace(function, body=as_steps(transform_steps(function.body, change)))
 
 
 def undecided(function: Function) -> str | None:

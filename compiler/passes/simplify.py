@@ -36,10 +36,9 @@ from ..ir.nodes import (
     Type,
     Unary,
     Value,
-    Var,
     While,
 )
-from ..ir.rewrite import block, is_empty, is_pure, substitute, transform
+from ..ir.rewrite import as_steps, block, is_empty, is_pure, settle, substitute, transform_steps
 
 _EMPTY = Steps(())
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -52,7 +51,7 @@ def simplify(function: Function) -> Function:
     """Return a function that computes the same with less code."""
     body = function.body
     for _ in range(_ROUNDS):
-        smaller = _without_dead_locals(transform(body, _simpler))
+        smaller = _without_dead_locals(settle(body, _simpler))
         if smaller == body:
             break
         body = smaller
@@ -61,7 +60,7 @@ def simplify(function: Function) -> Function:
 
 def simplify_expression(expr: Value) -> Value:
     """Return an expression of the same value with what is constant folded."""
-    return transform(expr, _simpler)
+    return settle(expr, _simpler)
 
 
 def _simpler(node: Node) -> Node:
@@ -86,7 +85,7 @@ def _simpler(node: Node) -> Node:
             return _EMPTY
         case For():
             return _simpler_for(node)
-        case Steps(statements):
+        case Steps(statements) if any(map(is_empty, statements)):
             return block(statements)
     return node
 
@@ -255,14 +254,14 @@ def _without_dead_locals(body: Steps) -> Steps:
     assigned: dict[str, bool] = {}
     read: set[str] = set()
 
-    def visit(node: Node, target: Var | None = None) -> None:
+    def visit(node: Node) -> None:
         if isinstance(node, Declare | SetVar):
-            assigned[node.variable.name] = assigned.get(node.variable.name, True) and is_pure(node.value)
-            visit(node.value, node.variable)
+            target = node.variable.name
+            assigned[target] = assigned.get(target, True) and is_pure(node.value)
+            read.update(node.value.variables - {target})
             return
-        if isinstance(node, Var):
-            if target is None or node.name != target.name:
-                read.add(node.name)
+        if isinstance(node, Value):
+            read.update(node.variables)
             return
         if isinstance(node, For):
             parts: tuple[Node, ...] = (node.low, node.high, node.body, *node.private, *node.finish)
@@ -271,16 +270,16 @@ def _without_dead_locals(body: Steps) -> Steps:
         if isinstance(node, Grow):
             read.add(node.capacity.name)
         for child in parts:
-            visit(child, target if isinstance(node, Value) else None)
+            visit(child)
 
     visit(body)
     dead = {name for name, removable in assigned.items() if removable and name not in read}
     if not dead:
         return body
 
-    def drop(node: Node) -> Node:
+    def drop(node: Step) -> Step:
         if isinstance(node, Declare | SetVar) and node.variable.name in dead:
             return _EMPTY
         return block(node.statements) if isinstance(node, Steps) else node
 
-    return transform(body, drop)
+    return as_steps(transform_steps(body, drop))

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.nodes import I64, Binary, Comment, Const, Declare, For, Function, Load, Node, Prefetch, SetVar, Step, Steps, Vector
-from ..ir.rewrite import transform, walk
+from ..ir.nodes import I64, Binary, Comment, Const, Declare, For, Function, Load, Prefetch, SetVar, Step, Steps, Vector
+from ..ir.rewrite import as_steps, transform_steps, walk
 from .forms import gathered_bytes
 from .manager import Setting
 
@@ -24,7 +24,7 @@ def sum_in_vectors(function: Function, setting: Setting) -> Function:
     if lanes == 1:
         return function
 
-    def change(node: Node) -> Node:
+    def change(node: Step) -> Step:
         if not isinstance(node, For) or node.tag is not None or not only_adds(node):
             return node
         tagged = replace(node, tag=Vector())
@@ -33,7 +33,7 @@ def sum_in_vectors(function: Function, setting: Setting) -> Function:
             return node
         return replace(tagged, tag=Vector(least=gathers or 0), body=asking_ahead(node)) if places else tagged
 
-    return replace(function, body=transform(function.body, change))
+    return replace(function, body=as_steps(transform_steps(function.body, change)))
 
 
 def asking_ahead(loop: For) -> Step:

@@ -43,7 +43,7 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import as_steps, block, leaves, mentions, transform, walk
+from ..ir.rewrite import as_steps, block, leaves, mentions, transform_steps, walk
 from .forms import WRITTEN_OUT, is_short, is_vectorizable, vector_form
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .manager import Setting
@@ -106,7 +106,7 @@ class _Pass:
         """Return the outermost loops that have a vector form."""
         if isinstance(node, For) and is_vectorizable(node, self.lanes):
             return [node]
-        return [loop for child in node.children for loop in self._vector_loops(child)]
+        return [loop for child in node.children if isinstance(child, Step) for loop in self._vector_loops(child)]
 
     # Rewriting
 
@@ -233,7 +233,7 @@ class _Pass:
 
 def _without_prefetches(body: Step) -> Step:
     """Return what is done where less than a vector is left: the vectors before it have asked for what follows."""
-    return transform(body, lambda node: Steps(()) if isinstance(node, Prefetch) else node)
+    return transform_steps(body, lambda node: Steps(()) if isinstance(node, Prefetch) else node)
 
 
 def _vectors_a_step(loop: For) -> int | None:
