@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import autograd as torch
     from . import distributed
     from .api import autotune, compile, einsum, evaluate, evaluate_all, lookup, tensor, tune
     from .compiler.build.kernel import BoundKernel
@@ -68,6 +69,7 @@ _HOMES = {
     "explore": ".tuner.explore",
     "lookup": ".api",
     "tensor": ".api",
+    "torch": ".autograd:*",
     "tune": ".api",
 }
 
@@ -100,6 +102,7 @@ __all__ = [
     "explore",
     "lookup",
     "tensor",
+    "torch",
     "tune",
 ]
 
@@ -109,7 +112,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, other = _HOMES[name].partition(":")
     home = import_module(module, __name__)
-    value = home if module == f".{name}" else getattr(home, other or name)
+    value = home if module == f".{name}" or other == "*" else getattr(home, other or name)
     globals()[name] = value
     return value
 

@@ -30,7 +30,7 @@ from .storage.foreign import bytes_to_pack
 from .storage.tensor import Tensor
 from .warn import warn
 
-__all__ = ["MISS", "evaluate", "or_default", "repeats_of"]
+__all__ = ["MISS", "checked_operands", "evaluate", "or_default", "repeats_of"]
 
 T = TypeVar("T")
 Chooser: TypeAlias = Callable[..., Schedule]
@@ -96,7 +96,7 @@ def evaluate(
     wish = _wish(schedule)
     given = checked_extents(_parsed(expression), shape) if shape else {}
     names = _operand_names(expression)
-    checked = _checked(expression, names, operands)
+    checked = checked_operands(expression, names, operands)
     kinds = [getattr(data, "dtype", None) for data in checked.values()]
     _claim(expression, checked, output_format, given)
     ready = {name: _ready(name, data, kinds) for name, data in checked.items()}
@@ -176,7 +176,8 @@ def _request(
     return _Request(assignment, known, extents, constant_extents(assignment, known, extents))
 
 
-def _checked(expression: str, names: tuple[str, ...], operands: Mapping[str, Any]) -> dict[str, Any]:
+def checked_operands(expression: str, names: tuple[str, ...], operands: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the operands of an expression, whose names are known; ExpressionError where one is missing or not used."""
     if not isinstance(operands, Mapping):
         raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
     for name in names:
