@@ -218,6 +218,7 @@ def _with_values(tensor: Any, stored: Tensor, values: Any) -> Any:
         return torch.sparse_coo_tensor(tensor.indices(), made, is_coalesced=True, **options)
     is_csr = tensor.layout == torch.sparse_csr
     parts = (tensor.crow_indices(), tensor.col_indices()) if is_csr else (tensor.ccol_indices(), tensor.row_indices())
-    if not np.array_equal(stored.levels[1].crd, parts[1].numpy()):
+    coordinates = stored.levels[1].crd
+    if coordinates is None or not np.array_equal(coordinates, parts[1].numpy()):
         raise DataError("a sparse torch tensor with unsorted or repeated indices has no place for derivatives; coalesce it first")
     return (torch.sparse_csr_tensor if is_csr else torch.sparse_csc_tensor)(*parts, made, **options)

@@ -55,12 +55,12 @@ def derivatives(assignment: Assignment, operand: str, worth: str, name: str, mas
         if not access.is_plain or len(access.indices) != len(access.subscripts):
             raise ExpressionError(f"the derivative by {show(access)} is not known: write each subscript as an index of its own")
         masks = () if mask is None else (Access(mask, access.subscripts),)
-        product = Access(name, access.subscripts), (*masks, seed, *factors)
-        counts[product] = counts.get(product, 0) + number
+        part = Access(name, access.subscripts), (*masks, seed, *factors)
+        counts[part] = counts.get(part, 0) + number
     found: dict[Access, list[Expr]] = {}
     for (target, factors), number in counts.items():
-        product = factors if number == 1 else (Literal(number), *factors)
-        found.setdefault(target, []).append(Mul(product) if len(product) > 1 else product[0])
+        product = list(factors if number == 1 else (Literal(number), *factors))
+        found.setdefault(target, []).append(Mul(tuple(product)) if len(product) > 1 else product[0])
     return [Assignment(target, "=", parts[0] if len(parts) == 1 else Add(tuple(parts))) for target, parts in found.items()]
 
 
