@@ -142,7 +142,8 @@ def evaluate(
     compute, repeats = _compute(), None
     if shape is None and boundary is None and type(operands) is dict:
         known = _evidence()(database) if schedule == "auto" else None
-        repeats = compute.repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, known)
+        options = output_format, schedule, dtype, target, convert, semiring, memory_bound, cache_share
+        repeats = compute.repeats_of(expression, *options, known)
         if repeats is not None and (result := repeats(operands, threads)) is not compute.MISS:
             return result
     ready = _from_paths(operands)

@@ -201,6 +201,8 @@ def test_options_of_a_call_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
         assert st.evaluate(SPMV, {"A": a, "x": x}, dtype="float32").dtype == np.float32
         assert isinstance(st.evaluate(SPMV, {"A": a, "x": x}, output_format="compressed"), st.Tensor)
         assert st.evaluate(SPMV, {"A": a, "x": x}, semiring=("max", "*")).tolist() == (a.toarray() * x).max(1).tolist()
+    with pytest.raises(SparsetuneError, match="memory_bound"):
+        st.evaluate(SPMV, {"A": a, "x": x}, threads=1, memory_bound=-1)
     monkeypatch.setenv("SPARSETUNE_THREADS", "nine")
     with pytest.raises(DataError, match="SPARSETUNE_THREADS"):
         kernel(A=a, x=x)
