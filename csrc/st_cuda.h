@@ -451,7 +451,8 @@ ST_EXPORT int32_t st_upload(void *to, const void *from, int64_t bytes) { return 
 ST_EXPORT int32_t st_download(void *to, const void *from, int64_t bytes) { return st_runtime::read(to, from, bytes) ? 0 : 2; }
 ST_EXPORT const char *st_trouble() { return st_runtime::trouble(); }
 
-ST_EXPORT int32_t st_kernel(void **arrays, int64_t *sizes, int64_t threads);
+/* Weak: a file with kernels of other names has none to time. */
+ST_EXPORT __attribute__((weak)) int32_t st_kernel(void **arrays, int64_t *sizes, int64_t threads);
 
 /* Seconds of each of some runs on the device. Before a run memory of `flushed` bytes is written, so that no operand is in a cache;
    zeroed: bytes of each array that are set to 0 as a part of the run; made: whether the kernel publishes the array. */
