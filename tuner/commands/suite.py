@@ -49,7 +49,7 @@ def command(**given: Any) -> int:
 
     With --mpi, "mpiexec -n 4 tune-kernel suite quick --mpi" has ranks 1 to 3 build and measure what rank 0 proposes, each on a machine
     like that of rank 0; ranks of one machine take turns at what they time. A rank of theirs that is killed costs its trial, and
-    mpiexec's status, which tells of it; where rank 0 or its machine is lost, the same command goes on.
+    mpiexec's status, which tells of it; where rank 0 or its machine is lost, --resume goes on.
     """
     if given["describe"]:
         _describe(suite_of(given))

@@ -44,9 +44,9 @@ order = 2
 """
 
 
-def start(folder: Path, ranks: int = 3) -> subprocess.Popen[str]:
+def start(folder: Path, ranks: int = 3, *options: str) -> subprocess.Popen[str]:
     (folder / "mine.toml").write_text(SUITE)
-    arguments = ["suite", str(folder / "mine.toml"), "--mpi", "--json", "--db", str(folder / "s.sqlite")]
+    arguments = ["suite", str(folder / "mine.toml"), "--mpi", "--json", "--db", str(folder / "s.sqlite"), *options]
     command = [launcher(), "-n", str(ranks), sys.executable, "-c", COMMAND, *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
 
@@ -102,7 +102,7 @@ def test_a_run_that_is_killed_loses_no_finished_trial(tmp_path: Path) -> None:
     campaign.communicate(timeout=60)
     assert campaign.returncode != 0
     assert time.monotonic() - killed < 10
-    again = start(tmp_path, 2)
+    again = start(tmp_path, 2, "--resume")
     out, error = again.communicate(timeout=300)
     assert again.returncode == 0, error
     assert json.loads(out)["failed"] == 0

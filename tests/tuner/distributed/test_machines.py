@@ -47,10 +47,10 @@ def server() -> Iterator[str]:
         yield url
 
 
-def start(folder: Path, database: str, cores: int) -> subprocess.Popen[str]:
+def start(folder: Path, database: str, cores: int, *options: str) -> subprocess.Popen[str]:
     """Start the campaign of a machine, on two ranks."""
     (folder / "mine.toml").write_text(SUITE)
-    words = ["suite", str(folder / "mine.toml"), "--mpi", "--json", "--db", database]
+    words = ["suite", str(folder / "mine.toml"), "--mpi", "--json", "--db", database, *options]
     command = [launcher(), "-n", "2", sys.executable, "-c", COMMAND.format(cores=cores), *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
 
@@ -75,7 +75,7 @@ def test_a_machine_that_dies_costs_the_others_nothing(server: str, tmp_path: Pat
     assert len(before) == len(after) == 2
     assert max(after.values()) == 2 * TRIALS
     assert all(after[machine] >= count for machine, count in before.items())
-    again = start(tmp_path, server, 1002)
+    again = start(tmp_path, server, 1002, "--resume")
     _, error = again.communicate(timeout=300)
     assert again.returncode == 0, error
     assert set(trials(server).values()) == {2 * TRIALS}
