@@ -6,25 +6,15 @@ Blocks are told apart by indentation. Names get their types from where they are 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from ..errors import SparsetuneError
-from .intrinsics import type_of_call
 from .nodes import (
-    BOOL,
-    F64,
     I64,
     PARTS,
     Allocate,
     ArrayParameter,
     ArrayRef,
     Barrier,
-    Binary,
-    Call,
-    Cast,
-    Combine,
     Comment,
-    Const,
     Dealt,
     Declare,
     Fill,
@@ -35,14 +25,12 @@ from .nodes import (
     If,
     Kernel,
     Leave,
-    Load,
     Once,
     Parallel,
     Prefetch,
     Publish,
     Run,
     Scratch,
-    Select,
     SetVar,
     Simd,
     SizeParameter,
@@ -51,33 +39,17 @@ from .nodes import (
     Store,
     Take,
     Type,
-    Unary,
     Unroll,
     Value,
     Var,
     Vector,
     While,
 )
-from .printer import PRECEDENCE, WORDS
+from .tokens import Line, UnreadableProgram, bare
+from .value_reader import ValueReader
 
-_TYPE = r"(?:[iu](?:8|16|32|64)|f(?:32|64)|bool|map|parts)(?:x\d+)?"
-_TOKENS = re.compile(
-    rf"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?(?P<suffix>{_TYPE})?(?!\w))|(?P<infinite>[+-](?:inf|nan)(?P<kind>f32)?(?!\w))"
-    rf"|(?P<type>{_TYPE}(?!\w))|(?P<name>\w+|`\w+`)|(?P<mark>\.\.|[<>=!]=|[-+*/%<>()\[\],:=]))"
-)
 STORAGE = ("heap", "registers", "block", "warp")
 _HEAD = re.compile(r"(reads|writes|assembles) (\S+): (\w+)\[\] = (.+)|size (\S+) = (.+)")
-
-
-class UnreadableProgram(SparsetuneError):
-    """A text is no program of the loop IR."""
-
-
-@dataclass(frozen=True)
-class _Line:
-    number: int
-    depth: int
-    text: str
 
 
 def parse_function(text: str) -> Function:
@@ -87,7 +59,7 @@ def parse_function(text: str) -> Function:
         UnreadableProgram: naming the line and what is wrong.
     """
     numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    lines = [_Line(number, len(line) - len(line.lstrip()), line.strip()) for number, line in numbered]
+    lines = [Line(number, len(line) - len(line.lstrip()), line.strip()) for number, line in numbered]
     if not lines or not lines[0].text.startswith("kernel "):
         raise UnreadableProgram("line 1: a program begins with 'kernel' and its name")
     arrays: list[ArrayParameter] = []
@@ -96,16 +68,12 @@ def parse_function(text: str) -> Function:
     while rest and (found := _HEAD.fullmatch(rest[0].text)):
         use, array, kind, source, size, where = found.groups()
         if size:
-            sizes.append(SizeParameter(_bare(size), _source(where)))
+            sizes.append(SizeParameter(bare(size), _source(where)))
         else:
-            arrays.append(ArrayParameter(_bare(array), Type(kind), _source(source), use != "reads", use == "assembles"))
+            arrays.append(ArrayParameter(bare(array), Type(kind), _source(source), use != "reads", use == "assembles"))
         rest = rest[1:]
     reader = _Reader(rest, {array.name: array.type for array in arrays if not array.assembled}, {size.name: I64 for size in sizes})
     return Function(lines[0].text.removeprefix("kernel "), tuple(arrays), tuple(sizes), reader.body(-1))
-
-
-def _bare(name: str) -> str:
-    return name.strip("`")
 
 
 def _source(text: str) -> tuple[str, str] | tuple[str, str, int]:
@@ -113,15 +81,12 @@ def _source(text: str) -> tuple[str, str] | tuple[str, str, int]:
     return (parts[0], parts[1], int(parts[2])) if len(parts) == 3 else (parts[0], parts[1])
 
 
-class _Reader:
-    """Reads lines from the first to the last; ``arrays`` and ``scalars`` have the types of the names met so far."""
+class _Reader(ValueReader):
+    """Reads lines from the first to the last."""
 
-    def __init__(self, lines: list[_Line], arrays: dict[str, Type], scalars: dict[str, Type]) -> None:
-        self.lines, self.arrays, self.scalars = lines[::-1], arrays, scalars
-        self.line = _Line(1, 0, "")
-        self.tokens: list[tuple[str, str]] = []
-
-    # Lines
+    def __init__(self, lines: list[Line], arrays: dict[str, Type], scalars: dict[str, Type]) -> None:
+        super().__init__(arrays, scalars)
+        self.lines = lines[::-1]
 
     def body(self, above: int) -> Steps:
         """Read the lines that stand deeper than some depth; what they declare is in sight there only."""
@@ -132,7 +97,7 @@ class _Reader:
         self.scalars = outer
         return Steps(tuple(made))
 
-    def _step(self, line: _Line) -> Step:
+    def _step(self, line: Line) -> Step:
         if line.text.startswith("#"):
             return Comment(line.text[1:].removeprefix(" "))
         self._begin(line)
@@ -140,17 +105,6 @@ class _Reader:
         if self.tokens:
             raise self._wrong("the end of the line")
         return made
-
-    def _begin(self, line: _Line) -> None:
-        self.line, place, self.tokens = line, 0, []
-        while place < len(line.text):
-            found = _TOKENS.match(line.text, place)
-            if found is None:
-                raise UnreadableProgram(f"line {line.number}: {line.text[place:].strip()!r} is no part of a program")
-            kind = found.lastgroup if found.lastgroup not in ("suffix", "kind") else "number" if found["number"] else "infinite"
-            self.tokens.append((str(kind), found[str(kind)]))
-            place = found.end()
-        self.tokens.reverse()
 
     def _compound(self, depth: int) -> Step | None:
         """Read a statement that has others inside."""
@@ -244,7 +198,7 @@ class _Reader:
             made.append(self._step(self.lines.pop()))
         return tuple(made)
 
-    def _finish_lines(self, depth: int) -> list[_Line]:
+    def _finish_lines(self, depth: int) -> list[Line]:
         """Take away the lines of what threads do at the end: they stand before the body and see what it leaves in sight."""
         if not (self.lines and self.lines[-1].depth > depth and self.lines[-1].text == "finish:"):
             return []
@@ -374,157 +328,6 @@ class _Reader:
         self._expect("=")
         return op
 
-    # Values
-
-    def _value(self, wanted: Type | None = None, above: int = 0) -> Value:
-        left = self._operand()
-        while self.tokens and self.tokens[-1][0] != "infinite" and PRECEDENCE.get(self.tokens[-1][1], -1) > above:
-            op = self._next()[1]
-            right = self._value(None, PRECEDENCE[op])
-            left = Binary(op, left, right, _combined(op, left.type, right.type))
-        return left
-
-    def _combined(self) -> Combine:
-        self._expect("(")
-        op = self._next()[1]
-        self._expect(",")
-        unit = self._next()[1]
-        self._expect("of")
-        within = self._next()[1]
-        self._expect(",")
-        value = self._value()
-        self._expect(")")
-        return Combine(op, value, unit, within, value.type)  # type: ignore[arg-type]  # the verifier knows the units
-
-    def _operand(self) -> Value:
-        if self._take("combine"):
-            return self._combined()
-        kind, text = self._next()
-        if kind == "number":
-            return _constant(text)
-        if kind == "infinite":
-            return Const(float(text.removesuffix("f32")), Type("f32") if text.endswith("f32") else F64)
-        if kind == "type":
-            self._expect("(")
-            inner = self._value()
-            self._expect(")")
-            return Cast(inner, Type(text))
-        match text:
-            case "True" | "False":
-                return Const(text == "True", BOOL)
-            case "-" if self.tokens and self.tokens[-1][0] == "number":
-                constant = _constant(self._next()[1])
-                return Const(-constant.value, constant.type)
-            case "-" | "not":
-                inner = self._operand()
-                return Unary(text, inner, inner.type)
-            case "(":
-                return self._in_brackets()
-        if kind == "name":
-            return self._named(text)
-        raise self._wrong("a value", text)
-
-    def _in_brackets(self) -> Value:
-        inner = self._value()
-        if self._take("if"):
-            condition = self._value()
-            self._expect("else")
-            otherwise = self._value()
-            inner = Select(condition, inner, otherwise, inner.type)
-        self._expect(")")
-        return inner
-
-    def _named(self, text: str) -> Value:
-        name = _bare(text)
-        if self._sees("("):
-            arguments = self._arguments()
-            if text in ("min", "max"):
-                left, right = arguments
-                return Binary(text, left, right, _combined(text, left.type, right.type))
-            return Call(name, arguments, type_of_call(name, [argument.type for argument in arguments]))
-        if self._take("["):
-            return self._load(name)
-        if name in self.scalars:
-            return Var(name, self.scalars[name])
-        return ArrayRef(name, self._array(name))
-
-    def _load(self, array: str) -> Load:
-        index, lanes, first = self._value(), 1, None
-        if self.tokens and re.fullmatch(r"x\d+", self.tokens[-1][1]):
-            lanes = int(self._next()[1][1:])
-        if self._take("first"):
-            first = self._value()
-        self._expect("]")
-        return Load(array, index, self._array(array).vector(lanes), first)
-
-    def _arguments(self) -> tuple[Value, ...]:
-        self._expect("(")
-        found: list[Value] = []
-        while not self._take(")"):
-            found.append(self._value())
-            if not self._sees(")"):
-                self._expect(",")
-        return tuple(found)
-
-    def _bracketed(self) -> Value:
-        self._expect("[")
-        inner = self._value()
-        self._expect("]")
-        return inner
-
-    def _variable(self, name: str) -> Var:
-        if name not in self.scalars:
-            raise UnreadableProgram(f"line {self.line.number}: variable {name} is not declared")
-        return Var(name, self.scalars[name])
-
-    def _array(self, name: str) -> Type:
-        if name not in self.arrays:
-            raise UnreadableProgram(f"line {self.line.number}: there is no array and no variable {name}")
-        return self.arrays[name]
-
-    # Tokens
-
-    def _next(self) -> tuple[str, str]:
-        if not self.tokens:
-            raise self._wrong("more")
-        return self.tokens.pop()
-
-    def _sees(self, text: str) -> bool:
-        return bool(self.tokens) and self.tokens[-1][1] == text
-
-    def _take(self, text: str) -> bool:
-        if self._sees(text):
-            self.tokens.pop()
-            return True
-        return False
-
-    def _expect(self, text: str) -> None:
-        if not self._take(text):
-            raise self._wrong(repr(text))
-
-    def _name(self) -> str:
-        kind, text = self._next()
-        if kind not in ("name", "type") or text in WORDS:
-            raise self._wrong("a name", text)
-        return _bare(text)
-
-    def _type(self) -> Type:
-        kind, text = self._next()
-        if kind != "type":
-            raise self._wrong("a type", text)
-        return Type(text)
-
-    def _number(self) -> int:
-        kind, text = self._next()
-        if kind != "number" or not text.isdecimal():
-            raise self._wrong("a number", text)
-        return int(text)
-
-    def _wrong(self, wanted: str, found: str | None = None) -> UnreadableProgram:
-        shown = found or (self.tokens[-1][1] if self.tokens else "the end of the line")
-        return UnreadableProgram(f"line {self.line.number}: {shown!r} stands where {wanted} is wanted, in: {self.line.text}")
-
-
 def _by_operator(details: list[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return names behind the operator that they stand behind."""
     found: list[tuple[str, tuple[str, ...]]] = []
@@ -532,20 +335,7 @@ def _by_operator(details: list[tuple[str, str]]) -> tuple[tuple[str, tuple[str, 
         if kind == "mark":
             found.append((text, ()))
         elif found:
-            found[-1] = (found[-1][0], (*found[-1][1], _bare(text)))
+            found[-1] = (found[-1][0], (*found[-1][1], bare(text)))
     return tuple(found)
 
 
-def _constant(text: str) -> Const:
-    found = re.fullmatch(rf"(.*?)({_TYPE})?", text)
-    assert found is not None
-    whole = found[1].isdecimal()
-    kind = Type(found[2]) if found[2] else I64 if whole else F64
-    return Const(int(found[1]) if whole and not kind.is_float else float(found[1]), kind)
-
-
-def _combined(op: str, left: Type, right: Type) -> Type:
-    """Return the type of what an operator makes: truth values of comparisons, else as wide a vector as its operands."""
-    if op in ("==", "!=", "<", "<=", ">", ">="):
-        return BOOL
-    return left if left.lanes >= right.lanes else right
