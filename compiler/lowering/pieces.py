@@ -90,7 +90,8 @@ def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     threads, expected = context.size_parameter(("threads", "count"), "threads"), expected_entries(context)
     parts = _parts(assembly, context.names)
     own = _owned(assembly, parts)
-    steps = dealt(context, replace(scope, assembly=own), forall, loop_of)
+    once = own.appends_once(forall.body, forall.index)
+    steps = dealt(context, replace(scope, assembly=replace(own, reserved=once)), forall, loop_of)
     if not steps:
         return []
     *before, loop = steps
@@ -105,7 +106,7 @@ def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         Declare(pieces.count, ceiling_quotient(_iterations(loop), size)),
         *_shared(assembly),
         *pieces.begin(add(expected, integer(START)), threads),
-        pieces.loop(loop, size),
+        pieces.loop(loop, size, own.reserve(size) if once else []),
         *pieces.end(),
     ]
 
@@ -285,8 +286,8 @@ class _Pieces:
             *(Free(array) for array in (self.kept, *self.kept_begins)),
         ]
 
-    def loop(self, loop: For, size: Var) -> For:
-        """Return the loop over pieces around a loop."""
+    def loop(self, loop: For, size: Var, room: list[Step]) -> For:
+        """Return the loop over pieces around a loop; ``room`` is made for each piece."""
         first = add(loop.low, multiply(self.piece, size))
         cursors = [cursor(entry) for entry in self.levels]
         begins = [Load(array, self.last, I64) for array in self.kept_begins]
@@ -295,6 +296,7 @@ class _Pieces:
         body = Steps((
             Store(self.kept, self.last, self.piece),
             *(Store(array, self.last, begin) for array, begin in zip(self.kept_begins, cursors, strict=True)),
+            *room,
             replace(loop, low=first, high=minimum(add(first, size), loop.high), tag=None, private=(), finish=()),
             *(Run(note.function, note.arguments) for note in notes),
             SetVar(self.last, ONE, "+"),

@@ -152,7 +152,8 @@ class CudaKernel:
         return CudaLaunch(self, arrays, lengths, ffi.new("void *[]", held), threads, held)
 
 
-OF_PROCESSORS = frozenset((SHARE_NUMBER, "map_insert", "map_find", "map_size", "map_key", "map_clear"))
+_OF_PIECES = ("enlist", "copy", "copy_part", "begin_pieces", "note_piece", "sum_pieces", "piece_place")
+OF_PROCESSORS = frozenset((SHARE_NUMBER, "map_insert", "map_find", "map_size", "map_key", "map_clear", *_OF_PIECES))
 """What kernels for GPUs do not call: nothing grows while they run, and threads add atomically, or to sums of their block."""
 
 

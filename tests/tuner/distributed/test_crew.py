@@ -86,7 +86,8 @@ def test_a_rank_that_is_killed_costs_its_trial(tmp_path: Path) -> None:
     before = after_two_trials(campaign, tmp_path)
     os.kill(rank_of(campaign, 2)[1].pid, signal.SIGKILL)
     out, error = campaign.communicate(timeout=300)
-    assert json.loads(out)["failed"] == 0, error
+    found, _ = json.JSONDecoder().raw_decode(out)  # the launcher may tell of the rank behind it
+    assert found["failed"] == 0, error
     assert "rank 2 on" in error
     assert "was lost; the others go on" in error
     recorded = [record.schedule for record in measurements(tmp_path)]
