@@ -7,8 +7,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,6 +181,19 @@ class TestPostgres(DatabaseContract):
 
         with psycopg.connect(postgres, autocommit=True) as connection:
             yield connection.execute
+
+    def test_many_open_a_new_one_at_once(self, postgres: str, execute: Callable[[str], object]) -> None:
+        def opened(start: threading.Barrier) -> str:
+            start.wait()
+            with open_database(postgres) as database:
+                return " ".join(database.check())
+
+        for _ in range(10):
+            for table in reversed(sql.TABLE_NAMES):
+                execute(f"DROP TABLE IF EXISTS {table}")
+            start = threading.Barrier(6)
+            with ThreadPoolExecutor(6) as pool:
+                assert list(pool.map(opened, [start] * 6)) == [""] * 6
 
     def test_stands_beside_other_tables(self, postgres: str) -> None:
         import psycopg

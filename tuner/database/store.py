@@ -128,7 +128,7 @@ class Database:
             if not create:
                 self._has_tables = False
                 return
-            self._connection.write([*((table, {}) for table in sql.TABLES), (sql.INSERT_VERSION, {"version": str(SCHEMA_VERSION)})])
+            self._make_tables()
         elif missing:
             raise DatabaseError(f"{self.url} lacks the table {missing[0]}; give another, and import what 'tune-kernel db export' saved")
         found = self._connection.rows(sql.SELECT_VERSION, {})
@@ -139,6 +139,16 @@ class Database:
                 f"{SCHEMA_VERSION}; upgrade sparsetune or give another database"
             )
         self._version = self._migrated(version) if create and version != str(SCHEMA_VERSION) else version
+
+    def _make_tables(self) -> None:
+        """Make the tables. Of two processes that do so at the same time PostgreSQL refuses one, once those of the other are there."""
+        statements = [*((table, {}) for table in sql.TABLES), (sql.INSERT_VERSION, {"version": str(SCHEMA_VERSION)})]
+        try:
+            self._connection.write(statements)
+        except DatabaseError:
+            if "st_meta" not in self._connection.tables():
+                raise
+            self._connection.write(statements)
 
     def _migrated(self, version: str) -> str:
         """Bring tables of an older version to this one; another process may do so at the same time."""
