@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import mpi_campaigns
 import psutil
 import pytest
-from mpi_runs import launcher
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.distributed.crew import Crew, Identity
@@ -25,30 +25,11 @@ from sparsetune.tuner.records import Status
 from sparsetune.tuner.search.strategy import Proposal
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")]
-COMMAND = "import sys; from sparsetune.tuner.cli import main; main()"
 TRIALS = 8
-SUITE = f"""
-[suite]
-trials = {TRIALS}
-search = "quick"
-threads = [1]
-[[kernel]]
-name = "spmv"
-expression = "y(i) = A(i,j) * x(j)"
-operand = "A"
-order = 2
-[[input]]
-name = "small"
-source = "random:uniform:200x100:nnz=800"
-order = 2
-"""
 
 
 def start(folder: Path, ranks: int = 3, *options: str) -> subprocess.Popen[str]:
-    (folder / "mine.toml").write_text(SUITE)
-    arguments = ["suite", str(folder / "mine.toml"), "--mpi", "--json", "--db", str(folder / "s.sqlite"), *options]
-    command = [launcher(), "-n", str(ranks), sys.executable, "-c", COMMAND, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+    return mpi_campaigns.start(folder, str(folder / "s.sqlite"), TRIALS, *options, ranks=ranks)
 
 
 def measurements(folder: Path) -> list[Any]:
