@@ -461,8 +461,8 @@ def autotune(
     Args:
         expression: index notation, or the function that is decorated.
         trials: how many schedules a campaign measures at most.
-        tune: tune for operands that no campaign of this machine has decided for, as SPARSETUNE_TUNE=1 does, where the semiring is
-            (+, *) and operands give all extents. Else the function does what ``lookup`` says.
+        tune: tune for operands that no campaign of this machine has decided for, as SPARSETUNE_TUNE=1 does. Else the function does
+            what ``lookup`` says.
         output_format, shape, dtype, target, semiring, database: as for ``evaluate``.
 
     Raises:
