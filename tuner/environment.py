@@ -50,8 +50,13 @@ def load_per_core() -> float | None:
 @cache
 def code_version() -> str:
     """Return the version of sparsetune with a digest of its compiler's sources: other code may make other kernels."""
+    return version_of(_ROOT)
+
+
+def version_of(root: Path) -> str:
+    """Return what ``code_version`` says in a copy of a version of the same release."""
     found = hashlib.blake2b(digest_size=4)
-    for path in sorted([*(_ROOT / "compiler").rglob("*.py"), *(_ROOT / "csrc").glob("*.[ch]")]):
+    for path in sorted([*(root / "compiler").rglob("*.py"), *(root / "csrc").glob("*.[ch]")]):
         found.update(path.read_bytes())
     return f"{release()}+{found.hexdigest()}"
 

@@ -12,6 +12,7 @@ from ..database import open_database
 from ..lookup import lookup_in
 from ..nightly.baseline import Baseline, load_baseline, write_baseline
 from ..nightly.changes import Change
+from ..nightly.kept import keep, kept
 from ..nightly.night import Plan, run_night
 from ..nightly.race import checkout
 from ..progress import show_seconds
@@ -47,15 +48,18 @@ from .suite import suite_of
 def command(**given: Any) -> int:
     """Measure a suite again with the baseline's schedules, and compare. Status 1 on a regression.
 
-    With --base every kernel of that checkout and of this version run in turn. Without it each runs in turn with a reference kernel of
-    its kind, and ratios are compared with the baseline's, so that a machine that is slower tonight is no regression; what differs by
-    less than a tenth is undecided then. Every night goes to the database, where slow drifts are found.
+    With --base every kernel of that checkout and of this version run in turn; without it, the baseline's version does where it is still
+    in the cache (the last four are). Else each kernel runs in turn with a reference kernel of its kind, and ratios are compared with the
+    baseline's, so that a machine that is slower tonight is no regression; what differs by less than a tenth is undecided then. Every
+    night goes to the database, where slow drifts are found.
     """
     require_compiler()
     suite, path, page = suite_of(given), given["baseline"], given["page"]
-    base = None if given["base"] is None else checkout(given["base"])
     first_time = not path.exists()
     baseline = Baseline({}) if first_time else load_baseline(path)
+    base = kept(baseline.code) if given["base"] is None else checkout(given["base"])
+    if base is not None and given["base"] is None:
+        note(f"racing against the baseline's version, kept in {base}")
     with open_database(given["database"]) as store:
         warn_if_busy()
         plan = Plan(suite, baseline, base, given["margin"], store, lambda place, problem: str(lookup_in(store.url, problem).schedule))
@@ -64,6 +68,7 @@ def command(**given: Any) -> int:
     if first_time or given["update"]:
         write_baseline(path, [entry for entry, _ in found])
         note(f"the baseline is now in {path}")
+        _keep()
     if page is not None:
         write_nightly_page(page, suite.name, changes)
     named = {name: [change for change in changes if change.verdict == verdict] for name, verdict in _LISTS.items()}
@@ -76,6 +81,14 @@ def command(**given: Any) -> int:
     if ok is None:
         note(f"{len(named['undecided'])} of {len(changes)} items are undecided; --base PATH races against an older version")
     return 1 if ok is False or (ok is None and given["strict"]) else 0
+
+
+def _keep() -> None:
+    """Keep this version for later races; where that cannot be, they compare nights instead."""
+    try:
+        keep()
+    except OSError as error:
+        note(f"this version cannot be kept for races ({error.strerror or error}); --base PATH names a checkout")
 
 
 _LISTS = {"regressions": "regression", "improvements": "improvement", "undecided": "undecided"}

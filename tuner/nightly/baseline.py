@@ -12,6 +12,7 @@ from ...compiler.errors import DatabaseError, DataError
 from ...compiler.native.machine import this_machine
 from ..database import fields
 from ..database.gate import SECONDS, read_json
+from ..environment import code_version
 from ..records import now
 from .reference import KINDS, Reference
 
@@ -64,10 +65,11 @@ _ENTRY: dict[str, fields.Check] = {
 
 @dataclass(frozen=True)
 class Baseline:
-    """Entries by kernel and input, and when they were taken (ISO 8601; empty where the file does not say)."""
+    """Entries by kernel and input, when they were taken (ISO 8601) and by which version; empty where the file does not say."""
 
     entries: dict[tuple[str, str], Entry]
     created: str = ""
+    code: str = ""
 
 
 def read_baseline(path: Path) -> dict[tuple[str, str], Entry]:
@@ -89,6 +91,7 @@ def load_baseline(path: Path) -> Baseline:
         if machine != this_machine().fingerprint:
             raise DataError(f"{path} was measured on another machine ({processor}); make a new baseline here")
         created = fields.moment(content["created"]) if "created" in content else ""
+        code = fields.text()(content.get("code", ""))
         found = [Entry(**fields.read_fields(entry, Entry, _ENTRY, "entry.")) for entry in content["entries"]]
     except OSError as error:
         raise DataError(f"cannot read the baseline {path}: {error.strerror or error}") from None
@@ -99,7 +102,7 @@ def load_baseline(path: Path) -> Baseline:
     for entry in found:
         if entry.seconds is not None and not entry.ratios:
             raise DataError(f"{path} is no baseline file of 'tune-kernel nightly': {fields.shown(entry.kernel)} has a time, but no ratios")
-    return Baseline({entry.key: entry for entry in found}, created)
+    return Baseline({entry.key: entry for entry in found}, created, code)
 
 
 def write_baseline(path: Path, entries: Sequence[Entry]) -> None:
@@ -114,6 +117,7 @@ def write_baseline(path: Path, entries: Sequence[Entry]) -> None:
         "machine": machine.fingerprint,
         "processor": machine.model,
         "created": now(),
+        "code": code_version(),
         "entries": [asdict(entry) for entry in entries],
     }
     try:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,12 +24,11 @@ import click
 
 from ...compiler.errors import TuningError
 from ..environment import commit, describe_environment
-from ..nightly.race import ROOT
+from ..nightly.kept import copy_version
 from .disturbances import busy
 from .markdown import table
 
 _COMMAND = "python -m sparsetune.tuner.reports.nights"
-_UNWANTED = shutil.ignore_patterns(".*", "tests", "results", "__pycache__", "*.egg-info")
 
 _SLOWER = '''
 import time as _time
@@ -136,7 +134,7 @@ def copies(folder: Path, edits: tuple[Edit, ...]) -> tuple[Path, Path]:
     """Return two copies of this version: one as it is, one with edits and a change without effect that alters every source."""
     older, newer = folder / "older" / "sparsetune", folder / "newer" / "sparsetune"
     for place in (older, newer):
-        shutil.copytree(ROOT, place, ignore=_UNWANTED)
+        copy_version(place)
     for edit in (WITHOUT_EFFECT, *edits):
         edit.make(newer)
     return older, newer
