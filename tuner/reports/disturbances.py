@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -74,25 +75,41 @@ def quota(cores: float) -> Disturbance:
 def stopped(milliseconds: int, of: int) -> Disturbance:
     """Return the disturbance by stopping the whole process for so many milliseconds of every ``of``."""
 
-    @contextlib.contextmanager
-    def disturb(process: int) -> Iterator[None]:
-        over = threading.Event()
-
-        def run() -> None:
+    def disturb(process: int) -> AbstractContextManager[None]:
+        def run(over: threading.Event) -> None:
             while not over.wait((of - milliseconds) / 1000):
                 os.kill(process, signal.SIGSTOP)
                 over.wait(milliseconds / 1000)
                 os.kill(process, signal.SIGCONT)
 
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+        return _meanwhile(run)
 
     return disturb
+
+
+def coming_and_going(share: float, seed: int) -> AbstractContextManager[None]:
+    """Keep every core busy for some seconds now and then, a share of the time (0 to 1), as long as the context is open."""
+    draw = random.Random(seed)
+
+    def run(over: threading.Event) -> None:
+        while share and not over.wait(draw.uniform(1, 9) * (1 - share)):
+            with busy(1)(0):
+                over.wait(draw.uniform(1, 9) * share)
+
+    return _meanwhile(run)
+
+
+@contextlib.contextmanager
+def _meanwhile(run: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Call a function in a thread, and set the event that it is given when it is to end."""
+    over = threading.Event()
+    thread = threading.Thread(target=run, args=(over,))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextlib.contextmanager

@@ -6,16 +6,13 @@ alarm. Then one of them is made a fifth slower in one place, which is to be foun
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +22,9 @@ import click
 from ...compiler.errors import TuningError
 from ..environment import commit, describe_environment
 from ..nightly.kept import copy_version
-from .disturbances import busy
+from .disturbances import coming_and_going
 from .markdown import table
+from .partial import Partial
 
 _COMMAND = "python -m sparsetune.tuner.reports.nights"
 
@@ -117,17 +115,24 @@ class Night:
     """What one run of the command said.
 
     Attributes:
+        planted: of ``PLANTED``, or "nothing".
+        company: the share of the time that other processes kept the cores busy.
         seconds: how long it took.
         items, regressions, improvements, undecided: how many.
-        found: names of the items that regressed.
+        found: names of the items that regressed, with a semicolon between them.
+        date, commit: when (ISO 8601, a day) and of which version.
     """
 
+    planted: str
+    company: float
     seconds: float
     items: int
     regressions: int
     improvements: int
     undecided: int
-    found: tuple[str, ...]
+    found: str
+    date: str
+    commit: str
 
 
 def copies(folder: Path, edits: tuple[Edit, ...]) -> tuple[Path, Path]:
@@ -140,8 +145,9 @@ def copies(folder: Path, edits: tuple[Edit, ...]) -> tuple[Path, Path]:
     return older, newer
 
 
-def night(older: Path, newer: Path, suite: str, folder: Path, margin: float) -> Night:
-    """Run the command in one copy with the other as its base; compiled objects are kept in a folder of both."""
+def night(older: Path, newer: Path, suite: str, folder: Path, margin: float) -> dict[str, Any]:
+    """Run the command in one copy with the other as its base; compiled objects are kept in a folder of both. Return what a ``Night`` says
+    of it."""
     path = os.pathsep.join([str(newer.parent), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": path, "SPARSETUNE_CACHE": str(folder / "cache")}
     program = "from sparsetune.tuner.cli import main; main()"
@@ -154,57 +160,45 @@ def night(older: Path, newer: Path, suite: str, folder: Path, margin: float) -> 
     if done.returncode not in (0, 1):
         raise TuningError(f"the night failed: {done.stderr.strip().splitlines()[-1]}")
     found = json.loads(done.stdout)
-    items, regressions, improvements, undecided = (len(found[name]) for name in ("items", "regressions", "improvements", "undecided"))
-    return Night(seconds, items, regressions, improvements, undecided, tuple(item["kernel"] for item in found["regressions"]))
+    counts = {name: len(found[name]) for name in ("items", "regressions", "improvements", "undecided")}
+    return {"seconds": round(seconds, 1), **counts, "found": "; ".join(item["kernel"] for item in found["regressions"])}
 
 
-@contextlib.contextmanager
-def company(share: float, seed: int) -> Iterator[None]:
-    """Keep every core busy for some seconds now and then, a share of the time, as long as the context is open."""
-    over, draw = threading.Event(), random.Random(seed)
-
-    def run() -> None:
-        while share and not over.wait(draw.uniform(1, 9) * (1 - share)):
-            with busy(1)(0):
-                over.wait(draw.uniform(1, 9) * share)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def page(rows: list[list[str]], environment: Mapping[str, Any], suite: str, margin: float) -> str:
+def page(nights: list[Night], environment: Mapping[str, Any], margin: float) -> str:
     """Return the page of the figures."""
     header = ("planted", "company", "nights", "right", "false alarms", "nights with undecided items", "items", "median seconds")
+    kinds = list(dict.fromkeys((night.planted, night.company) for night in nights))
+    rows = [_row([night for night in nights if (night.planted, night.company) == kind]) for kind in kinds]
+    days = sorted({night.date for night in nights})
+    when = " to ".join(dict.fromkeys((days[0], days[-1])))
+    versions = ", ".join(dict.fromkeys(night.commit or "unknown" for night in nights))
     return f"""# Nights
 
-Machine: {environment["processor"]}, {environment["available_cores"]} cores; commit {commit() or "unknown"}, {time.strftime("%Y-%m-%d")}.
+Machine: {environment["processor"]}, {environment["available_cores"]} cores; commits {versions}; {when}.
 
-`tune-kernel nightly {suite} --base PATH` on two copies of one version, of which the newer has a change without effect that alters every
-generated source. "Nothing" planted: a night is right if it finds nothing, and whatever regresses or improves is a false alarm. Else the
-newer copy is made a fifth slower in one place: a night is right if it finds that, and whatever else it finds is a false alarm. Company: a
-process a core that comes and goes, about half of the time. The margin is {margin:g}.
+`tune-kernel nightly SUITE --base PATH` on two copies of one version, of which the newer has a change without effect that alters every
+generated source. "Nothing" planted, the suite `nights`: a night is right if it finds nothing, and whatever regresses or improves is a
+false alarm. Else, the suite `planted`, the newer copy is made a fifth slower in one place: a night is right if it finds that, and whatever
+else it finds is a false alarm. Company: a process a core that comes and goes, about half of the time. The margin is {margin:g}.
 
 {table(header, rows)}
 
-Made by `{_COMMAND}`.
+Made by `{_COMMAND}` from `nights.csv`, which has a row a night; it goes on where it was stopped.
 """
 
 
-def _row(planted: str, share: float, nights: list[Night]) -> list[str]:
+def _row(nights: list[Night]) -> list[str]:
+    planted, share = nights[0].planted, nights[0].company
     wanted = _ITEMS.get(planted, ())
+    found = [night.found.split("; ") if night.found else [] for night in nights]
     if planted == "nothing":
         right = sum(not night.regressions and not night.improvements for night in nights)
         false = sum(night.regressions + night.improvements for night in nights)
     elif planted == "generated code":
         right, false = sum(night.regressions > 0 for night in nights), sum(night.improvements for night in nights)
     else:
-        right = sum(any(name in night.found for name in wanted) for night in nights)
-        false = sum(sum(name not in wanted for name in night.found) + night.improvements for night in nights)
+        right = sum(any(name in names for name in wanted) for names in found)
+        false = sum(name not in wanted for names in found for name in names) + sum(night.improvements for night in nights)
     undecided = sum(night.undecided > 0 for night in nights)
     seconds = sorted(night.seconds for night in nights)[len(nights) // 2]
     counts = (len(nights), right, false, undecided, nights[0].items, round(seconds))
@@ -212,28 +206,29 @@ def _row(planted: str, share: float, nights: list[Night]) -> list[str]:
 
 
 @click.command()
-@click.option("--suite", default="quick", show_default=True, help="a suite of configs/, or a .toml file")
 @click.option("--nights", "count", default=20, show_default=True, help="of each kind")
 @click.option("--planted", multiple=True, type=click.Choice(["nothing", *PLANTED]), help="only these")
 @click.option("--company/--alone", "crowded", default=True, show_default=True)
 @click.option("--margin", default=0.1, show_default=True)
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
-def main(suite: str, count: int, planted: tuple[str, ...], crowded: bool, margin: float, results: Path) -> None:
-    """Run nights whose right answer is known, and write results/nights.md."""
-    share = 0.5 if crowded else 0.0
-    rows = []
+def main(count: int, planted: tuple[str, ...], crowded: bool, margin: float, results: Path) -> None:
+    """Run nights whose right answer is known, and write results/nights.md.
+
+    Nights that nights.csv has already count; remove it to begin anew. A night takes about a minute.
+    """
+    kept, share = Partial(results / "nights.csv", Night), 0.5 if crowded else 0.0
     for name in planted or ("nothing", *PLANTED):
+        number = sum((night.planted, night.company) == (name, share) for night in kept.rows)
         with tempfile.TemporaryDirectory(prefix="sparsetune-nights-") as temporary:
-            folder = Path(temporary)
-            older, newer = copies(folder, PLANTED.get(name, ()))
-            found = []
-            for number in range(count):
-                with company(share, number):
-                    found.append(night(older, newer, suite, folder, margin))
-                click.echo(f"{name}, night {number + 1}: {found[-1]}")
-        rows.append(_row(name, share, found))
-    results.mkdir(parents=True, exist_ok=True)
-    (results / "nights.md").write_text(page(rows, describe_environment({}), suite, margin), encoding="utf-8")
+            older, newer = copies(Path(temporary), PLANTED.get(name, ()))
+            while number < count:
+                with coming_and_going(share, number):
+                    found = night(older, newer, "nights" if name == "nothing" else "planted", Path(temporary), margin)
+                number += 1
+                kept.add([Night(name, share, date=time.strftime("%Y-%m-%d"), commit=commit(), **found)])
+                click.echo(f"{name}, night {number}: {kept.rows[-1]}")
+                shown = page(kept.rows, describe_environment({}), margin)
+                (results / "nights.md").write_text(shown, encoding="utf-8")
     click.echo((results / "nights.md").read_text())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sparsetune.tuner.reports.nights import PLANTED, WITHOUT_EFFECT, Night, _row, copies, page
@@ -18,20 +19,23 @@ def test_edits_apply(tmp_path: Path, name: str) -> None:
         assert not edit.path.endswith(".py") or compileall.compile_file(newer / edit.path, quiet=1)
 
 
-def night(regressions: tuple[str, ...] = (), improvements: int = 0, undecided: int = 0) -> Night:
-    return Night(60.0, 4, len(regressions), improvements, undecided, regressions)
+def night(planted: str, found: str = "", improvements: int = 0, undecided: int = 0) -> Night:
+    count = len(found.split("; ")) if found else 0
+    return Night(planted, 0.5, 60.0, 4, count, improvements, undecided, found, "2026-01-01", "abc")
 
 
 @pytest.mark.parametrize(
     ("planted", "nights", "right", "false", "undecided"),
     [
-        ("nothing", [night(), night(("spmv",)), night(undecided=2)], 2, 1, 1),
-        ("packing", [night(("pack csr",)), night(("pack csf", "spmv")), night()], 2, 1, 0),
-        ("generated code", [night(("spmv", "spmm")), night(), night(improvements=1)], 1, 1, 0),
+        ("nothing", [{}, {"found": "spmv"}, {"undecided": 2}], 2, 1, 1),
+        ("packing", [{"found": "pack csr"}, {"found": "pack csf; spmv"}, {}], 2, 1, 0),
+        ("generated code", [{"found": "spmv; spmm"}, {}, {"improvements": 1}], 1, 1, 0),
     ],
 )
-def test_what_is_counted(planted: str, nights: list[Night], right: int, false: int, undecided: int) -> None:
-    row = _row(planted, 0.5, nights)
+def test_what_is_counted(planted: str, nights: list[dict[str, Any]], right: int, false: int, undecided: int) -> None:
+    found = [night(planted, **given) for given in nights]
+    row = _row(found)
     assert row[2:6] == [str(len(nights)), str(right), str(false), str(undecided)]
-    shown = page([row], {"processor": "test", "available_cores": 2}, "quick", 0.1)
+    shown = page([*found, night("csrc helper")], {"processor": "test", "available_cores": 2}, 0.1)
     assert re.search(rf"\| {planted} \| half of the time \| 3 \|", shown)
+    assert "| csrc helper | half of the time | 1 | 0 |" in shown

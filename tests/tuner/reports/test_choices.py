@@ -1,0 +1,40 @@
+"""The report on choices in company: its cases can be tuned, and what it counts is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.tuner.reports import choices
+from sparsetune.tuner.reports.choices import Case, Choice, agreeing, measured, page
+from sparsetune.tuner.reports.partial import Partial
+
+
+def choice(kernel: str, company: float, number: int, against: float) -> Choice:
+    return Choice(kernel, company, number, "", 15.0, 1e-3, 2e-3, against, "2026-01-01", "abc")
+
+
+def test_what_is_counted(tmp_path: Path) -> None:
+    made = [
+        choice("SpMV", 0.0, 0, 1.0), choice("SpMV", 0.0, 1, 0.98), choice("SpMV", 0.5, 0, 0.9), choice("SpMV", 0.5, 1, 1.0),
+        choice("SDDMM 64", 0.0, 0, 1.0), choice("SDDMM 64", 0.0, 1, 0.9), choice("SDDMM 64", 0.5, 0, 0.95),
+    ]  # fmt: skip
+    assert agreeing(made) == (1, 2)  # campaigns of two kernels are no pair
+    kept = Partial(tmp_path / "choices.csv", Choice)
+    kept.add(made)
+    shown = page(Partial(tmp_path / "choices.csv", Choice).rows, {"processor": "test", "available_cores": 2})
+    assert "by geometric mean 0.949 of 3, at least 0.900" in shown
+    assert "Of 2 pairs of campaigns in a row on the quiet machine 1 differ by less than 5%" in shown
+    assert "| SpMV | random:uniform:300000x300000:nnz=3e6, csr | 2.00 | 2 | 0.949 | 0.900 | 15 |" in shown
+
+
+@pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
+def test_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Case(choices.CASES["SpMM 32"].kernel, "random:uniform:300x200:nnz=900", "csr")
+    monkeypatch.setattr(choices, "CASES", {"SpMM 32": small})
+    monkeypatch.setattr(choices, "_PACE", choices.Pace(seconds=0.1))
+    found = measured("SpMM 32", 1.0, 1, 1)
+    assert [(one.company, one.number) for one in found] == [(0.0, 0), (0.5, 0)]
+    assert found[0].against == 1.0
+    assert all(one.seconds > 0 and one.default > 0 and one.against > 0 for one in found)

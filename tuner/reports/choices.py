@@ -1,0 +1,193 @@
+"""``results/choices.md``: what ``tune`` chooses while other processes come and go, and how well that does once they are gone.
+
+Each problem is tuned several times on the quiet machine and several times in company, with another seed each time. Then all that was
+chosen runs in turn on the quiet machine: times that were taken in company say nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...compiler.schedule.schedule import Schedule
+from ...datasets.generate import generate
+from ..environment import commit, describe_environment
+from ..kernels import compile_problem
+from ..problem import Problem
+from ..session import tune
+from .disturbances import coming_and_going
+from .markdown import geometric_mean, table
+from .partial import Partial
+from .race import Pace, race
+from .workloads import KernelCase, operands_of, problem_of
+
+KEPT_MEAN, KEPT_LEAST = 0.95, 0.85
+"""What choices in company are to keep of the speed of the quiet choice: by geometric mean, and each of them."""
+
+AGREE, AGREEING = 1.05, 0.9
+"""By how much two choices of the quiet machine may differ, and how many of the pairs are to differ by less."""
+
+_COMMAND = "python -m sparsetune.tuner.reports.choices"
+_THREADS = 2
+_PACE = Pace(seconds=6.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel and the input that it is tuned on (a generator's text) in a format."""
+
+    kernel: KernelCase
+    source: str
+    format: str
+
+
+def _case(name: str, expression: str, source: str, format: str, dims: Mapping[str, int], result: str | None = None) -> Case:
+    sparse = "A" if expression.count("A(") else "T"
+    return Case(KernelCase(name, expression, sparse, dims, result, ()), source, format)
+
+
+CASES: Mapping[str, Case] = {
+    case.kernel.name: case
+    for case in (
+        _case("SpMV", "y(i) = A(i,j) * x(j)", "random:uniform:300000x300000:nnz=3e6", "csr", {}),
+        _case("SpMM 32", "Y(i,k) = A(i,j) * X(j,k)", "random:rmat:scale=15:nnz=6e5", "csr", {"k": 32}),
+        _case("SpMM 32, by columns", "Y(i,k) = A(i,j) * X(j,k)", "random:uniform:20000x20000:nnz=4e5", "csc", {"k": 32}),
+        _case("SDDMM 64", "S(i,j) = A(i,j) * U(i,k) * V(j,k)", "random:rmat:scale=14:nnz=3e5", "csr", {"k": 64}, "csr"),
+        _case("MTTKRP 32", "M(j,r) = T(i,j,k) * B(i,r) * C(k,r)", "random:zipf:4000x3000x6000:nnz=4e5", "csf", {"r": 32}),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one campaign chose.
+
+    Attributes:
+        company: the share of the time that other processes kept the cores busy.
+        number: of the campaign, which is its seed.
+        campaign: seconds that it took.
+        seconds, default: of the choice and of the default schedule on the quiet machine, medians of one race.
+        against: the time of the first quiet choice over that of this one, by rounds.
+        date, commit: when (ISO 8601, a day) and of which version.
+    """
+
+    kernel: str
+    company: float
+    number: int
+    schedule: str
+    campaign: float
+    seconds: float
+    default: float
+    against: float
+    date: str
+    commit: str
+
+
+def choose(problem: Problem, seed: int, company: float, seconds: float, folder: Path) -> tuple[str, float]:
+    """Return what a campaign of so many seconds chooses, and how long it took."""
+    begin = time.monotonic()
+    with coming_and_going(company, seed):
+        found = tune(
+            problem.expression, dict(problem.operands), str(problem.formats[problem.assignment.target.tensor]),
+            time_budget=seconds, threads=problem.threads, database=folder / f"{seed}-{company}.sqlite", seed=seed, verbose=False,
+        )  # fmt: skip
+    return str(found.best), time.monotonic() - begin
+
+
+def measured(name: str, seconds: float, quiet: int, disturbed: int) -> list[Choice]:
+    """Tune a case so many times on the quiet machine, so many times in company, and race what was chosen."""
+    case = CASES[name]
+    problem = problem_of(case.kernel, operands_of(case.kernel, generate(case.source, case.format)), name, _THREADS)
+    chosen: dict[tuple[float, int], tuple[str, float]] = {}
+    with tempfile.TemporaryDirectory(prefix="sparsetune-choices-") as folder:
+        for company, count in ((0.0, quiet), (0.5, disturbed)):
+            for number in range(count):
+                chosen[company, number] = choose(problem, number, company, seconds, Path(folder))
+                click.echo(f"{name}, {'in company' if company else 'quiet'}, {number + 1}: {chosen[company, number]}", err=True)
+    texts = dict.fromkeys(["", *(schedule for schedule, _ in chosen.values())])
+    runs: dict[str, Callable[[], Any]] = {
+        text: compile_problem(problem, Schedule(text)).bind(problem.operands, problem.threads) for text in texts
+    }
+    times = race(runs, _PACE)
+    first = times[chosen[0.0, 0][0]]
+    return [
+        Choice(
+            name, company, number, schedule, round(took, 1), times[schedule].median, times[""].median,
+            first.over(times[schedule]).ratio, time.strftime("%Y-%m-%d"), commit(),
+        )
+        for (company, number), (schedule, took) in chosen.items()
+    ]  # fmt: skip
+
+
+def agreeing(choices: Sequence[Choice]) -> tuple[int, int]:
+    """Return how many pairs of quiet choices differ by less than ``AGREE``, and of how many: one campaign of a case and the next."""
+    pairs = [
+        (one, other)
+        for one, other in pairwise(choices)
+        if one.kernel == other.kernel and not one.company and not other.company
+    ]
+    return sum(max(one.against / other.against, other.against / one.against) < AGREE for one, other in pairs), len(pairs)
+
+
+def page(choices: Sequence[Choice], environment: Mapping[str, Any]) -> str:
+    """Return the page of the figures."""
+    disturbed = [choice.against for choice in choices if choice.company]
+    kept = f"{geometric_mean(disturbed):.3f} of {len(disturbed)}, at least {min(disturbed, default=math.nan):.3f}"
+    same, pairs = agreeing(choices)
+    when, version = choices[-1].date, choices[-1].commit or "unknown"
+    header = ("kernel", "input", "quiet choice over default", "campaigns in company", "kept, mean", "kept, least", "campaign, s")
+    return f"""# Choices in company
+
+Machine: {environment["processor"]}, {environment["available_cores"]} cores; commit {version}, {when}.
+
+Each kernel was tuned with {_THREADS} threads on the quiet machine and while a process a core came and went, half of the time; every
+campaign had a seed and a database of its own. Then all choices ran in turn on the quiet machine. "Kept" is the time of the first quiet
+choice over that of a choice made in company: by geometric mean {kept}
+(wanted: {KEPT_MEAN} and {KEPT_LEAST}). Of {pairs} pairs of campaigns in a row on the quiet machine {same} differ by less than
+{AGREE - 1:.0%} (wanted: {AGREEING:.0%} of them).
+
+{table(header, [_row(name, choices) for name in CASES if any(choice.kernel == name for choice in choices)])}
+
+Made by `{_COMMAND}` from `choices.csv`, which has the schedules.
+"""
+
+
+def _row(name: str, choices: Sequence[Choice]) -> list[str]:
+    mine = [choice for choice in choices if choice.kernel == name]
+    disturbed = [choice for choice in mine if choice.company]
+    kept = [choice.against for choice in disturbed]
+    gain = mine[0].default / mine[0].seconds
+    length = sorted(choice.campaign for choice in disturbed)[len(disturbed) // 2]
+    source = f"{CASES[name].source}, {CASES[name].format}"
+    return [name, source, f"{gain:.2f}", str(len(kept)), f"{geometric_mean(kept):.3f}", f"{min(kept):.3f}", f"{length:.0f}"]
+
+
+@click.command()
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@click.option("--seconds", default=12.0, show_default=True, help="of each campaign")
+@click.option("--quiet", default=3, show_default=True, help="campaigns on the quiet machine, of each kernel")
+@click.option("--disturbed", default=4, show_default=True, help="campaigns in company, of each kernel")
+def main(results: Path, seconds: float, quiet: int, disturbed: int) -> None:
+    """Tune in company and without, and write results/choices.md.
+
+    About three minutes a kernel; kernels that choices.csv has already are not measured again.
+    """
+    kept = Partial(results / "choices.csv", Choice)
+    for name in CASES:
+        if all(choice.kernel != name for choice in kept.rows):
+            kept.add(measured(name, seconds, quiet, disturbed))
+    shown = page(kept.rows, describe_environment({}))
+    (results / "choices.md").write_text(shown, encoding="utf-8")
+    click.echo(shown)
+
+
+if __name__ == "__main__":
+    main()
