@@ -1,4 +1,5 @@
-"""Stages that are closed unless asked for: how operands meet, how they are traversed and stored, and who compiles.
+"""Stages that are closed unless asked for: how operands meet, how they are traversed and stored, how sparse
+results are put together, and who compiles.
 
 Each open place is a hole for one directive, or for none: what the compiler chooses by itself comes first.
 """
@@ -19,13 +20,13 @@ from ..schedule.dependence import graph_of
 from ..schedule.iteration import Iteration
 from .defaults import level_protocols
 from .selection import Selection
-from .situation import Situation, format_read
+from .situation import Situation, format_read, result_leaf
 from .template import Hole
 
 
 def opened_stages(program: Program, situation: Situation, selection: Selection) -> Iterator[Hole]:
     """Yield a hole for every open place of the stages that are opened; some choices may be illegal."""
-    stages = {"formats": _formats, "protocols": _protocols, "merges": _merges}
+    stages = {"formats": _formats, "protocols": _protocols, "results": _results, "merges": _merges}
     for name, stage in stages.items():
         if name in selection.opened:
             yield from stage(program, situation)
@@ -61,6 +62,13 @@ def _formats(program: Program, situation: Situation) -> Iterator[Hole]:
         form = format_read(access, program, situation)
         choices = (d.Convert(operand_of(access), str(other)) for other in _level_choices(form) if other != form)
         yield Hole(f"format_{_label(access.tensor, access.indices)}", (None, *choices))
+
+
+def _results(program: Program, situation: Situation) -> Iterator[Hole]:
+    """Yield the ways to put a sparse result together: components are appended, counted and then filled in, or gathered before."""
+    result = result_leaf(program)[1].target.tensor
+    if not situation.formats[result].is_dense:
+        yield Hole(f"result_{result}", (None, *(d.Assemble(result, strategy) for strategy in d.ASSEMBLIES)))
 
 
 def _level_choices(form: Format) -> Iterator[Format]:

@@ -12,7 +12,7 @@ UNDOMINATED, DRAWN, TILES = "undominated", "drawn", "tiles"
 RULES = ("order", "chain", "blocks", "products", "conversion", "forest", UNDOMINATED, DRAWN, TILES)
 """Named filters, each of which keeps some loop nests or transformations of the space; without any the default nest is left."""
 
-CLOSED = ("merges", "protocols", "formats", "threads", "compilers")
+CLOSED = ("merges", "protocols", "formats", "results", "threads", "compilers")
 """Stages that have one choice, that of the compiler, unless they are opened."""
 
 
