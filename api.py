@@ -185,7 +185,9 @@ def evaluate_all(
 ) -> list[Any]:
     """Compute expressions in order; a result is an operand of those that follow, in the format in which it was made.
 
-    ``+=`` starts from the operand given.
+    ``+=`` starts from the operand given. Products of one sparse tensor of three modes or more with ndarrays, such as MTTKRP in all modes,
+    are computed in one pass over it, which shares partial products between them, where the cost model says that it pays and no schedule,
+    format, dtype or limit is given for them.
 
     Args:
         expressions: index notation, a result each, of different names.

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .concrete.check import check_assignment, tensor_names
 from .errors import ExpressionError
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
+from .shared_products import computed_together
 
+KEPT = 256  # expressions that a process keeps at hand
 BY_RESULT = ("output_format", "schedule")
 """Options that may be given for each result by its name."""
+
+LIMITING = ("dtype", "memory_bound", "cache_share", "boundary")
+"""Options that each expression follows on its own."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +30,14 @@ class Sequential:
         result: its name.
         operands: the names that it reads.
         indices: every index that it has.
+        assignment: as it was read.
     """
 
     text: str
     result: str
     operands: tuple[str, ...]
     indices: frozenset[str]
+    assignment: Assignment
 
 
 def in_order(expressions: Sequence[str], operands: Mapping[str, Any]) -> list[Sequential]:
@@ -46,7 +54,9 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any]) -> list[Se
     made: dict[str, int] = {}
     used: set[str] = set()
     for number, text in enumerate(expressions, 1):
-        one = _sequential(parse(text))
+        if not isinstance(text, str):
+            parse(text)  # says what an expression is
+        one = _sequential(text)
         for name in one.operands:
             if name not in operands and name not in made:
                 raise ExpressionError(f"operand '{name}' of '{text}' is missing; give it by its name, or compute it before")
@@ -62,11 +72,13 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any]) -> list[Se
     return found
 
 
-def _sequential(assignment: Assignment) -> Sequential:
+@lru_cache(KEPT)
+def _sequential(text: str) -> Sequential:
+    assignment = parse(text)
     check_assignment(assignment, affine=True)
     everything = (assignment.target, *accesses(assignment.value))
     indices = frozenset(index for access in everything for index in access.indices)
-    return Sequential(assignment.text, assignment.target.tensor, tensor_names(assignment), indices)
+    return Sequential(assignment.text, assignment.target.tensor, tensor_names(assignment), indices, assignment)
 
 
 def evaluate_all(
@@ -81,8 +93,16 @@ def evaluate_all(
     ordered = in_order(expressions, operands)
     _check_options(ordered, options)
     shape: Mapping[str, int] = options.get("shape") or {}
-    available, results = dict(operands), list[Any]()
-    for one in ordered:
+    available, results, shared = dict(operands), list[Any](), dict[str, Any]()
+    free = _free(ordered, options)
+    for place, one in enumerate(ordered):
+        if one.result not in shared and one.result in free:
+            rest = [other.assignment for other in ordered[place:]]
+            shared |= computed_together(rest, free, available, options.get("semiring"), options.get("threads"))
+        if one.result in shared:
+            available[one.result] = shared[one.result]
+            results.append(shared[one.result])
+            continue
         own = {name: _of(options[name], one.result) for name in BY_RESULT}
         own = {name: value for name, value in own.items() if value is not None}
         extents = {index: extent for index, extent in shape.items() if index in one.indices}
@@ -91,6 +111,21 @@ def evaluate_all(
         available[one.result] = result
         results.append(result)
     return results
+
+
+def _free(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozenset[str]:
+    """Return the results that may be made together with others: nothing is said of how they are to be made."""
+    if any(options.get(name) is not None for name in LIMITING) or options.get("target") != "cpu":
+        return frozenset()
+    shape: Mapping[str, int] = options.get("shape") or {}
+    return frozenset(
+        one.result
+        for one in ordered
+        if _of(options["output_format"], one.result) in (None, "dense")
+        and _of(options["schedule"], one.result) == "auto"
+        and not one.indices.intersection(shape)
+        and one.result not in shape
+    )
 
 
 def _of(option: Any, result: str) -> Any:

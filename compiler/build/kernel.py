@@ -180,7 +180,8 @@ class BoundKernel:
     Values that were not converted are seen as they are at the time of each call; index arrays are the kernel's own, and what it
     points to stays where it is as long as it lives: ``ndarray.resize`` is refused. A dense result, and the values of a
     sparse one that shares the pattern of an operand, live in one array (64-byte aligned, or ``out``), which every call
-    fills anew and returns: copy it to keep it. Assembled sparse results are new each time.
+    fills anew and returns: copy it to keep it. Assembled sparse results are new each time. A kernel with further results returns a
+    list of all.
 
     Several threads may call it at once: each has a result of its own, but for ``out``, which they fill one after another.
     """
@@ -194,11 +195,11 @@ class BoundKernel:
         self._assembled = kernel.assembled
         self.claimed = self._claim(out)
         self._result, self._flat = self._make_result(out)
+        self._also = {other.name: dense_result(other, extents, None, operands) for other in kernel.spec.also}
         self.launch = kernel.executable.bind(*self.arguments(), len(self._assembled), threads)
         self._kernel_run = self.launch.run
         self._pins = [pin(operand.values) for operand in operands.values()]
-        if self._flat is not None:
-            self._pins.append(pin(self._flat))
+        self._pins += [pin(flat) for flat in (self._flat, *(flat for _, flat in self._also.values())) if flat is not None]
         self._initial = kernel.fill if self._spec.initial == "zero" else None
         self._is_scalar = self._flat is not None and not self._spec.indices and out is None
         self._converts = self._spec.format != self._spec.requested
@@ -231,6 +232,8 @@ class BoundKernel:
         if self._is_scalar:
             assert self._flat is not None
             return self._flat[0]
+        if self._also:
+            return [self._result, *(array for array, _ in self._also.values())]
         if self._assembled:
             return self._assemble()
         return requested_form(self._spec, self._result) if self._converts else self._result
@@ -265,14 +268,15 @@ class BoundKernel:
             return self.threads if source[0] == "threads" else self.extents[source[1]]
         key, what, place = source
         if what == PAST_CACHES:
-            return int(_passes_caches(self._flat))
+            return int(_passes_caches(self._also[key][1] if key in self._also else self._flat))
         return self.operands[key].lengths[place] if what == "length" else self.operands[key].shape[place]
 
     def _claim(self, out: Any) -> int:
         """See that there is memory for a dense result and all workspaces together, and return how many bytes they take."""
         spec, kernel, made = self._spec, self.kernel, 0
         if out is None and spec.format.is_dense:
-            made = math.prod(self.extents[index] for index in spec.indices) * np.dtype(spec.dtype).itemsize
+            shapes = ([self.extents[index] for index in result.indices] for result in kernel.spec.results)
+            made = sum(map(math.prod, shapes)) * np.dtype(spec.dtype).itemsize
         if kernel.workspaces:
             sizes = {size.name: self._size(size.source) for size in kernel.spec.function.sizes if size.source[1] != PAST_CACHES}
             made += workspace_bytes(kernel.workspaces, sizes, min(self.threads, available_cores()))
@@ -299,6 +303,8 @@ class BoundKernel:
     def _array(self, parameter: ArrayParameter) -> NDArray[Any]:
         key, part = parameter.source[:2]
         level = parameter.source[2] if len(parameter.source) == 3 else None
+        if key in self._also:
+            return self._also[key][1]
         if key != self._spec.name:
             return self.operands[key].array(part, level)
         if part == "values":

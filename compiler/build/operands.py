@@ -201,7 +201,7 @@ def find_extents(spec: KernelSpec, operands: Mapping[str, Operand], given: Mappi
         _agree(extents, origins, index, int(extent), "the given shape says")
     if spec.ranges is not None:
         extents = spec.ranges.complete(extents, {wanted.tensor: operands[wanted.key].shape for wanted in spec.operands})
-    for index in spec.result.indices:
+    for index in (index for result in spec.results for index in result.indices):
         if index not in extents:
             advice = f"give its extent: shape={{'{index}': ...}}"
             raise ShapeError(f"no operand of '{spec.expression}' says how far index '{index}' goes; {advice}")

@@ -70,6 +70,7 @@ class Context:
     def __init__(
         self, program: Program, types: Mapping[str, TensorType], result: Access, keys: Mapping[Access, str], value_type: Type,
         parameters: Parameters, lower: Lower, *, assembly: Assembly | None = None, shares: Access | None = None, wide: bool = False,
+        also: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         """Begin a kernel.
 
@@ -84,10 +85,12 @@ class Context:
             assembly: how a sparse result that shares no pattern is put together.
             shares: the operand whose pattern the result has.
             wide: whether extents need coordinates of 64 bits, so that no array has room for all of an index.
+            also: further results, all dense.
         """
         self.program, self.types, self.result, self.keys = program, types, result, keys
         self.value_type, self.parameters = value_type, parameters
         self.assembly, self.shares, self.wide = assembly, shares, wide
+        self.results = also | {result.tensor}
         self.narrow_result = assembly is not None and all(width == 32 for width in types[result.tensor].widths)
         self.extents, self.names = parameters.extents, parameters.names
         self.array, self.size, self.size_parameter = parameters.array, parameters.size, parameters.size_parameter
@@ -95,7 +98,7 @@ class Context:
         self.graph = Provenance(program.relations)  # type: ignore[arg-type]  # relations are stored as objects in Program
         self.workspaces: dict[str, Workspace] = {workspace.name: workspace for workspace in program.workspaces}
         self.divides = any(isinstance(node, Div) for assign in assignments(program.statement) for node in walk(assign.value))
-        self.completeness = Completeness(program.statement, self.graph, lambda name: name == result.tensor and types[name].format.is_dense)
+        self.completeness = Completeness(program.statement, self.graph, lambda name: name in self.results and types[name].format.is_dense)
         self._lower = lower
         self._writes = _by_target(program.statement)
         self._storages: dict[Access, Storage] = {}
@@ -152,7 +155,7 @@ class Context:
         key = self.key(access)
         kind = self.types[key]
         levels = tuple(self._level(key, kind, access, level) for level in range(len(kind.format)))
-        values = self.array(key, "values", None, loop_type(kind.dtype), writable=access.tensor == self.result.tensor)
+        values = self.array(key, "values", None, loop_type(kind.dtype), writable=access.tensor in self.results)
         return Storage(key, levels, values, loop_type(kind.dtype))
 
     def _level(self, key: str, kind: TensorType, access: Access, level: int) -> Level:

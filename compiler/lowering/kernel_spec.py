@@ -78,6 +78,7 @@ class KernelSpec:
         workspaces: the arrays that hold the values of the program's workspaces.
         ranges: how far indices of compound subscripts go; None where there are none.
         unit: the identity of the multiply, as the kernel computes.
+        also: further results, all dense.
         expression, schedule, loop_nest: texts for people and for ``Kernel.schedule`` and ``Kernel.loop_nest``.
     """
 
@@ -94,3 +95,9 @@ class KernelSpec:
     workspaces: tuple[str, ...] = ()
     ranges: Ranges | None = None
     unit: int | float | bool = 1
+    also: tuple[ResultSpec, ...] = ()
+
+    @property
+    def results(self) -> tuple[ResultSpec, ...]:
+        """All results."""
+        return (self.result, *self.also)

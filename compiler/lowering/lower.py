@@ -63,6 +63,7 @@ def lower(
     expression: str,
     schedule: str,
     wide: bool = False,
+    also: tuple[Access, ...] = (),
 ) -> KernelSpec:
     """Lower a program to one kernel.
 
@@ -74,6 +75,7 @@ def lower(
         extents: compile-time constant extents by index.
         viewed: the expression with plain subscripts; its indices name the extents.
         expression, schedule: texts kept for people.
+        also: further results that the program writes, all dense.
         wide: whether extents need coordinates of 64 bits, so that no array has room for all of an index.
 
     Raises:
@@ -84,7 +86,7 @@ def lower(
         place = ", ".join(map(str, path))
         raise ScheduleError(f"call([{place}], {routine}): kernels are not linked with BLAS yet; leave the loops to the generator")
     scheduled = [workspace.name for workspace in program.workspaces]
-    keys, operand_types = _operand_keys(program, types, result)
+    keys, operand_types = _operand_keys(program, types, {result.tensor, *(other.tensor for other in also)})
     requested = types[result.tensor]
     shares, shared_type = shared_type_of(program, result, requested, operand_types, keys)
     if shares is None and not requested.format.is_dense:
@@ -102,11 +104,11 @@ def lower(
         inserted, apart = is_inserted(program, result.tensor), is_appended_in_pieces(program, result.tensor)
         assembly = replace(_assembly(parameters, result, made, value_type, zero), inserted=inserted, apart=apart)
     context = Context(
-        program, {**operand_types, result.tensor: made}, result, keys, value_type, parameters, lower_statement,
-        assembly=assembly, shares=shares, wide=wide,
+        program, {**operand_types, **{other.tensor: types[other.tensor] for other in also}, result.tensor: made}, result, keys, value_type,
+        parameters, lower_statement, assembly=assembly, shares=shares, wide=wide, also=frozenset(other.tensor for other in also),
     )  # fmt: skip
     steps = context.lower(program.statement, Scope(assembly=assembly))
-    body = _framed(context, result, steps)
+    body = _framed(context, (result, *also), steps)
     function = _function(context, body)
     operands = tuple(
         _operand(indices, key, sources[name], types[name], operand_types[key], viewed)
@@ -119,6 +121,7 @@ def lower(
     )  # fmt: skip
     indices = tuple(dict.fromkeys(name for access in (original.target, *accesses(original.value)) for name in access.indices))
     constants = {name: extent for name, extent in constants.items() if name in indices}
+    others = tuple(_dense_spec(other, types[other.tensor], spec) for other in also)
     return KernelSpec(
         function,
         operands,
@@ -133,19 +136,20 @@ def lower(
         tuple(array for array, workspace in context.rooms.items() if array and workspace in scheduled),
         viewed.ranges,
         identity(context.semiring.multiply_on(context.value_type), context.value_type),
+        others,
     )
 
 
 # Operands
 
 
-def _operand_keys(program: Program, types: Mapping[str, TensorType], result: Access) -> tuple[dict[Access, str], dict[str, TensorType]]:
+def _operand_keys(program: Program, types: Mapping[str, TensorType], written: set[str]) -> tuple[dict[Access, str], dict[str, TensorType]]:
     """Return, for every operand access, the name of its stored copy, and the type of every copy."""
     workspaces = {workspace.name for workspace in program.workspaces}
     keys: dict[Access, str] = {}
     kinds: dict[str, TensorType] = {}
     for access in dict.fromkeys(reads(program.statement)):
-        if access.tensor in workspaces or access.tensor == result.tensor:
+        if access.tensor in workspaces or access.tensor in written:
             continue
         given = types[access.tensor]
         wanted = access.stored or said_of(access, program.conversions) or given.format
@@ -197,6 +201,12 @@ def _operand(
 # Result
 
 
+def _dense_spec(result: Access, kind: TensorType, first: ResultSpec) -> ResultSpec:
+    """Return a further result, which is dense."""
+    indices = tuple(subscript.index for subscript in result.subscripts)
+    return ResultSpec(result.tensor, kind.format, kind.format, indices, kind.dtype, first.fill_value, None, "any", kind.widths)
+
+
 def _assembled_type(program: Program, requested: TensorType, result: Access) -> TensorType:
     """Return the format in which a sparse result is written: levels in the order of the loops around its assignment."""
     if requested.format.is_dense:
@@ -221,8 +231,8 @@ def _assembly(parameters: Parameters, result: Access, kind: TensorType, value_ty
     return assembly
 
 
-def _framed(context: Context, result: Access, steps: list[Step]) -> Steps:
-    """Put what was hoisted around the steps, and zeros into the result where they are needed."""
+def _framed(context: Context, results: tuple[Access, ...], steps: list[Step]) -> Steps:
+    """Put what was hoisted around the steps, and zeros into the results where they are needed."""
     own = context.hoisted[0]
     before: list[Step] = list(own.before)
     after: list[Step] = list(own.after)
@@ -231,9 +241,10 @@ def _framed(context: Context, result: Access, steps: list[Step]) -> Steps:
         assembly = replace(context.assembly, inserted=context.assembly.inserted and made, apart=context.assembly.apart and made)
         begin = [] if assembly.inserted or assembly.apart else assembly.begin(expected_entries(context))
         return Steps((*begin, *before, *steps, *assembly.end(), *after))
-    facts = context.facts.get(result.tensor)
-    if facts is None or facts.needs_zero:
-        before += _zeros(context, result, steps)
+    for result in results:
+        facts = context.facts.get(result.tensor)
+        if facts is None or facts.needs_zero:
+            before += _zeros(context, result, steps)
     return Steps((*before, *steps, *after))
 
 

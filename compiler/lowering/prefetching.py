@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..concrete.nodes import LoopTag, Stmt, means, reads, said_of
+from ..concrete.nodes import LoopTag, Stmt, assignments, means, reads, said_of
 from ..ir.arithmetic import ZERO, add, integer, multiply
 from ..ir.nodes import Const, Prefetch, Step, Value
 from ..notation.nodes import Access
@@ -28,13 +28,18 @@ def prefetches(
     """
     steps: list[Step] = []
     for operand, distance in tag.prefetch:
-        for access in dict.fromkeys(reads(statement)):
+        for access in dict.fromkeys((*reads(statement), *_added_to(statement))):
             if means(operand, access) and index in access.indices and access not in scope.absent:
                 if stepped is not None and access == stepped[0]:
                     steps += _entries(context, scope, access, add(stepped[1], integer(distance)), stepped[2])
                     continue
                 steps += _row(context, scope, index, access, ahead(distance)) or _segment(context, scope, index, access, ahead, distance)
     return steps
+
+
+def _added_to(statement: Stmt) -> tuple[Access, ...]:
+    """Return what a statement adds to: it is read as well as written."""
+    return tuple(assign.target for assign in assignments(statement) if assign.operator == "+=")
 
 
 def scattered_segments(

@@ -29,7 +29,7 @@ def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
 
 def stepping_level(context: Context, scope: Scope, access: Access, index: str) -> Level | None:
     """Return the level of an access that a loop over ``index`` can step through, or None."""
-    if access.tensor == context.result.tensor or access in scope.absent or not _visible(context, access):
+    if access.tensor in context.results or access in scope.absent or not _visible(context, access):
         return None
     level = next_level(context, scope, access)
     if level is None or level.index != index or not level.steps:
@@ -98,7 +98,7 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[
     goes on without the access.
     """
     for access in dict.fromkeys(reads(statement)):
-        if access in scope.absent or not _visible(context, access) or access.tensor == context.result.tensor:
+        if access in scope.absent or not _visible(context, access) or access.tensor in context.results:
             continue
         storage = context.storage(access)
         if all(level.kind.full for level in storage.levels):

@@ -1,0 +1,266 @@
+"""Which expressions of several are computed in one pass over the sparse operand that they have in common, and that pass.
+
+All are products of one sparse operand of three modes or more with dense ones, and their results are dense, as in MTTKRP and TTMc in
+all modes. They go together where the cost model says that it pays: where sums and products of factors that are kept for each node of
+the operand's tree (``concrete.one_pass``) leave less to be added up than one kernel each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .build.kernel import TypedKernel, thread_count
+from .concrete.affine import Viewed
+from .concrete.check import tensor_names
+from .concrete.nodes import PLAIN, LoopTag
+from .concrete.one_pass import OnePass, Product
+from .format import Format, dense_format
+from .lowering.context import TYPES, TensorType
+from .lowering.lower import lower
+from .native.machine import this_machine
+from .notation.nodes import Access, Affine, Assignment, Mul, accesses, index_subscript
+from .pipeline import CONSTANT_BOUND, checked_semiring
+from .storage import aligned
+from .storage.construct import borrowed
+from .storage.tensor import Tensor
+
+LEAST_MODES = 3
+"""Of the sparse operand: of a matrix there are no sums of rows that two products could share."""
+
+PAYS = 0.9
+"""Share of its own time that an expression adds to a pass at most, so that it takes part."""
+
+LEAST_SAVED = 400_000
+"""Products that must be saved: as long as it takes to call a kernel for which nothing is kept at hand."""
+
+COPYING = 3
+"""What an element of a thread's own copy of a result costs, in products: it is set to zero, read and added."""
+
+ROWS_AHEAD = 8
+"""Entries of the operand by which rows of factors are asked for ahead, where those do not fit into a core's own cache."""
+
+_KEPT = 64  # passes that a process keeps at hand
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """All that the kernel of one pass depends on."""
+
+    assignments: tuple[Assignment, ...]
+    operand: str
+    format: Format
+    widths: tuple[int, ...]
+    dtype: str
+    constants: tuple[tuple[str, int], ...]
+    semiring: tuple[str, str]
+    tag: LoopTag
+    ahead: tuple[tuple[Access, int], ...] = ()
+
+
+def computed_together(
+    ordered: Sequence[Assignment], free: Container[str], available: Mapping[str, Any], semiring: tuple[str, str] | None, threads: int | None
+) -> dict[str, Any]:
+    """Compute an expression together with later ones that share partial products with it.
+
+    Args:
+        ordered: the expression, and all that follow.
+        free: the results of which nothing is said that would hold for one of them alone.
+        available: operands and the results of earlier expressions, by name.
+
+    Returns:
+        Results by name: none where it would not pay, or operands do not fit one another, which is better said of one expression.
+    """
+    for operand in tensor_names(ordered[0]):
+        if _is_sparse(data := available[operand]) and (members := _members(ordered, operand, free, available)):
+            return _results(members, operand, borrowed(data), available, checked_semiring(semiring), threads)
+    return {}
+
+
+def _members(ordered: Sequence[Assignment], operand: str, free: Container[str], available: Mapping[str, Any]) -> tuple[Assignment, ...]:
+    """Return the expressions that could be computed now in one pass over an operand, the first of all among them; none where it cannot."""
+    found, made = list[Assignment](), set[str]()
+    for one in ordered:
+        names = tensor_names(one)
+        if one.target.tensor in free and made.isdisjoint(names) and operand in names and _fits(one, operand):
+            others = (available[name] for name in names if name != operand)
+            same = _alike(one, operand, _access(found[0] if found else one, operand).subscripts)
+            if same is not None and all(type(data) is np.ndarray for data in others):
+                found.append(same)
+        if not found:
+            break
+        made.add(one.target.tensor)
+    return tuple(found) if len(found) > 1 else ()
+
+
+def _results(
+    members: tuple[Assignment, ...], operand: str, tensor: Tensor, available: Mapping[str, Any],
+    semiring: tuple[str, str], threads: int | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the results of expressions, made in one pass; none where that does not pay or is not possible."""
+    read = {name: available[name] for one in members for name in tensor_names(one) if name != operand}
+    extents = _extents(members, read, operand, tensor) if _is_tree(tensor) else None
+    if extents is None:
+        return {}
+    levels = tuple(_access(members[0], operand).subscripts[mode].index for mode in tensor.format.order)
+    nodes, shares = _nodes(tensor), thread_count(threads)
+
+    def time(*some: Assignment) -> float:
+        return _time(_one_pass(some, operand, levels), nodes, extents, shares) if some else 0.0
+
+    def gains(one: Assignment) -> bool:
+        return time(*members) - time(*(other for other in members if other is not one)) < PAYS * time(one)
+
+    if not gains(members[0]):
+        return {}
+    members = tuple(filter(gains, members))
+    if sum(map(time, members)) - time(*members) < LEAST_SAVED:
+        return {}
+    whole = _one_pass(members, operand, levels)
+    widths = tuple(_width(tensor, level) for level in range(tensor.order))
+    constants = {name: extent for name, extent in extents.items() if name not in levels and 0 < extent <= CONSTANT_BOUND}
+    wish = _Pass(
+        members, operand, tensor.format, widths, tensor.dtype.name, tuple(sorted(constants.items())), semiring,
+        _dealt(whole, nodes, extents, shares), _far(whole, levels, extents, tensor.dtype.itemsize),
+    )  # fmt: skip
+    made = _kernel(wish).bind_operands({**read, operand: tensor}, threads, once=True).once()
+    return dict(zip((one.target.tensor for one in members), made, strict=True))
+
+
+def _is_sparse(data: Any) -> bool:
+    """Whether an operand is a sparse tensor of enough modes."""
+    if isinstance(data, (np.ndarray, np.generic, int, float, str)):
+        return False
+    modes = data.order if isinstance(data, Tensor) else getattr(data, "ndim", 0)
+    return isinstance(modes, int) and modes >= LEAST_MODES
+
+
+def _fits(assignment: Assignment, operand: str) -> bool:
+    """Whether an expression is a product of one access of an operand and others, whose indices stand in it or on the left."""
+    factors = assignment.value.operands if isinstance(assignment.value, Mul) else ()
+    own = [factor for factor in factors if isinstance(factor, Access) and factor.tensor == operand]
+    if assignment.operator != "=" or len(own) != 1 or len(own[0].subscripts) < LEAST_MODES or not assignment.target.subscripts:
+        return False
+    every = [assignment.target, *(factor for factor in factors if isinstance(factor, Access))]
+    if len(every) != len(factors) + 1 or any(not access.is_plain or len(access.indices) < len(access.subscripts) for access in every):
+        return False
+    read = {name for access in every[1:] for name in access.indices}
+    return read - {*own[0].indices} <= {*assignment.target.indices} <= read
+
+
+def _alike(assignment: Assignment, operand: str, subscripts: tuple[Affine, ...]) -> Assignment | None:
+    """Return an expression with other names of indices, so that the operand has given subscripts; None where names would clash."""
+    own = _access(assignment, operand)
+    names = {before.index: after.index for before, after in zip(own.subscripts, subscripts, strict=True)}
+    others = {name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices} - {*names}
+    if others & {*names.values()}:
+        return None
+
+    def renamed(access: Access) -> Access:
+        return replace(access, subscripts=tuple(index_subscript(names.get(part.index, part.index)) for part in access.subscripts))
+
+    value = Mul(tuple(renamed(access) for access in accesses(assignment.value)))
+    return Assignment(renamed(assignment.target), "=", value, assignment.text)
+
+
+def _is_tree(tensor: Tensor) -> bool:
+    """Whether a tensor stores its entries as a tree, every coordinate once below its parent, of values that kernels compute with."""
+    form = tensor.format
+    kinds = all((kind.full or kind.steps) and not kind.holes and form.unique(level) for level, kind in enumerate(form.levels))
+    return kinds and not form.is_dense and tensor.dtype.name in TYPES and max(tensor.shape) <= aligned.INDEX_LIMIT
+
+
+def _access(assignment: Assignment, operand: str) -> Access:
+    return next(access for access in accesses(assignment.value) if access.tensor == operand)
+
+
+@lru_cache(_KEPT)
+def _one_pass(assignments: tuple[Assignment, ...], operand: str, levels: tuple[str, ...]) -> OnePass:
+    own = _access(assignments[0], operand)
+    every = [access for one in assignments for access in (one.target, *accesses(one.value))]
+    taken = {name for access in every for name in (access.tensor, *access.indices)}
+    products = [Product(one.target, tuple(access for access in accesses(one.value) if access.tensor != operand)) for one in assignments]
+    return OnePass(own, levels, products, taken)
+
+
+def _extents(assignments: Sequence[Assignment], operands: Mapping[str, Any], operand: str, tensor: Tensor) -> dict[str, int] | None:
+    """Return the extent of every index; None where two operands disagree, or an operand is not what the kernel could take as it is."""
+    found: dict[str, int] = {}
+    for access in (access for one in assignments for access in accesses(one.value)):
+        data = tensor if access.tensor == operand else operands[access.tensor]
+        shape = data.shape
+        if data.dtype != tensor.dtype or len(shape) != len(access.subscripts):
+            return None
+        for name, extent in zip(access.indices, shape, strict=True):
+            if found.setdefault(name, int(extent)) != extent:
+                return None
+    return found
+
+
+def _nodes(tensor: Tensor) -> list[int]:
+    """Return how many nodes every level of a tensor has, the root first."""
+    found = [1]
+    for level, kind in enumerate(tensor.format.levels):
+        found.append(kind.positions(tensor.levels[level].parts, found[-1], tensor.shape[tensor.format.order[level]]))
+    return found
+
+
+def _width(tensor: Tensor, level: int) -> int:
+    return 64 if any(array.itemsize == 8 for array in tensor.levels[level].parts.values()) else 32
+
+
+def _time(one: OnePass, nodes: Sequence[int], extents: Mapping[str, int], shares: int) -> float:
+    """Return how long a pass takes, in products: of one thread, or of several and the copies that they need, whichever is less."""
+    work = one.work(nodes, extents)
+    return min(work, work / shares + _copied(one, extents, shares))
+
+
+def _copied(one: OnePass, extents: Mapping[str, int], shares: int) -> float:
+    elements = sum(math.prod(extents[name] for name in result.indices) for result in one.racing())
+    return COPYING * shares * elements
+
+
+def _dealt(one: OnePass, nodes: Sequence[int], extents: Mapping[str, int], shares: int) -> LoopTag:
+    """Return how the outermost loop is carried out: by threads, unless making copies for them takes longer."""
+    work = one.work(nodes, extents)
+    if shares == 1 or work / shares + _copied(one, extents, shares) >= work:
+        return PLAIN
+    race, chunk = "temporary" if one.racing() else "no_races", min(64, max(1, nodes[1] // (16 * shares)))
+    return LoopTag(unit="cpu_thread", race=race, chunking="dynamic", chunk=1 << chunk.bit_length() - 1)
+
+
+def _far(one: OnePass, levels: tuple[str, ...], extents: Mapping[str, int], size: int) -> tuple[tuple[Access, int], ...]:
+    """Return what the innermost loop over entries asks for ahead: rows that its coordinate chooses, if they do not fit near the core."""
+    known = [access for product in one.products for access in (product.target, *product.factors)]
+    every = dict.fromkeys(access for access in known if levels[-1] in access.indices)
+    near = max((cache.bytes for cache in this_machine().caches if cache.level <= 2), default=0)
+    if size * sum(math.prod(extents[name] for name in access.indices) for access in every) <= near:
+        return ()
+    return tuple((Access(access.tensor), ROWS_AHEAD) for access in every)
+
+
+@lru_cache(_KEPT)
+def _kernel(wish: _Pass) -> TypedKernel:
+    """Return the kernel of one pass; the expression that it is said to compute is the product of all that is read."""
+    levels_of = _access(wish.assignments[0], wish.operand).subscripts
+    one = _one_pass(wish.assignments, wish.operand, tuple(levels_of[mode].index for mode in wish.format.order))
+    read = tuple(dict.fromkeys(access for assignment in wish.assignments for access in accesses(assignment.value)))
+    targets = tuple(assignment.target for assignment in wish.assignments)
+    dense = [*(access for access in read if access.tensor != wish.operand), *targets]
+    types = {access.tensor: _dense_type(len(access.subscripts), wish.dtype) for access in dense}
+    types[wish.operand] = TensorType(wish.format, wish.dtype, wish.widths)
+    text = "; ".join(assignment.text for assignment in wish.assignments)
+    viewed = Viewed(Assignment(targets[0], "=", Mul(read), text), {name: kind.format for name, kind in types.items()})
+    return TypedKernel(lower(
+        one.program(wish.tag, wish.ahead, *wish.semiring), types, targets[0], sources={access.tensor: access.tensor for access in read},
+        extents=dict(wish.constants), viewed=viewed, expression=text, schedule="", also=targets[1:],
+    ))  # fmt: skip
+
+
+def _dense_type(order: int, dtype: str) -> TensorType:
+    return TensorType(dense_format(order), dtype, (32,) * order)
