@@ -45,17 +45,17 @@ def with_sparsetune(links: sp.csr_array, features: NDArray[Any], goal: NDArray[A
 
     Those are new in every step, too new for "auto" to look at each of them before it is used once or twice.
     """
-    (weights, own, other), A, n = start(), st.tensor(links), len(goal)
+    (weights, own, other), matrix, n = start(), st.tensor(links), len(goal)
     layer = [f"E(i,j) = A(i,j) * exp({SCORE})", "n(i) = E(i,j)", "P(i,j) = E(i,j) / n(i)", "Y(i,k) = P(i,j) * H(j,k)"]
     back = [f"G(i,k) = (Y(i,k) - T(i,k)) / {n}", "D(i,j) = P(i,j) * G(i,k) * H(j,k)", "c(i) = D(i,j)"]
     back += [f"Z(i,j) = (D(i,j) - P(i,j) * c(i)) * where(s(i) + t(j) > 0, 1, {SLOPE})", "u(i) = Z(i,j)", "v(j) = Z(i,j)"]
     back += ["B(j,k) = P(i,j) * G(i,k) + u(j) * a(k) + v(j) * b(k)"]
     options = {"output_format": dict.fromkeys("EPDZ", "csr"), "schedule": "default"}
     for _ in range(STEPS):
-        H = features @ weights
-        known = {"A": A, "H": H, "s": H @ own, "t": H @ other, "a": own, "b": other, "T": goal}
-        *_, u, v, B = st.evaluate_all([*layer, *back], known, **options)
-        weights, own, other = weights - RATE * features.T @ B, own - RATE * u @ H, other - RATE * v @ H
+        hidden = features @ weights
+        known = {"A": matrix, "H": hidden, "s": hidden @ own, "t": hidden @ other, "a": own, "b": other, "T": goal}
+        *_, u, v, slope = st.evaluate_all([*layer, *back], known, **options)
+        weights, own, other = weights - RATE * features.T @ slope, own - RATE * u @ hidden, other - RATE * v @ hidden
     return np.vstack((weights, own, other))
 
 
@@ -64,17 +64,17 @@ def with_scipy(links: sp.csr_array, features: NDArray[Any], goal: NDArray[Any]) 
     (weights, own, other), n = start(), len(goal)
     i, j = links.tocoo().coords
     for _ in range(STEPS):
-        H = features @ weights
-        score = (H @ own)[i] + (H @ other)[j]
+        hidden = features @ weights
+        score = (hidden @ own)[i] + (hidden @ other)[j]
         e = np.exp(np.where(score > 0, score, SLOPE * score))
         p = e / np.bincount(i, e, n)[i]
-        P = sp.csr_array((p, links.indices, links.indptr), links.shape)
-        G = (P @ H - goal) / n
-        d = p * np.einsum("ek,ek->e", G[i], H[j])
+        shares = sp.csr_array((p, links.indices, links.indptr), links.shape)
+        error = (shares @ hidden - goal) / n
+        d = p * np.einsum("ek,ek->e", error[i], hidden[j])
         z = (d - p * np.bincount(i, d, n)[i]) * np.where(score > 0, 1, SLOPE)
         u, v = np.bincount(i, z, n), np.bincount(j, z, n)
-        B = P.T @ G + np.outer(u, own) + np.outer(v, other)
-        weights, own, other = weights - RATE * features.T @ B, own - RATE * u @ H, other - RATE * v @ H
+        slope = shares.T @ error + np.outer(u, own) + np.outer(v, other)
+        weights, own, other = weights - RATE * features.T @ slope, own - RATE * u @ hidden, other - RATE * v @ hidden
     return np.vstack((weights, own, other))
 
 
@@ -84,14 +84,14 @@ def with_torch(links: sp.csr_array, features: NDArray[Any], goal: NDArray[Any]) 
 
     parameters = [torch.from_numpy(part).requires_grad_() for part in start()]
     i, j = (torch.from_numpy(part).long() for part in links.tocoo().coords)
-    X, wanted = torch.from_numpy(features), torch.from_numpy(goal)
+    given, wanted = torch.from_numpy(features), torch.from_numpy(goal)
     for _ in range(STEPS):
-        H = X @ parameters[0]
-        e = torch.exp(torch.nn.functional.leaky_relu((H @ parameters[1])[i] + (H @ parameters[2])[j], SLOPE))
-        p = e / torch.zeros(len(X), dtype=e.dtype).index_add(0, i, e)[i]
-        Y = torch.zeros_like(H).index_add(0, i, p[:, None] * H[j])
-        found = torch.autograd.grad(((Y - wanted) ** 2).sum() / (2 * len(X)), parameters)
-        parameters = [(part - RATE * slope).detach().requires_grad_() for part, slope in zip(parameters, found, strict=True)]
+        hidden = given @ parameters[0]
+        e = torch.exp(torch.nn.functional.leaky_relu((hidden @ parameters[1])[i] + (hidden @ parameters[2])[j], SLOPE))
+        p = e / torch.zeros(len(given), dtype=e.dtype).index_add(0, i, e)[i]
+        result = torch.zeros_like(hidden).index_add(0, i, p[:, None] * hidden[j])
+        found = torch.autograd.grad(((result - wanted) ** 2).sum() / (2 * len(given)), parameters)
+        parameters = [(part - RATE * change).detach().requires_grad_() for part, change in zip(parameters, found, strict=True)]
     return np.vstack([part.detach().numpy() for part in parameters])
 
 
@@ -100,14 +100,14 @@ def with_sparsetune_in_torch(links: sp.csr_array, features: NDArray[Any], goal: 
     import torch
 
     parameters = [torch.from_numpy(part).requires_grad_() for part in start()]
-    X, wanted, A = torch.from_numpy(features), torch.from_numpy(goal), st.tensor(links)
+    given, wanted, matrix = torch.from_numpy(features), torch.from_numpy(goal), st.tensor(links)
     for _ in range(STEPS):
-        H = X @ parameters[0]
-        known = {"A": A, "s": H @ parameters[1], "t": H @ parameters[2]}
+        hidden = given @ parameters[0]
+        known = {"A": matrix, "s": hidden @ parameters[1], "t": hidden @ parameters[2]}
         total = st.torch.evaluate(f"n(i) = A(i,j) * exp({SCORE})", known)
-        Y = st.torch.evaluate(f"Y(i,k) = A(i,j) * exp({SCORE}) * H(j,k) / n(i)", {**known, "H": H, "n": total})
-        found = torch.autograd.grad(((Y - wanted) ** 2).sum() / (2 * len(X)), parameters)
-        parameters = [(part - RATE * slope).detach().requires_grad_() for part, slope in zip(parameters, found, strict=True)]
+        result = st.torch.evaluate(f"Y(i,k) = A(i,j) * exp({SCORE}) * H(j,k) / n(i)", {**known, "H": hidden, "n": total})
+        found = torch.autograd.grad(((result - wanted) ** 2).sum() / (2 * len(given)), parameters)
+        parameters = [(part - RATE * change).detach().requires_grad_() for part, change in zip(parameters, found, strict=True)]
     return np.vstack([part.detach().numpy() for part in parameters])
 
 
