@@ -21,7 +21,8 @@ from ..native import team
 from ..native.machine import available_cores, this_machine
 from ..native.memory import FLOOR, claim
 from ..schedule.schedule import Schedule
-from ..storage.aligned import ALIGNMENT, aligned_empty
+from ..storage.aligned import ALIGNMENT
+from ..storage.pooled import pooled_empty
 from ..storage.sealed import pin
 from ..storage.tensor import Tensor
 from ..targets.c import C
@@ -297,7 +298,7 @@ class BoundKernel:
         pattern = self.operands[spec.shares]
         shape = tuple(self.extents[index] for index in spec.indices)
         levels, length = shared_levels(spec, pattern, shape)
-        values = pattern.values if spec.copies else aligned_empty(length, spec.dtype)
+        values = pattern.values if spec.copies else pooled_empty(length, spec.dtype)
         return Tensor.made(shape, spec.format, levels, values, self.kernel.fill), values
 
     def _array(self, parameter: ArrayParameter) -> NDArray[Any]:

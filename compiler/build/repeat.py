@@ -18,6 +18,7 @@ import numpy as np
 from ..native.machine import this_machine
 from ..native.memory import FLOOR
 from ..storage.aligned import ALIGNMENT
+from ..storage.pooled import LEAST, pooled_empty
 from ..targets.c import NativeLaunch, interface
 from .inputs import Input, Slots, make_input
 from .kernel import BoundKernel, no_memory, thread_count
@@ -43,6 +44,9 @@ class _Result:
     def make(self, pointers: Any, address: Callable[[Any], Any], cast: Callable[[str, Any], Any]) -> np.ndarray[Any, Any]:
         if self.bytes <= _SMALL:
             made = np.empty(self.shape, self.dtype)
+            memory = address(made)
+        elif self.bytes >= LEAST:
+            made = pooled_empty(self.bytes // self.dtype.itemsize, self.dtype).reshape(self.shape)
             memory = address(made)
         else:
             raw = np.empty(self.bytes + ALIGNMENT, np.uint8)

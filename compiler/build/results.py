@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from ..errors import DataError, ShapeError
 from ..lowering.kernel_spec import ResultSpec
 from ..storage import aligned
-from ..storage.aligned import aligned_empty
 from ..storage.convert import convert
 from ..storage.entries import Entries
 from ..storage.pack import pack
+from ..storage.pooled import pooled_empty
 from ..storage.sealed import sealed
 from ..storage.tensor import LevelArrays, Tensor
 from .operands import Operand
@@ -35,7 +35,7 @@ def dense_result(
     dtype = np.dtype(spec.dtype)
     if out is not None:
         return out, _checked_out(out, shape, order, dtype, operands)
-    flat = aligned_empty(math.prod(shape), dtype)
+    flat = pooled_empty(math.prod(shape), dtype)
     if len(shape) < 2:
         return flat.reshape(shape), flat
     stored_shape = tuple(shape[mode] for mode in order)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..errors import ResourceError
 from .groups import PROC, group_folders, text_of
+from .idle_memory import IDLE
 
 FLOOR = 1 << 26
 """Bytes up to which nobody asks: a look at the limits takes as long as touching a hundred pages."""
@@ -46,6 +47,8 @@ def claim(size: int, what: str, advice: str = "") -> None:
     if size <= FLOOR:
         return
     room = available()
+    if size > room.bytes and IDLE.clear():
+        room = available()
     if size > room.bytes:
         hint = f"; {advice}" if advice else ""
         sizes = f"{readable_bytes(size)} where {readable_bytes(room.bytes)} can be had ({room.limit})"
