@@ -181,7 +181,7 @@ class Exploration:
         if isinstance(program, Schedule) or (isinstance(program, str) and _is_directives(program)):
             program = self._scheduled(program)
         given = parse_protocolized(program) if isinstance(program, str) else program
-        statement = _statement_of(given) if isinstance(given, Program) else given
+        statement = original_loops(given) if isinstance(given, Program) else given
         _check_program(statement, self.assignment)
         operands = {name: form for name, form in self.formats.items() if name != self.assignment.target.tensor}
         return with_default_protocols(statement, operands)
@@ -189,7 +189,7 @@ class Exploration:
     def _scheduled(self, schedule: Schedule | str) -> Stmt:
         """Return what directives make of the default program, over the indices of the expression."""
         program = self.space.program(schedule)
-        return with_modes(replace(program, statement=_statement_of(program)), self.formats)
+        return with_modes(replace(program, statement=original_loops(program)), self.formats)
 
     def compare(self, first: AnyProgram, second: AnyProgram) -> Comparison:
         """Return the verdict on two programs, with its proofs; the first is cheaper, costlier, equivalent or incomparable."""
@@ -230,15 +230,6 @@ def _stopped(stage: Mapping[str, Any]) -> list[str]:
 def _is_directives(text: str) -> bool:
     """Whether a text is a schedule of directives: only statements begin with a forall, or have an equals sign outside quotes."""
     return not text.lstrip(" (").startswith("forall") and "=" not in re.sub(r'"[^"]*"', "", text)
-
-
-def _statement_of(program: Program) -> Stmt:
-    statement = original_loops(program)
-    if statement is None:
-        raise ExpressionError(
-            "collapsed loops and loops over positions have no asymptotic cost of their own; give the schedule without collapse and pos"
-        )
-    return statement
 
 
 def _check_program(statement: Stmt, assignment: Assignment) -> None:

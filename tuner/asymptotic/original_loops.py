@@ -1,48 +1,48 @@
 """Loop nests of scheduled programs as the asymptotic cost model sees them: over the indices of the expression.
 
-Of the two loops of a tile the long one stands for both, since the other runs a constant number of times.
+Of the two loops of a tile the long one stands for both, since the other runs a constant number of times. A collapsed loop stands for
+the loops that it joined, and a loop over positions for that over the coordinates of the operand: it visits what that stores, as they do,
+and skips empty fibres besides, so that its cost is theirs at most.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+
 from ...compiler.concrete.nodes import Assign, Forall, Program, Stmt, transform
-from ...compiler.concrete.relations import Bound, Rename, Split
+from ...compiler.concrete.relations import Collapse, Split
 from ...compiler.notation.nodes import Access, Expr, index_subscript
 from ...compiler.notation.nodes import transform as transform_expr
 
 
-def original_loops(program: Program) -> Stmt | None:
-    """Return the loop nest of a program over original indices alone; None where loops are collapsed or run through positions."""
-    names: dict[str, str | None] = {}
+def original_loops(program: Program) -> Stmt:
+    """Return the loop nest of a program over original indices alone."""
+    parents: dict[str, tuple[str, ...]] = {}
     for relation in program.relations:
         match relation:
             case Split(parent, outer, inner, _, constant_inner):
                 long, short = (outer, inner) if constant_inner else (inner, outer)
-                names[long], names[short] = parent, None
-            case Rename(parent, renamed) | Bound(parent, renamed):
-                names[renamed] = parent
+                parents[long], parents[short] = (parent,), ()
+            case Collapse(outer, inner, fused):
+                parents[fused] = (outer, inner)
             case _:
-                return None
+                parents |= dict.fromkeys(relation.children, relation.parents)
 
-    def original(name: str) -> str | None:
-        while name in names:
-            parent = names[name]
-            if parent is None:
-                return None
-            name = parent
-        return name
+    def originals(name: str) -> tuple[str, ...]:
+        if name not in parents:
+            return (name,)
+        return tuple(original for parent in parents[name] for original in originals(parent))
 
     def access(node: Expr) -> Expr | None:
-        if not isinstance(node, Access) or not any(subscript.is_index and subscript.index in names for subscript in node.subscripts):
+        if not isinstance(node, Access) or not any(subscript.is_index and subscript.index in parents for subscript in node.subscripts):
             return None
-        found = (original(subscript.index) for subscript in node.subscripts)
-        return Access(node.tensor, tuple(index_subscript(name) for name in found if name is not None))
+        found = (name for subscript in node.subscripts for name in originals(subscript.index))
+        return Access(node.tensor, tuple(map(index_subscript, found)))
 
     def loop(node: Stmt) -> Stmt | None:
         match node:
             case Forall(index, body):
-                name = original(index)
-                return body if name is None else Forall(name, body)
+                return reduce(lambda inner, name: Forall(name, inner), reversed(originals(index)), body)
             case Assign(target, operator, value):
                 renamed = transform_expr(target, access)
                 assert isinstance(renamed, Access)

@@ -48,11 +48,11 @@ class Screening:
         self._model = CostModel(read, situation.formats, sunk_costs=sunk, algebra=algebra, as_stored=True, watch=watch)
 
     def cost(self, program: Program) -> int | None:
-        """Return the cost of a program beyond what is sunk; None where its loops run through something that has no cost here."""
-        plain = original_loops(program)
+        """Return the cost of a program beyond what is sunk; None where it reads an operand in two formats, or the time is over."""
         formats = self._converted(program)
-        if plain is None or formats is None or self._situation.deadline.over:
+        if formats is None or self._situation.deadline.over:
             return None
+        plain = original_loops(program)
         with suppress(TimeOver):
             return self._model.cost(with_default_protocols(plain, formats), array_workspaces(program, self._situation))
         return None
