@@ -253,7 +253,7 @@ class Kernel:
         for name in self._operand_names:
             data = operands.get(name)
             kind = self.dtype or getattr(data, "dtype", None) or number_dtype(0.0 if data is None else data, kinds)
-            dtypes.append((name, _supported(kind, name)))
+            dtypes.append((name, supported_dtype(kind, name)))
             widths.append((name, _widths(data) if isinstance(data, Tensor) else (32,) * len(self.formats[name])))
             wide = wide or max(getattr(data, "shape", None) or (0,)) > aligned.INDEX_LIMIT
         return Signature(tuple(dtypes), tuple(widths), wide)
@@ -314,7 +314,7 @@ def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, i
 _SUPPORTED = {np.dtype(name): name for name in TYPES}
 
 
-def _supported(kind: Any, name: str | None) -> str:
+def supported_dtype(kind: Any, name: str | None) -> str:
     """Return the name of a dtype that kernels compute with; DataError for others."""
     found = _SUPPORTED.get(kind) if isinstance(kind, np.dtype) else np.dtype(kind).name
     if found not in TYPES:
@@ -382,7 +382,7 @@ def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
     if dtype is None:
         return None
     try:
-        return np.dtype(_supported(np.dtype(dtype), None))
+        return np.dtype(supported_dtype(np.dtype(dtype), None))
     except TypeError:
         raise DataError(f"dtype {dtype!r} is none that NumPy knows; kernels take {', '.join(TYPES)}") from None
 

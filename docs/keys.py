@@ -1,17 +1,29 @@
-"""Puts the keys of suites, and the suites that ship, in the place of ``{{ suite keys }}`` and ``{{ suites }}`` of a page."""
+"""Puts what is written once, beside the code, in the place of marks of a page: ``{{ suite keys }}``, ``{{ suites }}``, ``{{ directives }}``."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import sparsetune
 from sparsetune.tuner.config import load_suite, suite_names
 from sparsetune.tuner.suite import suite_items
 from sparsetune.tuner.suite_keys import KEYS
 
 
 def on_page_markdown(markdown: str, **_given: Any) -> str:
-    """Return the text of a page with tables in the place of its two marks."""
-    return markdown.replace("{{ suite keys }}", _keys()).replace("{{ suites }}", _suites())
+    """Return the text of a page with what its marks stand for."""
+    made = {"{{ suite keys }}": _keys, "{{ suites }}": _suites, "{{ directives }}": _directives}
+    for mark, text in made.items():
+        if mark in markdown:
+            markdown = markdown.replace(mark, text())
+    return markdown
+
+
+def _directives() -> str:
+    """Return what the scheduling language's own page says, but for its title and where things are in the repository."""
+    text = (Path(sparsetune.__file__).parent / "compiler" / "schedule" / "README.md").read_text(encoding="utf-8")
+    return text.partition("\n")[2].partition("\n## Where things are")[0].strip()
 
 
 def _keys() -> str:

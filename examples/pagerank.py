@@ -52,7 +52,7 @@ def with_scipy(matrix: sp.csr_array) -> NDArray[Any]:
     return ranks
 
 
-def main(graph: str = "random:rmat:scale=16:nnz=1e6") -> None:
+def main(graph: str = "random:rmat:scale=18:nnz=4e6") -> None:
     matrix = links(load(graph).to_scipy().tocsr())
     beside({"sparsetune": with_sparsetune, "SciPy": with_scipy}, matrix)
 

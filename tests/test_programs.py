@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -48,6 +49,28 @@ def ways(name: str) -> list[str]:
     return ["sparsetune", "NumPy" if name == "tensor_decomposition.py" else "SciPy"]
 
 
-def test_every_program_is_run_here() -> None:
-    programs = {path.name for path in EXAMPLES.glob("*.py") if '__name__ == "__main__"' in path.read_text()}
+def test_every_program_is_run_here_and_stands_in_the_table_of_docs() -> None:
+    table = the_table()
+    programs = {path.name for path in table.programs()}
     assert programs == {name for name, _ in PROGRAMS}
+    written = table.PAGE.read_text().partition(table.BEGIN)[2].partition(table.END)[0]
+    assert programs == {line.split("`")[1].removeprefix("examples/") for line in written.splitlines() if line.startswith("| `")}
+
+
+def test_a_line_of_the_table_has_lines_and_seconds_of_every_way(tmp_path: Path) -> None:
+    program = tmp_path / "sums.py"
+    ways = "print('ours  3 lines  0.5000 s'); print('a long name  12 lines  0.2500 s'); print('NumPy  1 lines  10.5 s'); print('no torch here')"
+    program.write_text(f'"""Sums: of numbers."""\n{ways}\n')
+    assert the_table().row(program) == (
+        "| `examples/sums.py` | Sums: of numbers | 3 lines, 0.5 s | a long name: 12 lines, 0.25 s; NumPy: 1 lines, 10.5 s |"
+    )
+
+
+def the_table() -> ModuleType:
+    """Return examples/table.py, which is no part of a package."""
+    spec = spec_from_file_location("table_of_examples", EXAMPLES / "table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

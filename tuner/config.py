@@ -5,10 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any
 
 from ..compiler.errors import DataError
+from ..datasets.files import ENDINGS, has_known_ending, stem
 from ..datasets.query import FIELDS, SHAPES, SOURCES, Query, search
 from .measure.policy import Policy
 from .settings import Settings
@@ -101,6 +103,7 @@ def load_suite(name: str) -> Suite:
     top = Table(_parse(path), str(path))
     head = top.table("suite")
     inputs = [_input(table) for table in top.tables("input")]
+    inputs += [entry for table in top.tables("files") for entry in _files(table)]
     inputs += [entry for table in top.tables("select") for entry in _selected(table)]
     suite = Suite(
         name=path.stem,
@@ -184,6 +187,17 @@ def _input(table: Table) -> SuiteInput:
     return found
 
 
+def _files(table: Table) -> list[SuiteInput]:
+    """Return the inputs of a ``[[files]]`` table: files by a pattern, in the order of their paths; those of one name by their paths."""
+    pattern, order = table.text("pattern"), table.count("order")
+    table.done()
+    found = sorted(name for name in glob(pattern, recursive=True) if has_known_ending(name))
+    if not found:
+        raise DataError(f"{table.where}: no file that can be read is like '{pattern}' (in {Path.cwd()}); endings are {', '.join(ENDINGS)}")
+    stems = [stem(Path(name)) for name in found]
+    return [SuiteInput(short if stems.count(short) == 1 else name, name, order) for short, name in zip(stems, found, strict=True)]
+
+
 def _selected(table: Table) -> list[SuiteInput]:
     """Return the inputs of a ``[[select]]`` table: what of the collections is like it says, the smallest first."""
     words = {name: table.one_of(name, choices, "") for name, choices in CHOICES.items()}
@@ -211,7 +225,7 @@ def _check_inputs(suite: Suite, path: Path) -> None:
         if name not in PROBES:
             raise DataError(f"{path}, [suite]: unknown probe '{name}'{nearest(name, PROBES)}; probes are {', '.join(PROBES)}")
     if not suite.kernels or not suite.inputs:
-        raise DataError(f"{path}: a suite has at least one [[kernel]] and one [[input]] or [[select]]")
+        raise DataError(f"{path}: a suite has at least one [[kernel]] and one [[input]], [[files]] or [[select]]")
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import checked_dtype, checked_extents, checked_semiring
+from ..compiler.pipeline import checked_dtype, checked_extents, checked_semiring, supported_dtype
 from ..compiler.schedule.schedule import Schedule, canonical_names
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
@@ -178,6 +178,8 @@ def make_problem(
     given = checked_extents(assignment, shape) if shape else {}
     _check_names(assignment, operands)
     tensors = {operand: _load(operand, operands[operand]) for operand in tensor_names(assignment)}
+    for operand, found in tensors.items():
+        supported_dtype(found.dtype, operand)
     formats: dict[str, Format | str | None] = {operand: found.format for operand, found in tensors.items()}
     extents = known_extents(assignment, {operand: found.shape for operand, found in tensors.items()}, given)
     for index in all_indices(assignment):

@@ -117,6 +117,9 @@ def tune_suite(
             yield Outcome(item, None, first_line(error), skipped=True)
         except (SparsetuneError, MemoryError) as error:
             yield Outcome(item, None, first_line(error))
+        except Exception as error:  # a defect of ours; hours of other items are not to be lost by it
+            worker.stop()
+            yield Outcome(item, None, f"a defect of sparsetune, please report it: {type(error).__name__}: {first_line(error)}")
 
 
 def first_line(error: Exception) -> str:

@@ -42,6 +42,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("source", "text", "a path, a name of the catalogue (HB/494_bus, frostt:nell-2), or random:...", needed=True),
         Key("order", "whole number", "of the tensor", needed=True),
     ),
+    "[[files]]": (
+        Key("pattern", "text", "files such as data/*.mtx.gz, seen from where the command is started; ** goes into folders", needed=True),
+        Key("order", "whole number", "of the tensors in them", needed=True),
+    ),
     "[[select]]": (
         Key("source", "text", f"of one collection: {', '.join(SOURCES)}"),
         Key("name", "text", "a part of the name"),

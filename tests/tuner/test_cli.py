@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from sparsetune.compiler.build.stages import STAGES
 from sparsetune.compiler.errors import NetworkError
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.cli import COMMANDS
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.records import SCHEMA_VERSION
+from sparsetune.tuner.session import TuneResult, tune_problem
 
 needs_compiler = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 PROGRAM = [sys.executable, "-c", "from sparsetune.tuner.cli import main; main()"]
@@ -311,7 +314,7 @@ def test_a_suite_describes_itself(call) -> None:
     status, out, _ = call("suite", "frostt", "--describe")
     assert status == 0
     assert "all of FROSTT" in out
-    assert all(f"\n{table}\n" in out for table in ("[suite]", "[[kernel]]", "[[input]]", "[[select]]"))
+    assert all(f"\n{table}\n" in out for table in ("[suite]", "[[kernel]]", "[[input]]", "[[files]]", "[[select]]"))
     assert "item_seconds" in out
 
 
@@ -324,6 +327,29 @@ def test_suite_goes_on_after_an_item_that_fails(call, tmp_path: Path) -> None:
     assert found["failed"] == 3
     assert all("gone.mtx" in item["status"] for item in found["items"] if item["input"] == "gone")
     assert all(item["status"] == "ok" for item in found["items"] if item["input"] == "small")
+
+
+@needs_compiler
+def test_values_that_no_kernel_takes_and_defects_of_ours_fail_their_item_alone(
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defective(problem: Problem, *given: Any, **others: Any) -> TuneResult:
+        if "k" in problem.extents:
+            raise KeyError("nobody thought of that")
+        return tune_problem(problem, *given, **others)
+
+    monkeypatch.setattr("sparsetune.tuner.suite.tune_problem", defective)
+    path = tmp_path / "complex.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1.5 -2\n")
+    more = f'[[input]]\nname = "complex"\nsource = "{path}"\norder = 2\n'
+    status, out, _ = call("suite", suite_file(tmp_path, more=more), "--json")
+    small, complex_ = ([item["status"] for item in json.loads(out)["items"] if item["input"] == name] for name in ("small", "complex"))
+    assert status == 1
+    assert small == ["ok", *["failed: a defect of sparsetune, please report it: KeyError: 'nobody thought of that'"] * 2]
+    assert all("operand 'A' has values of type complex128; kernels take float64" in found for found in complex_)
+    for command in ("tune", "lookup"):
+        status, _, err = call(command, "y(i) = A(i,j) * x(j)", "-i", f"A={path}")
+        assert (status, "values of type complex128" in err) == (2, True)
 
 
 @needs_compiler

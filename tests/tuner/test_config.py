@@ -71,12 +71,24 @@ def test_inputs_by_what_they_are_like(tmp_path: Path) -> None:
         ("[[select]]\nrows = 7\n", r"rows is 7; a list of two numbers"),
         ("[[select]]\ndefinite = 1\n", r"definite is 1; true or false is expected"),
         ('[[select]]\ngroup = "none such"\n', r"mine.toml, select '1': nothing of the collections is like that"),
-        ("", r"at least one \[\[kernel\]\] and one \[\[input\]\] or \[\[select\]\]"),
+        ("", r"at least one \[\[kernel\]\] and one \[\[input\]\], \[\[files\]\] or \[\[select\]\]"),
+        ('[[files]]\npattern = "*.mtx"\norder = 2\n', r"mine.toml, files '1': no file that can be read is like '\*.mtx' \(in "),
+        ('[[files]]\npatern = "*.mtx"\n', r"files '1': the key 'pattern' is missing \(is it 'patern'\?\)"),
     ],
 )
 def test_mistakes_in_selections(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         load_suite(mine(tmp_path, text))
+
+
+def test_files_of_a_folder_are_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.mtx", "a.mtx.gz", "deeper/b.mtx", "notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = load_suite(mine(tmp_path, '[[files]]\npattern = "**/*"\norder = 2\n')).inputs
+    assert [(entry.name, entry.source) for entry in found] == [("a", "a.mtx.gz"), ("b.mtx", "b.mtx"), ("deeper/b.mtx", "deeper/b.mtx")]
+    assert {entry.order for entry in found} == {2}
 
 
 def test_the_description_has_every_key_that_is_read(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def lines(*, long: bool) -> list[Any]:
 
 
 def _words(line: str) -> list[str]:
-    return shlex.split(line, comments=True)[1:]
+    words = shlex.split(line, comments=True)[1:]
+    return words[: words.index(">")] if ">" in words else words
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,7 @@ def test_costs_in_the_formats_at_hand(make: Callable[[], Problem], schedule: str
     assert set(screening.show(found).split(" + ")) == set(cost.split(" + "))
 
 
-def test_accumulation_and_loops_without_a_cost() -> None:
+def test_accumulation_and_loops_over_positions() -> None:
     matrix = stored((50, 50), "csr", 0.1)
     problem = make_problem("a(i) += B(i,j) * c(j)", {"a": RNG.random(50), "B": matrix, "c": RNG.random(50)}, threads=1)
     default = concretize(problem.assignment, problem.formats)
@@ -139,4 +139,4 @@ def test_accumulation_and_loops_without_a_cost() -> None:
     plain = make_problem("a(i) = B(i,j) * c(j)", {"B": matrix, "c": RNG.random(50)}, threads=1)
     found = concretize(plain.assignment, plain.formats)
     positions = apply_schedule(found.program, "collapse(i, j, f); pos(f, p, B)", found.formats)
-    assert Screening(plain.assignment, Situation(found.program, found.formats, {})).cost(positions) is None
+    assert Screening(plain.assignment, Situation(found.program, found.formats, {})).cost(positions) == 0  # as the loops they come from
