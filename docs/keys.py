@@ -1,4 +1,4 @@
-"""Puts what is written once, beside the code, in the place of marks of a page: ``{{ suite keys }}``, ``{{ suites }}``, ``{{ directives }}``."""
+"""Puts what is written once, beside the code, where a page has its mark: ``{{ suite keys }}``, ``{{ suites }}``, ``{{ directives }}``."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import reduce
 
 from ...compiler.concrete.nodes import Assign, Forall, Program, Stmt, transform
-from ...compiler.concrete.relations import Collapse, Split
+from ...compiler.concrete.relations import Collapse, Relation, Split
 from ...compiler.notation.nodes import Access, Expr, index_subscript
 from ...compiler.notation.nodes import transform as transform_expr
 
@@ -25,7 +25,7 @@ def original_loops(program: Program) -> Stmt:
                 parents[long], parents[short] = (parent,), ()
             case Collapse(outer, inner, fused):
                 parents[fused] = (outer, inner)
-            case _:
+            case Relation():
                 parents |= dict.fromkeys(relation.children, relation.parents)
 
     def originals(name: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...compiler.errors import DataError
+from .markdown import geometric_mean
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,51 @@ class Bar:
     value: float
     low: float | None = None
     high: float | None = None
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Values of one series by the name of a group, and how they are drawn."""
+
+    label: str
+    color: str
+    values: Mapping[str, Sequence[float]]
+    hollow: bool = False
+
+
+def dot_chart(groups: Sequence[str], series: Sequence[Dots], x: str, title: str) -> str:
+    """Return a row a group and in it a line a series: its values as dots, their geometric mean as a bar; a logarithmic axis, a line at 1.
+
+    Raises:
+        DataError: matplotlib is not installed.
+    """
+    figure, axes = _axes(8, 0.55 * len(groups) + 1.3)
+    from matplotlib.ticker import LogLocator
+
+    for number, dots in enumerate(series):
+        shift = 0.8 * ((number + 0.5) / len(series) - 0.5)
+        points = [(value, place + shift) for place, group in enumerate(groups) for value in dots.values.get(group, ())]
+        means = [(geometric_mean(values), place + shift) for place, group in enumerate(groups) if (values := dots.values.get(group))]
+        face = "white" if dots.hollow else dots.color
+        axes.scatter(*_columns(points), s=18, facecolors=face, edgecolors=dots.color, linewidths=0.9, label=dots.label, zorder=2)
+        axes.scatter(*_columns(means), s=70, color=dots.color, marker="|", linewidths=2.2, zorder=3)
+    axes.set_xscale("log")
+    axes.axvline(1, color="#444", linewidth=1, zorder=1)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
+    axes.grid(axis="x", color="#ddd", zorder=0)
+    axes.set_yticks(range(len(groups)), groups)
+    axes.hlines([place + 0.5 for place in range(len(groups) - 1)], 0, 1, transform=axes.get_yaxis_transform(), color="#ddd", linewidth=0.8)
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.set_xlabel(x)
+    axes.set_title(title, fontsize="medium", loc="left")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
+    return _svg(figure)
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [point[0] for point in points], [point[1] for point in points]
 
 
 def bar_chart(bars: Sequence[Bar], title: str) -> str:
