@@ -337,6 +337,7 @@ def tune(
     verbose: bool | None = None,
     callback: Callable[[Progress], object] | None = None,
     also: Sequence[str] = (),
+    sampler: str = "two-level",
 ) -> TuneResult:
     """Search the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -363,6 +364,8 @@ def tune(
         also: stages of the space that are searched too, though the compiler mostly chooses well by itself: "merges" (how stored
             operands meet), "protocols" (how their levels are traversed), "formats" (how they are stored), "threads" (fewer of them),
             "compilers".
+        sampler: what proposes the next schedule where there are more of them than trials: "two-level" (structures by expected
+            improvement, what is in their holes by Optuna's TPE), "tpe", "grouped-tpe", "local", "random", "exhaustive".
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
@@ -374,7 +377,7 @@ def tune(
     return search(
         expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules,
         memory_bound=memory_bound, cache_share=cache_share,
-        semiring=semiring, dtype=dtype, shape=shape, also=also, verbose=verbose, callback=callback,
+        semiring=semiring, dtype=dtype, shape=shape, also=also, sampler=sampler, verbose=verbose, callback=callback,
     )  # fmt: skip
 
 

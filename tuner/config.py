@@ -13,6 +13,7 @@ from ..compiler.errors import DataError
 from ..datasets.files import ENDINGS, has_known_ending, stem
 from ..datasets.query import FIELDS, SHAPES, SOURCES, Query, search
 from .measure.policy import Policy
+from .search.samplers import USUAL_SAMPLER, check_sampler
 from .settings import Settings
 from .toml_table import Table, nearest
 
@@ -135,8 +136,9 @@ def load_settings(name: str) -> Settings:
         raise DataError(f"unknown search settings '{name}'{nearest(name, profiles)}; {path.name} has {', '.join(profiles)}")
     table = Table(profiles[name], f"{path}, [{name}]")
     policy = Policy(**table.numbers(Policy), cache=table.text("cache", Policy.cache))
+    sampler = check_sampler(table.text("sampler", USUAL_SAMPLER))
     table.done()
-    return Settings(policy=policy)
+    return Settings(policy=policy, sampler=sampler)
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def surviving_space(
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     if len(kept) < 2 and not default_keeps_bound(problem):
         raise nothing_within(problem)
-    return Space(tuple(item.template for item in kept), problem.to_canonical), [*counted, *report]
+    return Space(tuple(item.template for item in kept), problem.to_canonical, problem.from_canonical), [*counted, *report]
 
 
 def structural_stages(problem: Problem, deadline: Deadline) -> list[dict[str, Any]]:

@@ -42,8 +42,9 @@ from .problem import Problem, make_problem
 from .progress import Progress, Report, shown_progress
 from .prune import check_stages, surviving_space
 from .records import Decision, Status
+from .search.samplers import USUAL_SAMPLER, Search, check_sampler, choose_strategy
 from .search.space import Space
-from .search.strategy import Strategy, choose_strategy
+from .search.strategy import Strategy
 from .settings import MOST_SEED, Budget, Settings
 from .shipped import shipped_decisions
 from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
@@ -179,6 +180,7 @@ def tune(
     verbose: bool | None = None,
     callback: Report | None = None,
     also: Sequence[str] = (),
+    sampler: str = USUAL_SAMPLER,
 ) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it: ``sparsetune.tune``.
 
@@ -189,7 +191,7 @@ def tune(
     """
     budget = make_budget(trials, time_budget)
     check_stages(skip, also)
-    settings = Settings(policy=Policy(cache=cache), skip=tuple(skip), also=tuple(also))
+    settings = Settings(policy=Policy(cache=cache), skip=tuple(skip), also=tuple(also), sampler=check_sampler(sampler))
     limits = make_limits(memory_bound, cache_share)
     problem = make_problem(expression, operands, output_format, target, threads, "", shape, None, limits, semiring, dtype)
     given = check_schedules(problem, schedules)
@@ -261,7 +263,7 @@ def tune_problem(
             ) from None
         runner.end = limit - _FINAL_SHARE / 2 * allowed if limit < math.inf and allowed > _LEAST_SECONDS else limit
         with suppress(TimeOver):
-            _search(campaign, trials, space, runner, budget, deadline, seed, report, given, helpers)
+            _search(campaign, trials, space, runner, budget, deadline, (seed, settings.sampler), report, given, helpers)
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         verdict, samples = _finals(trials, runner, settings, budget)
@@ -334,10 +336,11 @@ def _finished(
 
 
 def _search(
-    campaign: Campaign, trials: Trials, space: Space, runner: Runner, budget: Budget, deadline: float, seed: int, report: Report,
-    given: Sequence[str], helpers: Helpers | None,
+    campaign: Campaign, trials: Trials, space: Space, runner: Runner, budget: Budget, deadline: float, sampler: tuple[int, str],
+    report: Report, given: Sequence[str], helpers: Helpers | None,
 ) -> None:  # fmt: skip
-    """Try what the user gives and what is known of similar inputs, then what the strategy proposes, until the budget is spent."""
+    """Try what the user gives and what is known of similar inputs, then what the sampler (seed, name) proposes, until the budget is spent.
+    """
 
     def spent(begun: int = 0) -> bool:
         count = len(trials) + begun
@@ -348,7 +351,8 @@ def _search(
             if schedule not in trials and not spent():
                 trials.run(schedule, runner, origin)
     folder = studies_folder(campaign.store.url)
-    strategy = choose_strategy(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)
+    search = Search(space, budget.trials, sampler[0], folder and folder / f"{campaign.key}.journal", campaign.key)
+    strategy = choose_strategy(search, sampler[1])
     with closing(strategy):
         for trial in trials:
             strategy.know(trial.canonical, trial.seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .measure.policy import Policy
+from .search.samplers import USUAL_SAMPLER
 
 MOST_SEED = 2**32 - 1
 """The largest seed that every generator of random numbers takes."""
@@ -21,11 +22,13 @@ class Settings:
         policy: how candidates are timed and finals decide.
         skip: stages of static pruning and rules to leave out (``prune.SWITCHES``, ``compiler.space.selection.RULES``).
         also: stages of the space to open (``compiler.space.selection.CLOSED``).
+        sampler: which schedule to measure next (``search.samplers.SAMPLERS``).
     """
 
     policy: Policy = field(default_factory=Policy)
     skip: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    sampler: str = USUAL_SAMPLER
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,6 +78,15 @@ def test_tune_prints_the_keys_of_the_contract(call, own_database: Path) -> None:
 
 
 @needs_compiler
+def test_tune_by_another_sampler(call, tmp_path: Path) -> None:
+    arguments = ("tune", SPMV, "-i", RANDOM, "--trials", "3", "--threads", "1", "--db", str(tmp_path / "db.sqlite"))
+    assert call_json(call, *arguments, "--sampler", "random")["trials"] == 3
+    status, _, err = call(*arguments, "--sampler", "tps")
+    assert status == 2
+    assert "'tps' is not one of 'two-level', 'tpe'" in err
+
+
+@needs_compiler
 def test_tune_then_lookup_then_run(call, tmp_path: Path) -> None:
     call_json(call, "tune", SPMV, "-i", RANDOM, "--trials", "2", "--threads", "1")
     exact = call_json(call, "lookup", SPMV, "-i", RANDOM, "--threads", "1")

@@ -11,10 +11,13 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from sparsetune.compiler.errors import TuningError
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.space.template import Hole, Template, opened
-from sparsetune.tuner.search.space import Space
-from sparsetune.tuner.search.strategy import Exhaustive, Strategy, choose_strategy
+from sparsetune.tuner.search.allocator import Allocator
+from sparsetune.tuner.search.samplers import SAMPLERS, Sampler, Search, choose_strategy, register_sampler
+from sparsetune.tuner.search.space import Point, Space
+from sparsetune.tuner.search.strategy import Exhaustive, Strategy
 
 CHUNK = Hole("chunk", (64, 1, 4, 16, 256))
 KIND = Hole("kind", ("static", "dynamic"))
@@ -36,10 +39,15 @@ def text(template: int, chunk: int, kind: str, unroll: int) -> str:
     return f"parallelize(t{template}, cpu_thread, no_races, {kind}, {chunk}); unroll(x, {unroll})"
 
 
-def study(space: Space, journal: Path | None = None, seed: int = 0, usual: int = 3) -> Strategy:
-    from sparsetune.tuner.search.optuna_study import OptunaStudy
+KEPT = ("two-level", "tpe", "grouped-tpe")
+"""Samplers that keep studies."""
 
-    return OptunaStudy(space, seed, journal, "test", usual)
+MODELLED = (*KEPT, "local")
+"""Samplers that learn."""
+
+
+def study(space: Space, journal: Path | None = None, seed: int = 0, name: str = "tpe", trials: int = 6) -> Strategy:
+    return SAMPLERS[name].make(Search(space, trials, seed, journal, "test"))
 
 
 def cost(schedule: str) -> float | None:
@@ -81,12 +89,30 @@ def test_exhaustive_lists_everything_once() -> None:
 
 
 def test_choice_of_strategy() -> None:
-    assert isinstance(choose_strategy(SMALL, 13, 0, None, "s"), Exhaustive)
-    assert not isinstance(choose_strategy(SMALL, 12, 0, None, "s"), Exhaustive)
+    assert isinstance(choose_strategy(Search(SMALL, 13, 0, None, "s")), Exhaustive)
+    assert not isinstance(choose_strategy(Search(SMALL, 12, 0, None, "s")), Exhaustive)
+    with pytest.raises(TuningError, match=r"there is no sampler 'tps', but two-level, tpe, .*; did you mean 'tpe'"):
+        choose_strategy(Search(SMALL, 12, 0, None, "s"), "tps")
 
 
-def test_tpe_proposes_nothing_twice_and_ends() -> None:
-    found = run(study(SMALL), 100, lambda schedule: float(len(schedule)))
+def test_samplers_can_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsetune.tuner.search.samplers.SAMPLERS", dict(SAMPLERS))
+    register_sampler("first", Sampler(lambda search: Exhaustive(search.space), "in order"))
+    found = run(choose_strategy(Search(LARGE, 4, 0, None, "s"), "first"), 1)
+    assert found == [text(0, 64, "static", 1)]
+    with pytest.raises(TuningError, match="there is a sampler 'first' already"):
+        register_sampler("first", Sampler(lambda search: Exhaustive(search.space), "in order"))
+
+
+def test_points_are_found_by_their_texts() -> None:
+    for space in (SMALL, LARGE):
+        assert all(space.find(space.schedule(point)) == point for point in space.points())
+    assert SMALL.find("unroll(x, 2)") is None
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_nothing_is_proposed_twice_and_searches_end(name: str) -> None:
+    found = run(study(SMALL, name=name), 100, lambda schedule: float(len(schedule)))
     assert len(found) == len(set(found)) == SMALL.size
 
 
@@ -94,95 +120,174 @@ def test_tpe_tries_usual_values_first() -> None:
     assert run(study(LARGE), 3) == [text(number, 64, "static", 1) for number in range(3)]
 
 
-def test_tpe_finds_what_is_good() -> None:
-    found = run(study(LARGE), 60)
+@pytest.mark.parametrize("name", MODELLED)
+def test_what_is_good_is_found(name: str) -> None:
+    found = run(study(LARGE, name=name, trials=60), 60)
     best = min((value, schedule) for schedule in found if (value := cost(schedule)) is not None)
     exhaustive = min(value for point in LARGE.points() if (value := cost(LARGE.schedule(point))) is not None)
     assert best[0] <= 1.15 * exhaustive
 
 
-def test_tpe_avoids_what_fails() -> None:
-    found = run(study(LARGE), 80)
-    assert sum("(t1," in schedule for schedule in found) == 3
+@pytest.mark.parametrize("name", ["two-level", "tpe"])
+def test_what_fails_is_avoided(name: str) -> None:
+    found = run(study(LARGE, name=name), 50)
+    assert sum("(t1," in schedule for schedule in found) <= 3
 
 
-def test_largest_seed_is_taken_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KEPT)
+def test_largest_seed_is_taken_up(tmp_path: Path, name: str) -> None:
     for _ in range(2):
-        run(study(LARGE, tmp_path / "study.journal", seed=2**32 - 1), 2)
+        run(study(LARGE, tmp_path / "study.journal", seed=2**32 - 1, name=name), 2)
 
 
-def test_half_a_line_of_a_killed_process_is_cut_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KEPT)
+def test_half_a_line_of_a_killed_process_is_cut_off(tmp_path: Path, name: str) -> None:
     journal = tmp_path / "study.journal"
-    found = run(study(LARGE, journal), 4)
+    found = run(study(LARGE, journal, name=name), 4)
     with journal.open("ab") as file:
         file.write(b'{"op_code": 5, "worker' + b"x" * 5000)
-    found += run(study(LARGE, journal), 4)
+    found += run(study(LARGE, journal, name=name), 4)
     assert all(json.loads(line) for line in journal.read_text().splitlines())
-    found += run(study(LARGE, journal), 4)
+    found += run(study(LARGE, journal, name=name), 4)
     assert len(found) == 12
     assert [path.name for path in tmp_path.iterdir()] == ["study.journal"]
 
 
 def test_journal_of_a_process_that_was_killed_while_it_wrote(tmp_path: Path) -> None:
     """The next one does not wait for it."""
-    journal = tmp_path / "study.journal"
+    place = tmp_path / "study.journal"
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from sparsetune.tuner.search import optuna_study\n"
-        "lock = optuna_study._JournalLock(Path(sys.argv[1]))\n"
+        "from sparsetune.tuner.search import journal\n"
+        "lock = journal._JournalLock(Path(sys.argv[1]))\n"
         "lock.acquire()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    run(study(LARGE, journal), 1)
-    subprocess.run([sys.executable, "-c", program, str(journal)], check=False)
+    run(study(LARGE, place), 1)
+    subprocess.run([sys.executable, "-c", program, str(place)], check=False)
     begun = monotonic()
-    run(study(LARGE, journal), 1)
+    run(study(LARGE, place), 1)
     assert monotonic() - begun < 20
 
 
-def test_same_seed_same_search() -> None:
-    assert run(study(LARGE, seed=7), 30) == run(study(LARGE, seed=7), 30)
-    assert run(study(LARGE, seed=7), 30) != run(study(LARGE, seed=8), 30)
+@pytest.mark.parametrize("name", ["two-level", "tpe", "grouped-tpe", "local", "random"])
+def test_same_seed_same_search(name: str) -> None:
+    first = run(study(LARGE, seed=7, name=name), 30)
+    assert first == run(study(LARGE, seed=7, name=name), 30)
+    assert first != run(study(LARGE, seed=8, name=name), 30)
 
 
-def test_known_schedules_are_not_proposed() -> None:
-    strategy = study(LARGE)
-    strategy.know(text(1, 64, "static", 1), 1.0)
-    assert text(1, 64, "static", 1) not in run(strategy, 10)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_known_schedules_are_not_proposed(name: str) -> None:
+    strategy = study(LARGE, name=name)
+    strategy.know(text(0, 64, "static", 1), 1.0)
+    assert text(0, 64, "static", 1) not in run(strategy, 10)
 
 
-def test_study_is_taken_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KEPT)
+def test_study_is_taken_up(tmp_path: Path, name: str) -> None:
     journal = tmp_path / "studies" / "s.journal"
-    before = run(study(LARGE, journal), 20)
-    again = study(LARGE, journal)
+    before = run(study(LARGE, journal, name=name), 20)
+    again = study(LARGE, journal, name=name)
     for schedule in before:
         again.know(schedule, cost(schedule))
     after = run(again, 20)
     assert not set(before) & set(after)
 
 
-def test_trials_of_a_dead_process_are_failed(tmp_path: Path) -> None:
+def test_structures_are_taken_up_without_being_told(tmp_path: Path) -> None:
+    before = run(study(LARGE, tmp_path / "s.journal", name="two-level"), 20)
+    assert not set(before) & set(run(study(LARGE, tmp_path / "s.journal", name="two-level"), 20))
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_trials_of_a_dead_process_are_failed(tmp_path: Path, name: str) -> None:
     import optuna
+    from sparsetune.tuner.search.journal import open_storage
 
     journal = tmp_path / "s.journal"
     program = (
-        "import os, sys; sys.path[:0] = sys.argv[2:]\n"
+        "import os, sys; sys.path[:0] = sys.argv[3:]\n"
         "from pathlib import Path\n"
         "from test_search import LARGE, study\n"
-        "strategy = study(LARGE, Path(sys.argv[1])); strategy.ask(); strategy.ask(); os._exit(9)"
+        "strategy = study(LARGE, Path(sys.argv[1]), name=sys.argv[2]); strategy.ask(); strategy.ask(); os._exit(9)"
     )
-    assert subprocess.run([sys.executable, "-c", program, str(journal), str(Path(__file__).parent)], check=False).returncode == 9
-    strategy = study(LARGE, journal)
-    states = [trial.state for trial in strategy._study.get_trials()]  # type: ignore[attr-defined]
+    command = [sys.executable, "-c", program, str(journal), name, str(Path(__file__).parent)]
+    assert subprocess.run(command, check=False).returncode == 9
+    strategy = study(LARGE, journal, name=name)
+    storage = open_storage(journal)
+    states = [trial.state for one in storage.get_all_studies() for trial in storage.get_all_trials(one._study_id)]
     assert states.count(optuna.trial.TrialState.FAIL) == 2
     assert optuna.trial.TrialState.RUNNING not in states
     assert len(run(strategy, 10)) == 10
 
 
-def test_unwritable_journal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KEPT)
+def test_unwritable_journal(tmp_path: Path, name: str) -> None:
     from sparsetune.compiler.errors import DatabaseError
 
     (tmp_path / "file").write_text("")
     with pytest.raises(DatabaseError, match="cannot keep the study"):
-        study(LARGE, tmp_path / "file" / "s.journal")
+        study(LARGE, tmp_path / "file" / "s.journal", name=name)
+
+
+def test_two_processes_do_not_measure_the_same(tmp_path: Path) -> None:
+    journal = tmp_path / "s.journal"
+    program = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\n"
+        "from test_search import LARGE, study\n"
+        "strategy = study(LARGE, Path(sys.argv[1]), name='two-level')\n"
+        "print(*(strategy.ask().schedule for _ in range(5)), sep='|', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(journal), str(Path(__file__).parent)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        theirs = other.stdout.readline().strip().split("|")
+        strategy = study(LARGE, journal, name="two-level")
+        ours = [proposal.schedule for _ in range(5) if (proposal := strategy.ask()) is not None]
+        other.communicate()
+    assert len({*theirs, *ours}) == 10
+
+
+def test_several_are_asked_before_one_is_told() -> None:
+    strategy = study(LARGE, name="two-level")
+    asked = [strategy.ask() for _ in range(8)]
+    assert len({proposal.schedule for proposal in asked if proposal is not None}) == 8
+    for proposal in asked:
+        assert proposal is not None
+        strategy.tell(proposal, cost(proposal.schedule))
+    assert strategy.ask() is not None
+
+
+def test_a_structure_begins_with_the_best_of_its_siblings() -> None:
+    strategy = study(LARGE, name="two-level")
+    for chunk, unroll in ((64, 1), (256, 1), (256, 4)):
+        strategy.know(text(0, chunk, "static", unroll), 1.0 / chunk / unroll)
+    first = {}
+    for schedule in run(strategy, 20, lambda schedule: 1e-3):
+        found = LARGE.find(schedule)
+        assert found is not None
+        first.setdefault(found.template, found)
+    assert {number: point.values for number, point in first.items() if number} == dict.fromkeys(range(1, 6), (256, "static", 4))
+
+
+def test_structures_that_are_alike_have_times_alike() -> None:
+    texts = ("collapse(i, j, f); pos(f, p, A)", "collapse(i, j, f); pos(f, p, A); unroll(p, 2)", "reorder(j, i)", "unroll(k, 2)")
+    allocator = Allocator(texts)
+    assert allocator.choose(range(4)) == 0  # nothing is known but the ranking
+    allocator.tell(0, 1.0)
+    allocator.tell(2, 0.1)
+    assert allocator.choose({1, 3}) == 3
+    slow = Allocator(texts)
+    slow.tell(0, 0.1)
+    slow.tell(2, 1.0)
+    assert slow.choose({1, 3}) == 1
+
+
+def test_points_need_no_holes() -> None:
+    space = Space(tuple(threads(f"t{number}") for number in range(9)))
+    found = run(study(space, name="two-level"), 100, lambda schedule: 1.0)
+    assert len(found) == 9
+    assert space.find(found[0]) == Point(0, ())

@@ -23,6 +23,7 @@ from ..problem import Problem
 from ..progress import Progress, Report, show_seconds, shown_progress
 from ..prune import SWITCHES, surviving_space
 from ..reason import reason
+from ..search.samplers import SAMPLERS, USUAL_SAMPLER
 from ..session import TuneResult, make_budget, tune_problem
 from ..settings import Settings
 from ..truth.measuring import measure_table
@@ -54,6 +55,8 @@ from .output import interruptible, print_json, print_table, require_compiler, wa
     click.option("--skip", multiple=True, type=click.Choice((*SWITCHES, *RULES)),
                  help="Leave a stage of pruning or a rule of the space out; may be repeated."),
     click.option("--also", multiple=True, type=click.Choice(CLOSED), help="Search a stage that is mostly closed too; may be repeated."),
+    click.option("--sampler", type=click.Choice(list(SAMPLERS)), default=USUAL_SAMPLER, show_default=True,
+                 help="What proposes the next schedule where there are more than trials."),
     click.option("--table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                  help="Measure schedules drawn over the space into a truth table, in place of a search."),
     click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of a truth table, of distinct code each."),
@@ -80,7 +83,7 @@ def command(**given: Any) -> None:
     with open_database(given["database"]) as store, interruptible(store):
         warn_if_busy()
         with Worker(problem.threads) as worker, shown_progress("tune") as report:
-            settings = Settings(policy=Policy(cache=given["cache"]), skip=given["skip"], also=given["also"])
+            settings = Settings(policy=Policy(cache=given["cache"]), skip=given["skip"], also=given["also"], sampler=given["sampler"])
             if given["table"] is not None:
                 _measure_table(problem, store, worker, settings, report, given)
                 return
@@ -146,7 +149,7 @@ def _replay(given: Mapping[str, Any]) -> None:
     table = read_table(given["replay"])
     if given["expression"] is not None and canonical(given["expression"]) != canonical(table.expression):
         raise DataError(f"{given['replay']} is a table of '{table.expression}', not of '{given['expression']}'; leave EXPR out")
-    found = replay(table, given["trials"], given["seed"])
+    found = replay(table, given["trials"], given["seed"], given["sampler"])
     if given["as_json"]:
         print_json(found.as_json())
         return

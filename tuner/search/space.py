@@ -23,10 +23,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Space:
-    """Templates in the order in which they are worth trying; ``normal`` gives equal schedules equal texts."""
+    """Templates in the order in which they are worth trying; ``normal`` gives equal schedules equal texts, ``read`` reads these."""
 
     templates: tuple[Template, ...]
     normal: Callable[[Schedule], str] = field(default=str, compare=False)
+    read: Callable[[str], Schedule] = field(default=Schedule, compare=False)
 
     @cached_property
     def size(self) -> int:
@@ -41,6 +42,14 @@ class Space:
         template = self.templates[point.template]
         names = (hole.name for hole in template.holes)
         return self.normal(template.fill(dict(zip(names, point.values, strict=True))))
+
+    def find(self, text: str) -> Point | None:
+        """Return a point with this schedule; None where the space has none."""
+        schedule = self.read(text)
+        for number, template in enumerate(self.templates):
+            if (values := template.values(schedule)) is not None:
+                return Point(number, tuple(values.get(hole.name, hole.usual) for hole in template.holes))
+        return None
 
     def parameters(self, point: Point) -> dict[str, int | str]:
         """Return what a point has in the holes of its template, by name, as numbers and texts."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from .space import Point, Space
@@ -68,20 +67,3 @@ class Exhaustive:
 
     def close(self) -> None:
         """Nothing is kept."""
-
-
-def choose_strategy(space: Space, trials: int, seed: int, journal: Path | None, study: str) -> Strategy:
-    """Return the strategy for a space: all of it where that is no more work than searching, else Optuna's TPE.
-
-    Args:
-        space: what may be proposed.
-        trials: how many may be measured.
-        seed: of the sampler.
-        journal: file that keeps the study; None: it is forgotten.
-        study: name of the study; the digest of the space is added.
-    """
-    if space.size <= trials:
-        return Exhaustive(space)
-    from .optuna_study import OptunaStudy
-
-    return OptunaStudy(space, seed, journal, study, usual=max(1, trials // 2))

@@ -17,9 +17,9 @@ from typing import Any
 
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.template import Hole, Template, Value
+from ..search.samplers import USUAL_SAMPLER, Search, choose_strategy
 from ..search.space import Point as Place
 from ..search.space import Space
-from ..search.strategy import choose_strategy
 from .table import Point, TruthTable
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -75,17 +75,21 @@ class Replay:
         }
 
 
-def replay(table: TruthTable, trials: int, seed: int = 0) -> Replay:
-    """Search in a table; the same table, number of trials and seed give the same sequence of trials.
+def replay(table: TruthTable, trials: int, seed: int = 0, sampler: str = USUAL_SAMPLER) -> Replay:
+    """Search in a table; the same table, number of trials, seed and sampler give the same sequence of trials.
 
     Args:
         table: what takes how long.
         trials: how many, the default schedule among them.
         seed: of the search.
+        sampler: of ``samplers.SAMPLERS``.
+
+    Raises:
+        TuningError: there is no such sampler.
     """
     points = {point.schedule: point for point in table.points}
     space = TableSpace.of(tuple(points))
-    strategy = choose_strategy(space, trials, seed, None, "replay")
+    strategy = choose_strategy(Search(space, trials, seed, None, "replay"), sampler)
     steps: list[Step] = []
 
     def take(schedule: str) -> float | None:

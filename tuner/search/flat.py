@@ -1,4 +1,4 @@
-"""Optuna's TPE over a space, in a journal file that a later process takes up. The only module that imports optuna.
+"""Optuna's TPE over a whole space, in a journal file that a later process takes up.
 
 The template is a categorical parameter; numbers are integers over their ranks, so that neighbouring sizes are neighbours. A parameter
 of the same name and choices is shared by all templates that have it: what was learned about a chunk size serves every loop order.
@@ -6,36 +6,30 @@ of the same name and choices is shared by all templates that have it: what was l
 
 from __future__ import annotations
 
-import fcntl
-import os
 import random
-import socket
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import optuna
 from optuna.samplers import TPESampler
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import TrialState
 
-from ...compiler.errors import DatabaseError
 from ...compiler.space.template import Hole, Value
 from ..records import digest
 from ..settings import MOST_SEED
+from .journal import fail_orphans, open_storage, own
 from .space import Point, Space
 from .strategy import Proposal
 
 _TEMPLATE = "template"
-_OWNER = "owner"
 _TRIES = 30  # proposals in a row that are known already, before points are drawn at random
 _HOPELESS = 3  # failures of a template that has never worked, before it is given up
 _RANDOM_TRIES = 200  # random points in a row that are known already, before the space counts as exhausted
 
 
-class OptunaStudy:
+class FlatStudy:
     """TPE, seeded; templates with usual values are tried first, known points are never proposed.
 
     Args:
@@ -44,9 +38,10 @@ class OptunaStudy:
         journal: file of the study, made if missing; trials that a dead process left running are failed. None: in memory.
         name: of the study; the digest of the space is added, since a study's categories cannot change.
         usual: how many templates to try with usual values before the sampler decides.
+        groups: whether parameters that occur together are sampled together.
     """
 
-    def __init__(self, space: Space, seed: int, journal: Path | None, name: str, usual: int) -> None:
+    def __init__(self, space: Space, seed: int, journal: Path | None, name: str, usual: int, groups: bool = False) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._space = space
         self._labels = tuple(digest(template.text)[:8] for template in space.templates)
@@ -56,16 +51,16 @@ class OptunaStudy:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             self._study = optuna.create_study(
-                storage=None if journal is None else _storage(journal),
+                storage=open_storage(journal),
                 study_name=f"{name}-{space.digest}",
                 direction="minimize",
                 load_if_exists=True,
             )
             past = len(self._study.get_trials(deepcopy=False))
             # a sampler that is started again with the seed of the first process would propose the same points again
-            self._study.sampler = TPESampler(seed=(seed + past) % (MOST_SEED + 1))
+            self._study.sampler = TPESampler(seed=(seed + past) % (MOST_SEED + 1), multivariate=groups, group=groups)
         self._random = random.Random(seed + past)
-        self._fail_orphans()
+        fail_orphans(self._study)
         if not past:
             for point, _ in zip(space.usual_points(), range(usual), strict=False):
                 self._study.enqueue_trial(self._encode(point))
@@ -105,7 +100,7 @@ class OptunaStudy:
 
     def _propose(self) -> tuple[Proposal, Point]:
         trial = self._study.ask()
-        trial.set_user_attr(_OWNER, _this_process())
+        own(trial)
         number = self._labels.index(trial.suggest_categorical(_TEMPLATE, self._labels))
         point = Point(number, tuple(_suggest_value(hole, trial) for hole in self._space.templates[number].holes))
         return Proposal(self._space.schedule(point), trial.number, self._space.parameters(point)), point
@@ -132,11 +127,6 @@ class OptunaStudy:
             encoded[_name(hole)] = _ranks(hole).index(label) if hole.is_ordered else label
         return encoded
 
-    def _fail_orphans(self) -> None:
-        for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            if not _lives(str(trial.user_attrs.get(_OWNER, ""))):
-                self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
-
 
 def _suggest_value(hole: Hole, trial: optuna.Trial) -> Value:
     if hole.is_ordered:
@@ -153,69 +143,3 @@ def _ranks(hole: Hole) -> list[Any]:
 def _name(hole: Hole) -> str:
     """Return the hole's name in the study: one for every set of choices, since a study's distributions cannot change."""
     return f"{hole.name} {digest(hole.labels)[:4]}"
-
-
-class _JournalLock(JournalFileOpenLock):
-    """Lets one process write at a time. Of one that was killed the system lets go of the lock, and half of a line that it may have
-    left is cut off, since the next line would make it unreadable for good."""
-
-    def __init__(self, journal: Path) -> None:
-        super().__init__(str(journal))
-        self._journal = journal
-        self._held: list[IO[bytes]] = []
-
-    def acquire(self) -> bool:
-        file = self._journal.open("r+b")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            self._cut_off_half_a_line(file)
-        except BaseException:
-            file.close()
-            raise
-        self._held.append(file)
-        return True
-
-    def release(self) -> None:
-        self._held.pop().close()
-
-    @staticmethod
-    def _cut_off_half_a_line(file: IO[bytes]) -> None:
-        size = place = file.seek(0, os.SEEK_END)
-        while place:
-            start = max(0, place - 4096)
-            file.seek(start)
-            line_end = file.read(place - start).rfind(b"\n")
-            if line_end >= 0:
-                place = start + line_end + 1
-                break
-            place = start
-        if place < size:
-            file.truncate(place)
-
-
-def _storage(journal: Path) -> JournalStorage:
-    try:
-        journal.parent.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(journal), lock_obj=_JournalLock(journal)))
-    except OSError as error:
-        raise DatabaseError(f"cannot keep the study in {journal}: {error.strerror or error}") from None
-
-
-def _this_process() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _lives(owner: str) -> bool:
-    """Return whether the process that asked for a trial may still tell; one on another machine is given the benefit of the doubt."""
-    host, _, number = owner.rpartition(":")
-    if host != socket.gethostname() or not number.isdigit():
-        return bool(host)
-    if int(number) == os.getpid():
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,0 +1,118 @@
+"""``results/samplers.md``: how fast samplers find what is good, in truth tables: the same points and times for all of them.
+
+After Willemsen et al., "A methodology for comparing optimization algorithms for auto-tuning" (2024): searches with many seeds are replayed
+in tables that were measured once, and compared by the best time so far, trial by trial.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from ...compiler.native.machine import available_cores
+from ..search.samplers import SAMPLERS
+from ..truth.replay import replay
+from ..truth.table import TruthTable, read_table
+from .markdown import table
+
+TRIALS = 60
+EARLY, CLOSE = 10, {10: 1.20, TRIALS: 1.05}
+"""After how many trials a search is to be how close to the best of the table."""
+
+WANTED = 0.9
+"""The part of the tables in which that is to be so for the median search."""
+
+_COMMAND = "python -m sparsetune.tuner.reports.samplers"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What one sampler did in one table: the best time so far over the best of the table, by seed and trial."""
+
+    sampler: str
+    table: str
+    ratios: NDArray[np.float64]
+
+    def median(self, trial: int) -> float:
+        """Return the ratio after so many trials, the median over seeds."""
+        return float(np.median(self.ratios[:, trial - 1]))
+
+    @property
+    def area(self) -> float:
+        """The mean over trials and seeds of the logarithm of the ratio: 0 where every trial is the best."""
+        return float(np.log(self.ratios).mean())
+
+
+def curves(path: Path, sampler: str, seeds: int) -> Curves:
+    """Replay a sampler in the table of a file, with so many seeds."""
+    found = read_table(path)
+    best = found.best.seconds
+    assert best is not None
+    rows = []
+    for seed in range(seeds):
+        steps = replay(found, TRIALS, seed, sampler).steps
+        ratios = [step.best / best for step in steps]
+        rows.append(ratios + ratios[-1:] * (TRIALS - len(ratios)))  # a table may be smaller
+    return Curves(sampler, path.stem, np.array(rows))
+
+
+def page(found: Sequence[Curves], tables: Mapping[str, TruthTable], seeds: int) -> str:
+    """Return the page of the figures."""
+    names = list(dict.fromkeys(one.sampler for one in found))
+    header = ("sampler", *(f"within {ratio:.2f} after {trials}" for trials, ratio in CLOSE.items()), "of tables",
+              *(f"after {trials}" for trials in CLOSE), "area")  # fmt: skip
+    return f"""# Samplers
+
+`tune` searches in {len(tables)} truth tables ({seeds} seeds, {TRIALS} trials). The best time so far stands over the best of the table. A
+sampler is close enough in a table if the median search is; wanted: in {WANTED:.0%} of the tables. "After" is the geometric mean over
+tables and seeds, the area the mean over trials of its logarithm, less being better.
+
+{table(header, [_summary([one for one in found if one.sampler == name]) for name in names])}
+
+## By table
+
+{table(("table", "points", "within 1.05 of the best", *names), [_by_table(name, tables[name], found) for name in tables])}
+
+The area of each sampler. Tables are measured by `tune-kernel tune EXPR -i ... --table FILE --points N` ([truth](truth/README.md)); made by
+`{_COMMAND}`.
+"""
+
+
+def _summary(mine: Sequence[Curves]) -> list[str]:
+    close = [str(sum(one.median(trials) <= ratio for one in mine)) for trials, ratio in CLOSE.items()]
+    after = [f"{math.exp(np.mean([np.log(one.ratios[:, trials - 1]).mean() for one in mine])):.3f}" for trials in CLOSE]
+    return [mine[0].sampler, *close, str(len(mine)), *after, f"{np.mean([one.area for one in mine]):.3f}"]
+
+
+def _by_table(name: str, measured: TruthTable, found: Sequence[Curves]) -> list[str]:
+    areas = [f"{one.area:.3f}" for one in found if one.table == name]
+    return [name, str(len(measured.points)), f"{measured.share_within(1.05):.2%}", *areas]
+
+
+@click.command()
+@click.option("--tables", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path("results/truth"), show_default=True)
+@click.option("--seeds", default=20, show_default=True)
+@click.option("--sampler", "samplers", multiple=True, type=click.Choice(list(SAMPLERS)), help="only these")
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+def main(tables: Path, seeds: int, samplers: tuple[str, ...], results: Path) -> None:
+    """Replay searches in all truth tables of a folder, and write results/samplers.md. A minute a table and sampler."""
+    paths = sorted(tables.glob("*.json"))
+    if not paths:
+        raise click.ClickException(f"{tables} has no truth tables; 'tune-kernel tune EXPR -i ... --table {tables}/NAME.json' measures one")
+    with ProcessPoolExecutor(available_cores()) as pool:
+        asked = [pool.submit(curves, path, name, seeds) for path in paths for name in samplers or SAMPLERS]
+        found = [one.result() for one in asked]
+    shown = page(found, {path.stem: read_table(path) for path in paths}, seeds)
+    (results / "samplers.md").write_text(shown, encoding="utf-8")
+    click.echo(shown)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Samplers by name, and the choice between searching and trying everything. Those that use Optuna import it when they are made."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...compiler.errors import TuningError
+from .drawn import Drawn, Local
+from .space import Space
+from .strategy import Exhaustive, Strategy
+
+USUAL_SAMPLER = "two-level"
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a sampler is made for.
+
+    Attributes:
+        space: what may be proposed.
+        trials: how many may be measured.
+        seed: of the sampler.
+        journal: file that keeps studies; None: they are forgotten.
+        name: of the studies; the digest of the space is added.
+    """
+
+    space: Space
+    trials: int
+    seed: int
+    journal: Path | None
+    name: str
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A way to search.
+
+    Attributes:
+        make: returns the strategy.
+        help: what it does, in a line.
+    """
+
+    make: Callable[[Search], Strategy]
+    help: str
+
+
+def _two_levels(search: Search) -> Strategy:
+    from .two_levels import TwoLevels
+
+    return TwoLevels(search.space, search.seed, search.journal, search.name)
+
+
+def _flat(search: Search, groups: bool = False) -> Strategy:
+    from .flat import FlatStudy
+
+    return FlatStudy(search.space, search.seed, search.journal, search.name, usual=max(1, search.trials // 2), groups=groups)
+
+
+SAMPLERS: dict[str, Sampler] = {
+    "two-level": Sampler(_two_levels, "structures by expected improvement, what is in their holes by TPE"),
+    "tpe": Sampler(_flat, "one study of TPE over everything, the structure being a parameter"),
+    "grouped-tpe": Sampler(lambda search: _flat(search, groups=True), "the same, multivariate within groups of parameters"),
+    "local": Sampler(lambda search: Local(search.space, search.seed, max(1, search.trials // 2)), "neighbours of the best so far"),
+    "random": Sampler(lambda search: Drawn(search.space, search.seed), "points drawn at random"),
+    "exhaustive": Sampler(lambda search: Exhaustive(search.space), "everything, in the order of the static ranking"),
+}
+
+
+def register_sampler(name: str, sampler: Sampler) -> None:
+    """Make a sampler known by a name, for ``--sampler`` and ``st.tune(sampler=...)``. Raises ``TuningError``: there is one already."""
+    if name in SAMPLERS:
+        raise TuningError(f"there is a sampler '{name}' already")
+    SAMPLERS[name] = sampler
+
+
+def check_sampler(name: str) -> str:
+    """Return the name of a sampler. Raises ``TuningError``: there is none."""
+    if name not in SAMPLERS:
+        near = difflib.get_close_matches(str(name), SAMPLERS, 1)
+        guess = f"; did you mean '{near[0]}'?" if near else ""
+        raise TuningError(f"there is no sampler '{name}', but {', '.join(SAMPLERS)}{guess}")
+    return name
+
+
+def choose_strategy(search: Search, sampler: str = USUAL_SAMPLER) -> Strategy:
+    """Return the strategy for a space: all of it where that is no more work than searching, else what the sampler says.
+
+    Raises:
+        TuningError: there is no such sampler.
+    """
+    check_sampler(sampler)
+    return Exhaustive(search.space) if search.space.size <= search.trials else SAMPLERS[sampler].make(search)

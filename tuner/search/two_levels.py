@@ -1,0 +1,143 @@
+"""The search on two levels: an allocator of ours chooses the structure, a study of Optuna what stands in its holes.
+
+One study over everything learns about the choice of the structure alone, since few parameters are common to all structures; a study for
+each knows nothing at its start. So a structure begins with the best of its siblings, and its study takes over what they measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+from ...compiler.space.template import Value
+from ..records import digest
+from .allocator import Allocator
+from .journal import open_storage
+from .space import Point, Space
+from .strategy import Proposal
+from .structure_study import StructureStudy, Values
+
+_HOPELESS = 3  # failures of a structure that has never worked, before it is given up
+
+
+class TwoLevels:
+    """Structures by expected improvement, their numbers by TPE; known points are never proposed.
+
+    Args:
+        space: what may be proposed.
+        seed: of the samplers.
+        journal: file of the studies, made if missing; trials that a dead process left running are failed. None: in memory.
+        name: of the studies; digests of the space and the structure are added.
+    """
+
+    def __init__(self, space: Space, seed: int, journal: Path | None, name: str) -> None:
+        self._space, self._seed, self._name = space, seed, f"{name}-{space.digest}"
+        self._storage = open_storage(journal)
+        self._allocator = Allocator([template.text for template in space.templates])
+        self._studies: dict[int, StructureStudy] = {}
+        self._times: dict[int, dict[Point, float | None]] = {}
+        self._known: set[str] = set()
+        self._asked: dict[str, Point] = {}
+        self._failures: Counter[int] = Counter()  # by structure; below 0 once it has worked
+        self._live = set(range(len(space.templates)))
+        self._take_up()
+
+    def ask(self) -> Proposal | None:
+        while self._live:
+            number = self._allocator.choose(self._live, [point.template for point in self._asked.values()])
+            found = self._ask_in(number)
+            if found is not None:
+                return found
+            self._live.discard(number)
+        return None
+
+    def tell(self, proposal: Proposal, seconds: float | None) -> None:
+        point, trial = proposal.token  # type: ignore[misc]  # made by ``_ask_in``
+        self._asked.pop(proposal.schedule, None)
+        self._studies[point.template].tell(trial, seconds)
+        self._note(point, seconds)
+
+    def know(self, schedule: str, seconds: float | None) -> None:
+        if schedule not in self._known and (point := self._space.find(schedule)) is not None:
+            self._note(point, seconds)
+        self._known.add(schedule)
+
+    def close(self) -> None:
+        """The journal is written with every trial."""
+
+    def _ask_in(self, number: int) -> Proposal | None:
+        study = self._study(number)
+        if number in self._times:
+            self._learn(number, study)
+        running = set(study.running())
+
+        def is_new(values: Values) -> bool:
+            schedule = self._space.schedule(Point(number, values))
+            return schedule not in self._known and schedule not in self._asked and values not in running
+
+        found = study.ask(self._first(number), is_new)
+        if found is None:
+            return None
+        point = Point(number, found[0])
+        schedule = self._space.schedule(point)
+        self._asked[schedule] = point
+        return Proposal(schedule, (point, found[1]), self._space.parameters(point))
+
+    def _note(self, point: Point, seconds: float | None) -> None:
+        self._known.add(self._space.schedule(point))
+        self._times.setdefault(point.template, {})[point] = seconds
+        self._allocator.tell(point.template, seconds)
+        failures = self._failures[point.template]
+        self._failures[point.template] = -1 if seconds is not None or failures < 0 else failures + 1
+        if self._failures[point.template] >= _HOPELESS or len(self._times[point.template]) == self._space.templates[point.template].count:
+            self._live.discard(point.template)
+
+    def _first(self, number: int) -> Values:
+        """Return what a structure begins with, and tries whenever another one has found something better: the values of the fastest point
+        of all in the holes that both have, the usual ones in others."""
+        template = self._space.templates[number]
+        finished = [(seconds, point) for times in self._times.values() if len(times) > 1 for point, seconds in times.items() if seconds]
+        best = self._by_name(min(finished, key=lambda found: found[0])[1]) if finished else {}
+        values = ((hole, best.get(hole.name, hole.usual)) for hole in template.holes)
+        return tuple(value if value in hole.choices else hole.usual for hole, value in values)
+
+    def _learn(self, number: int, study: StructureStudy) -> None:
+        """Hand the points of siblings to the study, as far from the level of the structure as they were from their own."""
+        level = _level(self._times[number])
+        if level is None:
+            return
+        for other, times in self._times.items():
+            theirs = _level(times)
+            if other != number and theirs is not None and len(times) > 1:
+                for point, seconds in times.items():
+                    if seconds is not None:
+                        study.learn(self._space.schedule(point), self._by_name(point), seconds * level / theirs)
+
+    def _by_name(self, point: Point) -> dict[str, Value]:
+        holes = self._space.templates[point.template].holes
+        return {hole.name: value for hole, value in zip(holes, point.values, strict=True)}
+
+    def _study(self, number: int) -> StructureStudy:
+        if number not in self._studies:
+            template = self._space.templates[number]
+            seed = (self._seed + int(digest(template.text)[:6], 16)) % 2**32
+            self._studies[number] = StructureStudy(template, self._storage, self._study_name(number), seed)
+        return self._studies[number]
+
+    def _study_name(self, number: int) -> str:
+        return f"{self._name}-{digest(self._space.templates[number].text)[:8]}"
+
+    def _take_up(self) -> None:
+        """Go on where earlier processes were."""
+        there = {study.study_name for study in self._storage.get_all_studies()}
+        for number in range(len(self._space.templates)):
+            if self._study_name(number) in there:
+                for values, seconds in self._study(number).recorded():
+                    self._note(Point(number, values), seconds)
+
+
+def _level(times: dict[Point, float | None]) -> float | None:
+    """Return the geometric mean of the times of a structure; None where none ran."""
+    logs = [math.log(seconds) for seconds in times.values() if seconds is not None]
+    return math.exp(sum(logs) / len(logs)) if logs else None
