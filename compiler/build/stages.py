@@ -8,7 +8,7 @@ from ..errors import ScheduleError
 from ..ir.intrinsics import OF_LANES
 from ..ir.nodes import Call, Function, Run
 from ..ir.printer import show_function
-from ..ir.rewrite import walk
+from ..ir.rewrite import nodes_of
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import VectorUnit
 from ..targets.c import C
@@ -45,7 +45,7 @@ def _stages(spec: KernelSpec, target: Target) -> Iterator[str]:
 
 def _printed(spec: KernelSpec, target: Target, function: Function, unit: VectorUnit) -> str:
     """Return the source of a kernel as the passes left it. Raises ``ScheduleError`` where it calls what the target does not have."""
-    called = {node.function for node in walk(function.body) if isinstance(node, Call | Run)} - OF_LANES
+    called = {node.function for node in nodes_of(function.body, Call, Run)} - OF_LANES
     missing = sorted(called - target.intrinsics.keys())
     if missing:
         raise ScheduleError(f"target {target.name} has no function {missing[0]}, which this schedule needs there; use another one")

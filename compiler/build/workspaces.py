@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..ir.nodes import OPAQUE, Allocate, Binary, Cast, Const, Declare, For, Function, Grow, Node, Parallel, Publish, Step, Take, Value, Var
-from ..ir.rewrite import walk
+from ..ir.rewrite import nodes_of
 
 Sizes = Mapping[str, int]
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
@@ -31,7 +31,7 @@ class Workspace:
 def workspaces(function: Function) -> tuple[Workspace, ...]:
     """Return the arrays whose lengths follow from a kernel's sizes. Those of assembled results do not: room that they do not use
     is never touched, and they grow as the data are seen."""
-    assembled = {node.array for node in walk(function.body) if isinstance(node, (Grow, Publish, Take))}
+    assembled = {node.array for node in nodes_of(function.body, Grow, Publish, Take)}
     known: dict[str, Callable[[Sizes], int]] = {}
     for size in function.sizes:
         known[size.name] = _parameter(size.name)

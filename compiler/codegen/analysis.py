@@ -10,6 +10,8 @@ def heap_allocations(statements: tuple[Step, ...], inside_parallel: bool = False
     found: dict[str, Type] = {}
 
     def visit(node: Node) -> None:
+        if node.kinds.isdisjoint((Allocate, Take)):
+            return
         if isinstance(node, For) and isinstance(node.tag, Parallel) and not inside_parallel:
             visit(node.low)
             visit(node.high)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import Allocate, ArrayRef, Fill, For, Free, Function, Grow, Leave, Load, Node, Parallel, Prefetch, Steps, Store, Take, Var
-from ..ir.rewrite import may_fail, walk
+from ..ir.rewrite import may_fail, nodes_of
 from .analysis import heap_allocations
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
@@ -19,6 +19,7 @@ from .names import NameTable
 from .statements import Region, StatementPrinter
 
 KERNEL = "st_kernel"
+_OF_ARRAYS = frozenset((Load, Store, ArrayRef, Prefetch, Fill, Grow, Free, Leave))
 
 
 def print_c(function: Function, heading: str = "") -> str:
@@ -31,12 +32,12 @@ class _KernelPrinter:
         self.function = function
         self.expressions = ExpressionPrinter(NameTable())
         types = {parameter.name: parameter.type for parameter in function.arrays}
-        types |= {node.array: node.type for node in walk(function.body) if isinstance(node, Allocate | Take)}
+        types |= {node.array: node.type for node in nodes_of(function.body, Allocate, Take)}
         assembled = [parameter.name for parameter in function.arrays if parameter.assembled]
         slots = {parameter.name: slot for slot, parameter in enumerate(function.arrays)}
         published = {name: (slots[name], len(function.sizes) + rank) for rank, name in enumerate(assembled)}
-        grown = {node.array: "" for node in walk(function.body) if isinstance(node, Take)}
-        grown |= {node.array: node.capacity.name for node in walk(function.body) if isinstance(node, Grow)}
+        grown = {node.array: "" for node in nodes_of(function.body, Take)}
+        grown |= {node.array: node.capacity.name for node in nodes_of(function.body, Grow)}
         self.statements = StatementPrinter(self.expressions, types, grown, self._region_parameters, frozenset(slots), published)
 
     def source(self, heading: str) -> str:
@@ -105,7 +106,7 @@ def _used_names(node: Node, into_parallel: bool = True) -> set[str]:
         found = pending.pop()
         if isinstance(found, Var):
             here.add(found.name)
-        elif isinstance(found, Load | Store | ArrayRef | Prefetch | Fill | Grow | Free | Leave):
-            here.add(found.array)
+        elif type(found) in _OF_ARRAYS:
+            here.add(found.array)  # type: ignore[attr-defined]  # these have one
         pending += (found.low, found.high) if not into_parallel and isinstance(found, For) and _is_parallel(found) else found.children
     return here

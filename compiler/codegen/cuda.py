@@ -39,7 +39,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import array_types, walk
+from ..ir.rewrite import array_types, nodes_of, walk
 from .c import KERNEL
 from .expressions import PRIMARY, ExpressionPrinter, c_type
 from .names import CUDA_WORDS, NameTable
@@ -288,8 +288,8 @@ def _held(body: Node) -> list[str]:
 
 def _free_names(kernel: Kernel) -> tuple[list[Var], list[str]]:
     """Return the variables and arrays that a kernel has from outside, in the order of their first use."""
-    own = {node.variable.name for node in walk(kernel.body) if isinstance(node, Declare | For)}
-    made = {node.array for node in walk(kernel.body) if isinstance(node, Allocate)}
+    own = {node.variable.name for node in nodes_of(kernel.body, Declare, For)}
+    made = {node.array for node in nodes_of(kernel.body, Allocate)}
     variables: dict[str, Var] = {}
     arrays: dict[str, None] = {}
     for node in (*walk(kernel.body), *kernel.gives):

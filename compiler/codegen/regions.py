@@ -30,7 +30,7 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import walk
+from ..ir.rewrite import nodes_of, walk
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def captured(loop: For, parameters: Set[str]) -> Captured:
 
 def has_shares(loop: For) -> bool:
     """Return whether a parallel loop keeps something for each share of its work."""
-    return any(isinstance(node, Call) and node.function == SHARE_NUMBER for node in walk(loop.body))
+    return any(node.function == SHARE_NUMBER for node in nodes_of(loop.body, Call))
 
 
 def _inside(loop: For) -> list[Node]:
@@ -114,6 +114,6 @@ class _Outside:
                         self.value(child, scope)
 
     def value(self, value: Value, scope: set[str]) -> None:
-        for node in walk(value):
-            if isinstance(node, Var) and node.name not in scope:
+        for node in nodes_of(value, Var):
+            if node.name not in scope:
                 self.read.setdefault(node.name, node)

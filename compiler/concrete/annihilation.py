@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..notation.constants import is_constant, makes_nan
-from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg
+from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, walk
 from .identities import is_nothing
 from .lattice import EVERYWHERE, NOWHERE, Domain, complement, intersect, is_nowhere, unite
 from .nodes import Assign, Block, Forall, Stmt, Where
@@ -146,6 +146,16 @@ class Patterns:
             found.append(part)
         kept = tuple(part.statement for part in found if part.statement is not None)
         return Remaining(Block(kept) if kept else None, unite(part.domain for part in found), written)
+
+
+def doing_something(statement: Stmt, add: str) -> Stmt | None:
+    """Return what of a statement does something if all operands have values everywhere; None where nothing does.
+
+    Statements with quotients are left as they are: where those have no value hangs on what is stored.
+    """
+    if any(isinstance(node, Div) for assign in statement.assignments for node in walk(assign.value)):
+        return statement
+    return Patterns(lambda access: EVERYWHERE, add).remaining(statement).statement
 
 
 def _add(found: dict[str, Domain], more: Domains) -> None:

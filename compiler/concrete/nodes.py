@@ -9,10 +9,11 @@ notation. Nothing here is mutated; passes build new statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..format import Format
+from ..kept import Kept
 from ..notation.nodes import Access, Expr, accesses
 
 Said = TypeVar("Said")
@@ -54,6 +55,19 @@ class Stmt:
     def children(self) -> tuple[Stmt, ...]:
         return ()
 
+    @Kept
+    def assignments(self) -> tuple[Assign, ...]:
+        """The assignments in the statement, in order."""
+        return tuple(assign for child in self.children for assign in child.assignments)
+
+    @Kept
+    def reads(self) -> tuple[Access, ...]:
+        """The accesses that the statement reads, repeats included."""
+        return tuple(access for assign in self.assignments for access in accesses(assign.value))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
     def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
         assert not children
         return self
@@ -67,6 +81,10 @@ class Assign(Stmt):
     operator: str
     value: Expr
 
+    @Kept
+    def assignments(self) -> tuple[Assign, ...]:
+        return (self,)
+
 
 @dataclass(frozen=True)
 class Forall(Stmt):
@@ -79,7 +97,7 @@ class Forall(Stmt):
         return (self.body,)
 
     def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
-        return replace(self, body=children[0])
+        return Forall(self.index, children[0], self.tag)
 
 
 @dataclass(frozen=True)
@@ -162,7 +180,7 @@ def walk(statement: Stmt) -> Iterator[Stmt]:
 
 def assignments(statement: Stmt) -> tuple[Assign, ...]:
     """Return the assignments below a statement, in order."""
-    return tuple(node for node in walk(statement) if isinstance(node, Assign))
+    return statement.assignments
 
 
 def assignments_in_loops(statement: Stmt, around: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Assign]]:
@@ -181,7 +199,7 @@ def targets(statement: Stmt) -> tuple[str, ...]:
 
 def reads(statement: Stmt) -> tuple[Access, ...]:
     """Return the accesses that a statement reads, repeats included."""
-    return tuple(access for assign in assignments(statement) for access in accesses(assign.value))
+    return statement.reads
 
 
 def operand_of(access: Access) -> Access:
@@ -200,7 +218,9 @@ def said_of(access: Access, said: Iterable[tuple[Access, Said]]) -> Said | None:
     ``said`` pairs operands with what is said of them.
     """
     found = [(operand, what) for operand, what in said if means(operand, access)]
-    return max(found, key=lambda pair: len(pair[0].subscripts), default=(None, None))[1]
+    if not found:
+        return None
+    return max(found, key=lambda pair: len(pair[0].subscripts))[1]
 
 
 def saying(operand: Access, what: Said, said: Iterable[tuple[Access, Said]]) -> tuple[tuple[Access, Said], ...]:

@@ -36,6 +36,7 @@ class Provenance:
         self._replaced_by: dict[str, list[Relation]] = {}
         self._originals: dict[str, tuple[str, ...]] = {}
         self._derivations: dict[frozenset[str], dict[str, Step]] = {}
+        self._known_after: dict[tuple[str, ...], dict[str, int]] = {}
         for relation in self.relations:
             for parent in relation.parents:
                 self._replaced_by.setdefault(parent, []).append(relation)
@@ -136,14 +137,15 @@ class Provenance:
                     return child, Step(relation, False)
         return None
 
-    def known_after(self, loops: Sequence[str]) -> dict[str, int]:
+    def known_after(self, loops: Sequence[str]) -> Mapping[str, int]:
         """Return, for every variable that loops determine, the place in ``loops`` of the first at which it is known."""
-        found: dict[str, int] = {}
-        for place in range(len(loops)):
-            known = loops[: place + 1]
-            for variable in (*known, *self.derivation(known)):
-                found.setdefault(variable, place)
-        return found
+        order = tuple(loops)
+        if order not in self._known_after:
+            found = dict(self.known_after(order[:-1])) if order else {}
+            for variable in (*order, *self.derivation(order)):
+                found.setdefault(variable, len(order) - 1)
+            self._known_after[order] = found
+        return self._known_after[order]
 
     def guards(self, loops: Sequence[str], extents: Mapping[str, int] | None = None) -> dict[str, tuple[str, ...]]:
         """Return, per loop, the variables that become known there and must be tested against the end of their range."""

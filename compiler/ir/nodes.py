@@ -11,21 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import is_
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar
 from typing import Literal as OneOf
 
-T = TypeVar("T")
-
-
-class _Once(Generic[T]):
-    """A property of an object that never changes: computed when it is first asked for. Unlike ``cached_property`` it takes no lock."""
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute, self._name = compute, compute.__name__
-
-    def __get__(self, held: object, owner: type | None = None) -> T:
-        found = held.__dict__[self._name] = self._compute(held)
-        return found
+from ..kept import Kept
 
 
 @dataclass(frozen=True)
@@ -39,16 +28,16 @@ class Type:
 
     name: str
 
-    @_Once
+    @Kept
     def is_float(self) -> bool:
         return self.name.startswith("f")
 
-    @_Once
+    @Kept
     def lanes(self) -> int:
         """How many scalars a value holds: 1, or the lanes of a vector."""
         return int(self.name.partition("x")[2] or 1)
 
-    @_Once
+    @Kept
     def element(self) -> Type:
         """The scalar type of one lane."""
         return Type(self.name.partition("x")[0])
@@ -57,7 +46,7 @@ class Type:
         """The vector of ``lanes`` scalars of this type; the scalar type itself for one lane."""
         return Type(f"{self.element.name}x{lanes}") if lanes > 1 else self.element
 
-    @_Once
+    @Kept
     def bytes(self) -> int:
         """The size of a value in memory."""
         return self.lanes * (1 if self.element.name == "bool" else int(self.element.name[1:]) // 8)
@@ -87,7 +76,7 @@ def _is_node(name: str) -> bool:
 class Node:
     """Base of expressions and statements; children are the fields that are nodes or tuples of nodes."""
 
-    @_Once
+    @Kept
     def children(self) -> tuple[Node, ...]:
         found: list[Node] = []
         for name in _fields_of_nodes(type(self)):
@@ -98,7 +87,7 @@ class Node:
                 found.extend(item for item in value if isinstance(item, Node))
         return tuple(found)
 
-    @_Once
+    @Kept
     def below(self) -> tuple[Node, ...]:
         """Everything below the node, parents first, in written order."""
         found: list[Node] = []
@@ -107,7 +96,12 @@ class Node:
             found.extend(child.below)
         return tuple(found)
 
-    @_Once
+    @Kept
+    def kinds(self) -> frozenset[type[Node]]:
+        """The classes of the node and of everything below it."""
+        return frozenset((type(self),)).union(*(child.kinds for child in self.children))
+
+    @Kept
     def variables(self) -> frozenset[str]:
         """The names of all variables in the node, those that it declares included."""
         return frozenset(node.name for node in (self, *self.below) if isinstance(node, Var))

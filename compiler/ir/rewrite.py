@@ -13,6 +13,7 @@ from .intrinsics import INTRINSICS
 from .nodes import Allocate, Binary, Call, Declare, For, Function, Grow, Node, SetVar, Step, Steps, Value, Var
 
 N = TypeVar("N", bound=Node)
+K = TypeVar("K", bound=Node)
 T = TypeVar("T")
 P = ParamSpec("P")
 _BINDING = (Declare, SetVar, For)
@@ -21,6 +22,16 @@ _BINDING = (Declare, SetVar, For)
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and everything below it, parents first, in written order."""
     return chain((node,), node.below)
+
+
+def nodes_of(node: Node, *kinds: type[K]) -> list[K]:
+    """Return the nodes of some classes, a node itself and everything below it, parents first, in written order.
+
+    A node knows which classes stand below it, so that asking for what is not there costs nothing.
+    """
+    if node.kinds.isdisjoint(kinds):
+        return []
+    return [each for each in walk(node) if type(each) in kinds]  # type: ignore[misc]  # which are those of these classes
 
 
 def transform(node: N, change: Callable[[Node], Node]) -> N:
@@ -52,11 +63,11 @@ def settle(node: N, change: Callable[[Node], Node]) -> N:
     bound = isinstance(node, _BINDING)
     changed = [child if bound and place == 0 else settle(child, change) for place, child in enumerate(children)]
     whole = node.rebuild(tuple(changed)) if any(map(is_not, changed, children)) else node
-    found = change(whole)
-    if found is node or (whole is node and found == node):
+    made = change(whole)
+    if made is node or (whole is node and made == node):
         node.__dict__["settled"] = change
         return node
-    return found  # type: ignore[return-value]  # passes keep expressions and statements apart
+    return made  # type: ignore[return-value]  # passes keep expressions and statements apart
 
 
 def remembered(function: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
@@ -125,7 +136,7 @@ def mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
 
 def is_pure(expr: Value) -> bool:
     """Return whether an expression changes nothing, so that it may be dropped or moved."""
-    return not any(isinstance(node, Call) and node.function in INTRINSICS and INTRINSICS[node.function].updates for node in walk(expr))
+    return not any(node.function in INTRINSICS and INTRINSICS[node.function].updates for node in nodes_of(expr, Call))
 
 
 def block(statements: tuple[Step, ...] | list[Step]) -> Steps:
@@ -140,7 +151,7 @@ def as_steps(statement: Step) -> Steps:
 
 def may_fail(statement: Step) -> bool:
     """Return whether a statement may find no memory."""
-    return any(_fails(node) for node in walk(statement))
+    return any(map(_fails, nodes_of(statement, Allocate, Call, Grow)))
 
 
 def _fails(node: Node) -> bool:
@@ -186,4 +197,4 @@ def pairwise(values: list[Value], op: str) -> Value:
 def array_types(function: Function) -> dict[str, str]:
     """Return the name of the element type of every array of a function, by the array's name."""
     types = {parameter.name: parameter.type.name for parameter in function.arrays}
-    return types | {node.array: node.type.name for node in walk(function.body) if isinstance(node, Allocate)}
+    return types | {node.array: node.type.name for node in nodes_of(function.body, Allocate)}

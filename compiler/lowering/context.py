@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..concrete.completeness import Completeness
@@ -129,7 +129,10 @@ class Context:
 
     def operand(self, access: Access) -> Access:
         """Return the access of the program that is meant, protocols included."""
-        return next((own for own in self.keys if replace(own, protocols=()) == replace(access, protocols=())), access)
+        if not access.protocols and access in self.keys:
+            return access
+        written = (access.tensor, access.subscripts, access.stored)
+        return next((own for own in self.keys if (own.tensor, own.subscripts, own.stored) == written), access)
 
     # Tensors
 

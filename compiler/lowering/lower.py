@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..concrete.affine import Viewed
+from ..concrete.annihilation import doing_something
 from ..concrete.assembled import assembled_format, known_order, loops_to
 from ..concrete.nodes import Program, reads, said_of
 from ..concrete.printer import loop_nest
@@ -34,7 +35,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import walk
+from ..ir.rewrite import nodes_of
 from ..notation.nodes import Access, accesses
 from .assembly import Assembly, assembly_of
 from .collect import collected
@@ -107,7 +108,8 @@ def lower(
         program, {**operand_types, **{other.tensor: types[other.tensor] for other in also}, result.tensor: made}, result, keys, value_type,
         parameters, lower_statement, assembly=assembly, shares=shares, wide=wide, also=frozenset(other.tensor for other in also),
     )  # fmt: skip
-    steps = context.lower(program.statement, Scope(assembly=assembly))
+    kept = doing_something(program.statement, program.add)
+    steps = [] if kept is None else context.lower(kept, Scope(assembly=assembly))
     body = _framed(context, (result, *also), steps)
     function = _function(context, body)
     operands = tuple(
@@ -259,7 +261,7 @@ def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
         sizes = sizes[depth:]
     for level in sizes:
         length = multiply(length, level.extent)
-    if not any(isinstance(node, For) and isinstance(node.tag, Parallel) for step in steps for node in walk(step)):
+    if not any(isinstance(node.tag, Parallel) for step in steps for node in nodes_of(step, For)):
         return [Fill(stored.values, ZERO, length, zero)]
     place = Var(context.names.permanent("place"), ZERO.type)
     return [For(place, ZERO, length, Steps((Store(stored.values, place, zero),)), Parallel("static"))]
@@ -267,24 +269,8 @@ def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
 
 def _function(context: Context, body: Steps) -> Function:
     """Return the kernel with the parameters that its body uses."""
-    used: set[str] = set()
-    for node in walk(body):
-        match node:
-            case (
-                Load(array=array)
-                | Store(array=array)
-                | ArrayRef(array=array)
-                | Fill(array=array)
-                | Prefetch(array=array)
-                | Free(array=array)
-            ):
-                used.add(array)
-            case Publish(parameter=parameter):
-                used.add(parameter)
-            case Var(name=name):
-                used.add(name)
-            case _:
-                pass
+    used = {node.array for node in nodes_of(body, Load, Store, ArrayRef, Fill, Prefetch, Free)}
+    used |= {node.parameter for node in nodes_of(body, Publish)} | {node.name for node in nodes_of(body, Var)}
     arrays = tuple(parameter for parameter in context.parameters.arrays.values() if parameter.name in used or parameter.assembled)
     sizes = [parameter for parameter in context.parameters.sizes.values() if parameter.name in used]
     results = [array for array in arrays if array.writable and not array.assembled]

@@ -54,7 +54,12 @@ def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domai
 
 
 def restrict(context: Context, scope: Scope, statement: Stmt) -> Stmt | None:
-    """Return what is left of a statement at some place of the nest; None where it does nothing."""
+    """Return what is left of a statement at some place of the nest; None where it does nothing.
+
+    Where no operand is missing all of it is left, since what never does anything was dropped before (``doing_something``).
+    """
+    if not scope.absent and not context.divides:
+        return statement
     return patterns(context, scope).remaining(statement, scope.loops).statement
 
 

@@ -39,7 +39,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from ..ir.rewrite import mentions, own_declarations, transform, walk
+from ..ir.rewrite import mentions, nodes_of, own_declarations, transform, walk
 from ..levels import COMPRESSED, DENSE, SINGLETON
 from ..levels.level import Level, index_array
 from .levels import EntryLevel, KeyLevel, Storage
@@ -236,7 +236,7 @@ class FewKeysWorkspace(BitmapWorkspace):
         listing = transform(Steps(tuple(own)), self._listing)
         arguments = (ArrayRef(self.keys, self.key_type), ArrayRef(self.bits, U64), self.length, self.count)
         few = Steps((SetVar(self.count, ZERO), listing, SetVar(self.count, Call("few_drain", arguments, I64))))
-        if any(isinstance(node, Call) and node.function == "few_insert" for step in own for node in walk(step)):
+        if any(node.function == "few_insert" for step in own for node in nodes_of(step, Call)):
             return [*before, few]
         many = Steps((transform(Steps(tuple(own)), self._unlisted), *self.finish()))
         return [*before, If(compare("<=", self.count, integer(FEW_KEYS)), few, many)]

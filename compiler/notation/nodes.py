@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from ..format import Format
+from ..kept import Kept
 from ..source import Span
 
 
@@ -32,7 +32,7 @@ class Affine:
         assert self.is_index, f"{self} is not a plain index"
         return self.terms[0][0]
 
-    @property
+    @Kept
     def indices(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.terms)
 
@@ -64,10 +64,18 @@ class Expr:
     def children(self) -> tuple[Expr, ...]:
         return ()
 
+    @Kept
+    def accesses(self) -> tuple[Access, ...]:
+        """The accesses in the expression in written order, repeats included."""
+        return tuple(node for node in walk(self) if isinstance(node, Access))
+
     def rebuild(self, children: tuple[Expr, ...]) -> Expr:
         """Return the same node over other children."""
         assert not children
         return self
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # other processes have other hashes
 
 
 @dataclass(frozen=True)
@@ -94,15 +102,12 @@ class Access(Expr):
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @Kept
     def _hash(self) -> int:
-        """Computed once: lowering asks again and again what it knows of an access."""
+        """Lowering asks again and again what it knows of an access."""
         return hash((self.tensor, self.subscripts, self.protocols, self.stored))
 
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}  # which other processes have otherwise
-
-    @property
+    @Kept
     def indices(self) -> tuple[str, ...]:
         """Distinct indices in order of first appearance."""
         return tuple(dict.fromkeys(name for subscript in self.subscripts for name in subscript.indices))
@@ -222,7 +227,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def accesses(expr: Expr) -> tuple[Access, ...]:
     """Return the accesses of an expression in written order, repeats included."""
-    return tuple(node for node in walk(expr) if isinstance(node, Access))
+    return expr.accesses
 
 
 def indices(expr: Expr) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from ..ir.nodes import (
     Var,
     Vector,
 )
-from ..ir.rewrite import array_types, as_steps, block, mentions, walk
+from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of
 from .forms import WRITTEN_OUT, is_short, is_vectorizable
 from .manager import Setting
 
@@ -55,7 +55,7 @@ def keep_accumulators(function: Function, setting: Setting) -> Function:
     if lanes == 1:
         return function
     types, fresh = {name: Type(kind) for name, kind in array_types(function).items()}, setting.names(function)
-    registers = {node.array for node in walk(function.body) if isinstance(node, Allocate) and node.storage == "registers"}
+    registers = {node.array for node in nodes_of(function.body, Allocate) if node.storage == "registers"}
 
     def fits(loop: For, extent: int) -> bool:
         return is_short(extent, WRITTEN_OUT, lanes) and is_vectorizable(loop, lanes)
@@ -73,7 +73,7 @@ def keep_accumulators(function: Function, setting: Setting) -> Function:
 
 def _rows(loop: For) -> list[Row]:
     """Return the rows that a loop only ever updates, all by loops over the same extent, and does not move."""
-    if any(isinstance(node, For) and isinstance(node.tag, Parallel) for node in walk(loop.body)):
+    if any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
         return []
     bound = {node.name for node in _declared(loop)}
     found: dict[str, Row] = {}
@@ -105,13 +105,13 @@ def _row(array: str, index: Value, inner: For, bound: set[str]) -> Row | None:
 
 def _declared(loop: For) -> list[Var]:
     """Return everything that a loop and the statements in it declare or assign."""
-    return [loop.variable, *(node.variable for node in walk(loop.body) if isinstance(node, Declare | SetVar | For))]
+    return [loop.variable, *(node.variable for node in nodes_of(loop.body, Declare, SetVar, For))]
 
 
 def _loop_over(loop: For, row: Row) -> For:
     """Return the loop that updates a row."""
-    loops = [node for node in walk(loop.body) if isinstance(node, For) and node.variable == row.variable]
-    return next(inner for inner in loops if any(isinstance(node, Store) and node.array == row.array for node in walk(inner.body)))
+    loops = [node for node in nodes_of(loop.body, For) if node.variable == row.variable]
+    return next(inner for inner in loops if any(node.array == row.array for node in nodes_of(inner.body, Store)))
 
 
 def _keep(loop: For, rows: list[Row], types: dict[str, Type], fresh: Callable[[str], str]) -> Step:

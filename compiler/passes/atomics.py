@@ -42,7 +42,7 @@ from ..ir.nodes import (
     Var,
     Vector,
 )
-from ..ir.rewrite import array_types, as_steps, block, mentions, transform, walk
+from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, transform, walk
 from .manager import Setting
 
 IDENTITY = {"+": 0, "*": 1}
@@ -60,7 +60,7 @@ class _Target:
 
 def gather_atomics(function: Function, setting: Setting) -> Function:
     """Return a kernel in which outermost loops that only update a place atomically do so once."""
-    if not any(isinstance(node, Store) and node.atomic for node in walk(function.body)):
+    if not any(node.atomic for node in nodes_of(function.body, Store)):
         return function
     types = {name: Type(kind) for name, kind in array_types(function).items()}
     fresh = setting.names(function)
@@ -82,7 +82,7 @@ _Tile = tuple[str, str]
 
 def _tiles(loop: For) -> frozenset[_Tile]:
     """Return the tiles that the iterations of a parallel loop declare: ``low = number * size``, ``high = min(low + size, ...)``."""
-    declared = {node.variable.name: node.value for node in walk(loop.body) if isinstance(node, Declare)}
+    declared = {node.variable.name: node.value for node in nodes_of(loop.body, Declare)}
     counts = Counter(node.variable.name for node in walk(loop.body) if isinstance(node, Declare | SetVar | For))
     found = set()
     for high, value in declared.items():
@@ -96,10 +96,10 @@ def _tiles(loop: For) -> frozenset[_Tile]:
 
 def _targets(loop: For) -> list[_Target]:
     """Return the places that a loop updates atomically and does not move, of arrays that it does not touch otherwise."""
-    if any(isinstance(node, For) and isinstance(node.tag, Parallel | Dealt) for node in walk(loop.body)):
+    if any(isinstance(node.tag, Parallel | Dealt) for node in nodes_of(loop.body, For)):
         return []
-    moved = {loop.variable.name, *(node.variable.name for node in walk(loop.body) if isinstance(node, Declare | SetVar | For))}
-    written = {node.array for node in walk(loop.body) if isinstance(node, Store | Fill | Grow | Allocate)}
+    moved = {loop.variable.name, *(node.variable.name for node in nodes_of(loop.body, Declare, SetVar, For))}
+    written = {node.array for node in nodes_of(loop.body, Store, Fill, Grow, Allocate)}
     found: dict[str, _Target] = {}
     spoilt: set[str] = set()
 

@@ -41,7 +41,7 @@ from ..ir.nodes import (
     Var,
     Vector,
 )
-from ..ir.rewrite import block, is_pure, mentions, pairwise, substitute, transform, walk
+from ..ir.rewrite import block, is_pure, mentions, nodes_of, pairwise, substitute, transform, walk
 from .forms import gathered_bytes
 from .manager import Setting
 from .simplify import simplify_expression
@@ -102,11 +102,11 @@ def _rows_of(loop: For, lanes: int) -> list[_Sum] | None:
     """Return the sums that a loop over rows makes, which may be made in batches; None if it is no such loop."""
     if not (loop.tag is None or isinstance(loop.tag, Parallel)) or loop.step != 1 or _rows_a_block(loop.tag) is None:
         return None
-    declared = {node.variable.name: node.value for node in walk(loop.body) if isinstance(node, Declare)}
-    written = {node.array for node in walk(loop.body) if isinstance(node, Store | Fill | Grow | Allocate)}
+    declared = {node.variable.name: node.value for node in nodes_of(loop.body, Declare)}
+    written = {node.array for node in nodes_of(loop.body, Store, Fill, Grow, Allocate)}
     changing = [step for step in walk(loop.body) if isinstance(step, Run) or (isinstance(step, Call) and not is_pure(step))]
-    written |= {node.array for step in changing for node in walk(step) if isinstance(node, ArrayRef)}
-    assigned = {node.variable.name for node in walk(loop.body) if isinstance(node, SetVar)}
+    written |= {node.array for step in changing for node in nodes_of(step, ArrayRef)}
+    assigned = {node.variable.name for node in nodes_of(loop.body, SetVar)}
     if any(_depends_on(bound, assigned, written) for bound in (loop.low, loop.high)):
         return None
     sums = []
@@ -130,14 +130,14 @@ def _unconditional_loops(statement: Step) -> Iterator[For]:
 
 
 def _depends_on(expr: Node, variables: set[str], arrays: set[str]) -> bool:
-    return mentions(expr, variables) or any(isinstance(node, Load) and node.array in arrays for node in walk(expr))
+    return mentions(expr, variables) or any(node.array in arrays for node in nodes_of(expr, Load))
 
 
 def _sum_of(inner: For, row: Var, declared: dict[str, Value], written: set[str], assigned: set[str]) -> _Sum | None:
     if inner.tag is not None or inner.step != 1 or not only_adds(inner):
         return None
-    own = {node.variable.name for node in walk(inner.body) if isinstance(node, Declare)}
-    steps = [node for node in walk(inner.body) if isinstance(node, SetVar)]
+    own = {node.variable.name for node in nodes_of(inner.body, Declare)}
+    steps = nodes_of(inner.body, SetVar)
     if len(steps) != 1 or steps[0].op != "+" or steps[0].variable.name in own:
         return None
     begin, end = (declared.get(bound.name, bound) if isinstance(bound, Var) else bound for bound in (inner.low, inner.high))

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from ..ir.nodes import I64, Allocate, Binary, Const, Declare, For, Function, Step, Steps, Value, Var, Vector
-from ..ir.rewrite import as_steps, block, is_pure, substitute, transform, transform_steps, walk
+from ..ir.rewrite import as_steps, block, is_pure, nodes_of, substitute, transform, transform_steps
 from .forms import is_vectorizable
 from .manager import Setting
 
@@ -72,7 +72,7 @@ def name_registers_apart(function: Function, setting: Setting) -> Function:
 
 def shared_register_names(function: Function) -> str | None:
     """Return which name two register arrays share."""
-    names = Counter(node.array for node in walk(function.body) if isinstance(node, Allocate) and node.storage == "registers")
+    names = Counter(node.array for node in nodes_of(function.body, Allocate) if node.storage == "registers")
     return next((f"two register arrays are called {name}" for name, count in names.items() if count > 1), None)
 
 
@@ -82,7 +82,7 @@ def _renamed(statement: Step, old: str, new: str) -> Step:
         places = [place for place, inner in enumerate(statement.statements) if isinstance(inner, Allocate) and inner.array == old]
         end = places[0] if places else len(statement.statements)
         return Steps((*(_renamed(inner, old, new) for inner in statement.statements[:end]), *statement.statements[end:]))
-    if any(isinstance(node, Allocate) and node.array == old for node in walk(statement)):
+    if any(node.array == old for node in nodes_of(statement, Allocate)):
         children = tuple(_renamed(child, old, new) if isinstance(child, Step) else child for child in statement.children)
         return statement.rebuild(children)  # type: ignore[return-value]  # statements stay statements
     return transform(statement, lambda node: replace(node, array=new) if getattr(node, "array", None) == old else node)  # type: ignore[type-var]

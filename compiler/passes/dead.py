@@ -32,7 +32,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from ..ir.rewrite import block, is_pure, transform, transform_steps, walk
+from ..ir.rewrite import block, is_pure, nodes_of, transform, transform_steps, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -56,7 +56,7 @@ def unread(function: Function) -> str | None:
         node = pending.pop()
         read |= {node.name} if isinstance(node, Var) else set()
         pending += node.children[isinstance(node, Declare | SetVar | For) :]  # their first child is what they declare or assign
-    declared = (node for node in walk(function.body) if isinstance(node, Declare) and is_pure(node.value))
+    declared = (node for node in nodes_of(function.body, Declare) if is_pure(node.value))
     found = next((f"variable {node.variable.name}" for node in declared if node.variable.name not in read), None)
     found = found or next((f"array {array}" for array in _unread_arrays(function)), None)
     return None if found is None else f"nothing reads {found}"
@@ -171,7 +171,7 @@ def _unassigned(name: str, rest: list[Step]) -> list[Step] | None:
 
     None where an assignment has to stay, and the variable with it.
     """
-    assigned = [node for statement in rest for node in walk(statement) if isinstance(node, SetVar) and node.variable.name == name]
+    assigned = [node for statement in rest for node in nodes_of(statement, SetVar) if node.variable.name == name]
     if not all(is_pure(node.value) or _is_plain_call(node.value) for node in assigned):
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import BOOL, Binary, Const, Declare, For, Function, Parallel, SetVar, Step, Steps, Var
-from ..ir.rewrite import as_steps, block, is_pure, transform_steps, walk
+from ..ir.rewrite import as_steps, block, is_pure, nodes_of, transform_steps
 from .manager import Setting
 
 
@@ -27,7 +27,7 @@ def raise_flags_before_loops(function: Function, _: Setting) -> Function:
 
 def raised_in_loops(function: Function) -> str | None:
     """Return which loop raises a flag in every iteration."""
-    loops = (node for node in walk(function.body) if isinstance(node, For) and _raised(node))
+    loops = (node for node in nodes_of(function.body, For) if _raised(node))
     return next((f"the loop over {loop.variable.name} raises a flag in every iteration" for loop in loops), None)
 
 
@@ -55,6 +55,6 @@ def _raises(step: SetVar) -> bool:
 def _is_untouched(loop: For, step: SetVar) -> bool:
     """Return whether nothing else in a loop uses a flag of outside it."""
     name = step.variable.name
-    uses = sum(isinstance(node, Var) and node.name == name for node in walk(loop.body))
-    declared = any(isinstance(node, Declare | For) and node.variable.name == name for node in walk(loop.body))
+    uses = sum(node.name == name for node in nodes_of(loop.body, Var))
+    declared = any(node.variable.name == name for node in nodes_of(loop.body, Declare, For))
     return uses == 1 and not declared

@@ -44,7 +44,7 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import as_steps, transform, walk
+from ..ir.rewrite import as_steps, nodes_of, transform, walk
 from .manager import Setting
 
 WARP = 32
@@ -183,7 +183,7 @@ class _Splitter:
         if gives is None:
             inside = _counts(steps)
             found: dict[str, Var] = {}
-            own = {node.variable.name for step in steps for node in walk(step) if isinstance(node, Declare | For)}
+            own = {node.variable.name for step in steps for node in nodes_of(step, Declare, For)}
             for step in steps:
                 if isinstance(step, Declare) and self.uses.get(step.variable.name, 0) > inside[step.variable.name]:
                     found[step.variable.name] = step.variable
@@ -234,7 +234,7 @@ def _touches(step: Step) -> bool:
 
 
 def _reads(node: Node) -> bool:
-    return any(isinstance(inner, Load | ArrayRef) for inner in walk(node))
+    return bool(nodes_of(node, Load, ArrayRef))
 
 
 def _blank(kind: Type) -> Const:
@@ -252,7 +252,7 @@ def _counts(steps: tuple[Step, ...]) -> dict[str, int]:
 
 def _without_registers(steps: list[Step]) -> list[Step]:
     """Free at the end of a block what was an array in registers of host code."""
-    held = {node.array for step in steps for node in walk(step) if isinstance(node, Free | Publish)}
+    held = {node.array for step in steps for node in nodes_of(step, Free, Publish)}
     made = [step.array for step in steps if isinstance(step, Allocate)]
     return [*steps, *(Free(array) for array in made if array not in held)]
 
@@ -279,7 +279,7 @@ def _threads_of(loop: For) -> int:
     assert isinstance(loop.tag, Dealt)
     if loop.tag.unit != "block":
         return THREADS
-    inner = [node for node in walk(loop.body) if isinstance(node, For) and isinstance(node.tag, Dealt) and node.tag.within == "block"]
+    inner = [node for node in nodes_of(loop.body, For) if isinstance(node.tag, Dealt) and node.tag.within == "block"]
     warps = [_extent(node) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "warp"]
     threads = [_extent(node) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "thread"]
     known = [WARP * extent for extent in warps if extent] + [extent for extent in threads if extent]

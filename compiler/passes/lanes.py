@@ -29,7 +29,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import block, mentions, substitute, walk
+from ..ir.rewrite import block, mentions, nodes_of, substitute, walk
 from .plan import REDUCTIONS, Plan
 from .simplify import simplify_expression
 
@@ -244,9 +244,9 @@ class Vectorizer:
     def _hoist(self, expr: Value, part: str) -> Value:
         """Return a value that all chunks share, read once before the first of them if it is read from memory at all."""
         hoisted = self.plan.hoisted
-        if hoisted is None or self.nested or not any(isinstance(node, Load) for node in walk(expr)):
+        if hoisted is None or self.nested or not nodes_of(expr, Load):
             return expr
-        if any(isinstance(node, Var) and (node.name in self.plan.inside) for node in walk(expr)):
+        if any(node.name in self.plan.inside for node in nodes_of(expr, Var)):
             return expr
         if expr not in hoisted:
             array = next(node.array for node in walk(expr) if isinstance(node, Load))
@@ -314,8 +314,5 @@ def _plus(left: Value, right: Value) -> Value:
 
 def element_accesses(body: Step) -> Iterator[tuple[str, Value, bool]]:
     """Yield (array, index, whether it is written) of every element that a body reads or writes, prefetches left out."""
-    for node in walk(body):
-        if isinstance(node, Load):
-            yield node.array, node.index, False
-        elif isinstance(node, Store):
-            yield node.array, node.index, True
+    for node in nodes_of(body, Load, Store):
+        yield node.array, node.index, isinstance(node, Store)

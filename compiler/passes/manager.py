@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..ir.nodes import Allocate, Function, Load, Var
-from ..ir.rewrite import walk
+from ..ir.rewrite import nodes_of
 from ..ir.verify import IllFormed, verify
 
 
@@ -47,8 +47,8 @@ class Setting:
         """Return what gives a name that nothing else has."""
         if not self._taken:
             self._taken |= {parameter.name for parameter in (*function.arrays, *function.sizes)}
-            self._taken |= {node.name for node in walk(function.body) if isinstance(node, Var)}
-            self._taken |= {node.array for node in walk(function.body) if isinstance(node, Allocate)}
+            self._taken |= {node.name for node in nodes_of(function.body, Var)}
+            self._taken |= {node.array for node in nodes_of(function.body, Allocate)}
         return self._fresh
 
     def _fresh(self, wish: str) -> str:
@@ -60,7 +60,7 @@ class Setting:
     def widest(self, function: Function) -> int:
         """Return the bytes of the widest value that the kernel computes with; all its vectors have as many lanes."""
         if not self._widest:
-            kinds = [node.type for node in walk(function.body) if isinstance(node, Load | Var | Allocate)]
+            kinds = [node.type for node in nodes_of(function.body, Load, Var, Allocate)]
             self._widest = max((kind.bytes for kind in kinds if kind.is_float), default=8)
         return self._widest
 

@@ -45,7 +45,7 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import as_steps, block, mentions, substitute, transform, walk
+from ..ir.rewrite import as_steps, block, mentions, nodes_of, substitute, transform, walk
 from .manager import Setting
 
 BLOCK_BYTES = 48 * 1024 - 1024
@@ -96,7 +96,7 @@ def done_by_all(function: Function) -> str | None:
                 return f"all threads of a {group} store to {array}"
         return next((found for child in node.children if (found := visit(child, group, own)) is not None), None)
 
-    found = (visit(node.body, "grid", frozenset()) for node in walk(function.body) if isinstance(node, Kernel) and node.threads > 1)
+    found = (visit(node.body, "grid", frozenset()) for node in nodes_of(function.body, Kernel) if node.threads > 1)
     return next((each for each in found if each is not None), None)
 
 
@@ -192,7 +192,7 @@ def _zeroed(steps: Steps, array: str) -> bool:
 
 def _dealt_arrays(node: Node) -> set[str]:
     """Return the arrays that dealt loops touch."""
-    loops = (inner for inner in walk(node) if isinstance(inner, For) and isinstance(inner.tag, Dealt))
+    loops = (inner for inner in nodes_of(node, For) if isinstance(inner.tag, Dealt))
     return {array for loop in loops for inner in walk(loop) for array in _arrays(inner)}
 
 
@@ -213,7 +213,7 @@ def _refuse_updates(step: Step, group: str) -> None:
 
 def _assigned(body: Steps, counter: Var) -> dict[str, tuple[Var, str]]:
     """Return the scalars of outside that a loop's body updates, with the operator of all their updates."""
-    own = {node.variable.name for node in walk(body) if isinstance(node, Declare | For)} | {counter.name}
+    own = {node.variable.name for node in nodes_of(body, Declare, For)} | {counter.name}
     found: dict[str, tuple[Var, str]] = {}
     for node in walk(body):
         if isinstance(node, SetVar) and node.variable.name not in own:
@@ -275,7 +275,7 @@ def _with_barriers(steps: Steps, group: Group, own: frozenset[str]) -> Steps:
         for array in _touches(atom) - own:
             touched[array] = touched.get(array, 0) + 1
     written = {array for atom in _atoms(steps) for array in _writes(atom)}
-    inside = {node.array for node in walk(steps) if isinstance(node, Allocate) and node.storage == "registers"}
+    inside = {node.array for node in nodes_of(steps, Allocate) if node.storage == "registers"}
     several = {array for array in written if touched.get(array, 0) > 1} | _moving(steps, None)
     meeting = several - inside - _by_one_alone(steps) - _atomically(steps)
     if not meeting:
@@ -306,21 +306,21 @@ def _moving(step: Step, moved: frozenset[str] | None) -> set[str]:
         case For(tag=Dealt()):
             return set() if moved is None else {array for array in _writes(step) if not _stays(step, array, moved)}
         case For() | While():
-            own = {node.variable.name for node in walk(step) if isinstance(node, Declare | SetVar | For)}
+            own = {node.variable.name for node in nodes_of(step, Declare, SetVar, For)}
             return _moving(step.body, (moved or frozenset()) | own)
     return {array for child in step.children if isinstance(child, Step) for array in _moving(child, moved)}
 
 
 def _stays(loop: For, array: str, moved: frozenset[str]) -> bool:
     """Return whether a thread has the same elements of an array whenever a dealt loop runs: those of its own iterations."""
-    dealt = [node for node in walk(loop) if isinstance(node, For) and isinstance(node.tag, Dealt)]
+    dealt = [node for node in nodes_of(loop, For) if isinstance(node.tag, Dealt)]
     counters = {node.variable.name for node in dealt}
-    changing = (moved | {node.variable.name for node in walk(loop) if isinstance(node, Declare | SetVar | For)}) - counters
-    uses = [node for node in walk(loop) if isinstance(node, Load | Store) and node.array == array]
-    if any(isinstance(node, Fill | ArrayRef) and node.array == array for node in walk(loop)) or len({node.index for node in uses}) != 1:
+    changing = (moved | {node.variable.name for node in nodes_of(loop, Declare, SetVar, For)}) - counters
+    uses = [node for node in nodes_of(loop, Load, Store) if node.array == array]
+    if any(node.array == array for node in nodes_of(loop, Fill, ArrayRef)) or len({node.index for node in uses}) != 1:
         return False
     begins = [node.low for node in dealt] + [uses[0].index]
-    return not any(mentions(value, changing) or any(isinstance(node, Load) for node in walk(value)) for value in begins)
+    return not any(mentions(value, changing) or nodes_of(value, Load) for value in begins)
 
 
 def _atoms(step: Step) -> Iterator[Node]:
@@ -346,8 +346,8 @@ def _touches(node: Node) -> set[str]:
 
 
 def _writes(node: Node) -> set[str]:
-    found = {inner.array for inner in walk(node) if isinstance(inner, Store | Fill)}
-    called = [inner for inner in walk(node) if isinstance(inner, Run | Call)]
+    found = {inner.array for inner in nodes_of(node, Store, Fill)}
+    called = nodes_of(node, Run, Call)
     return found | {argument.array for call in called for argument in call.arguments[:1] if isinstance(argument, ArrayRef)}
 
 
@@ -359,7 +359,7 @@ def _by_one_alone(steps: Steps) -> set[str]:
 
 def _atomically(steps: Steps) -> set[str]:
     """Return the arrays that are only updated atomically."""
-    stores = [node for node in walk(steps) if isinstance(node, Store)]
+    stores = nodes_of(steps, Store)
     plain = {store.array for store in stores if not store.atomic}
     read = {array for node in walk(steps) if isinstance(node, Load | Fill | ArrayRef) for array in _arrays(node)}
     return {store.array for store in stores} - plain - read

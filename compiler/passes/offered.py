@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import Declare, For, Function, SetVar, Simd, Step, Vector
-from ..ir.rewrite import as_steps, may_fail, transform_steps, walk
+from ..ir.rewrite import as_steps, may_fail, nodes_of, transform_steps
 from .manager import Setting
 
 
@@ -26,17 +26,17 @@ def offer_vectors(function: Function, _: Setting) -> Function:
 
 def undecided(function: Function) -> str | None:
     """Return which loop is tagged ``Vector`` still."""
-    loops = (node for node in walk(function.body) if isinstance(node, For) and isinstance(node.tag, Vector))
+    loops = (node for node in nodes_of(function.body, For) if isinstance(node.tag, Vector))
     return next((f"the loop over {loop.variable.name} is tagged" for loop in loops), None)
 
 
 def scalar_reductions(loop: For) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
     """Return the scalars that a vector loop reduces into, by operator; None if one is a vector, or reduced by min, max, and, or."""
-    inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare)}
-    inside |= {node.variable.name for node in walk(loop) if isinstance(node, For)}
+    inside = {node.variable.name for node in nodes_of(loop.body, Declare)}
+    inside |= {node.variable.name for node in nodes_of(loop, For)}
     found: dict[str, set[str]] = {}
-    for node in walk(loop.body):
-        if isinstance(node, SetVar) and node.variable.name not in inside:
+    for node in nodes_of(loop.body, SetVar):
+        if node.variable.name not in inside:
             if node.op not in ("+", "-", "*") or node.variable.type.lanes > 1:
                 return None
             found.setdefault("+" if node.op == "-" else node.op, set()).add(node.variable.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import Allocate, Const, Free, Function, Step, Steps
-from ..ir.rewrite import walk
+from ..ir.rewrite import nodes_of
 
 STACK_BYTES = 64 * 1024
 """The largest array on the stack; threads of the team have no more than two megabytes in all."""
@@ -18,7 +18,7 @@ def place_large_arrays(function: Function) -> Function:
 
 def too_large_for_stack(function: Function) -> str | None:
     """Return which array could overflow the stack."""
-    found = (node.array for node in walk(function.body) if isinstance(node, Allocate) and _overflows(node))
+    found = (node.array for node in nodes_of(function.body, Allocate) if _overflows(node))
     return next((f"array {array} is larger than the stack of a thread may hold" for array in found), None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..ir.nodes import Call, Cast, Const, Declare, For, SetVar, Step, Value, Var, Vector
-from ..ir.rewrite import mentions, pairwise, walk
+from ..ir.rewrite import mentions, nodes_of, pairwise, walk
 
 REDUCTIONS = {"+": ("sum", 0), "-": ("sum", 0), "*": ("product", 1)}
 """By operator: how accumulators are combined, and their first value."""
@@ -65,10 +65,10 @@ def make_plan(loop: For, fresh: Callable[[str], str]) -> Plan:
     count = -1
     while count != len(varying):
         count = len(varying)
-        for node in walk(loop.body):
-            if isinstance(node, Declare | SetVar) and node.variable.name in inside and mentions(node.value, varying):
+        for node in nodes_of(loop.body, Declare, SetVar):
+            if node.variable.name in inside and mentions(node.value, varying):
                 varying.add(node.variable.name)
-    assigned = {node.variable.name for node in walk(loop.body) if isinstance(node, SetVar | For)}
+    assigned = {node.variable.name for node in nodes_of(loop.body, SetVar, For)}
     return Plan(loop.variable, fresh, inside, frozenset(varying), inside - varying - assigned, isinstance(loop.tag, Vector))
 
 

@@ -32,7 +32,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import as_steps, transform, walk
+from ..ir.rewrite import as_steps, nodes_of, transform, walk
 from .manager import Setting
 
 LONGEST_BODY = 600
@@ -55,7 +55,7 @@ class _Clip:
 
 def separate_whole_segments(function: Function, setting: Setting) -> Function:
     """Return a kernel in which loops over the segments of a tile are three: the first segment, those inside, the last one."""
-    if not any(isinstance(node, Call) and node.function == "upper_bound" for node in walk(function.body)):
+    if not any(node.function == "upper_bound" for node in nodes_of(function.body, Call)):
         return function
     fresh = setting.names(function)
 

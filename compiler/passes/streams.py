@@ -32,7 +32,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import block, transform, walk
+from ..ir.rewrite import block, nodes_of, transform, walk
 from .manager import Setting
 
 
@@ -50,7 +50,7 @@ def pass_caches(function: Function, setting: Setting) -> Function:
 
 def _streaming(function: Function, result: ArrayParameter, size: SizeParameter, vector_bytes: int) -> Function:
     lanes = vector_bytes // result.type.bytes
-    stores = [node for node in walk(function.body) if isinstance(node, Store) and node.array == result.name]
+    stores = [node for node in nodes_of(function.body, Store) if node.array == result.name]
     declared = _declared(function.body)
     rows = [store for store in stores if store.value.type == result.type.vector(lanes) and _is_multiple(store.index, lanes, declared)]
     rows = [store for store in rows if not store.op and not store.atomic]
@@ -67,7 +67,7 @@ def _streaming(function: Function, result: ArrayParameter, size: SizeParameter, 
                 return If(wanted, replace(node, streams=True), node)
             case Steps(statements):
                 return Steps(tuple(_merged(statements, wanted)))
-            case For(tag=Parallel()) if any(isinstance(inner, Store) and inner.streams for inner in walk(node.body)):
+            case For(tag=Parallel()) if any(inner.streams for inner in nodes_of(node.body, Store)):
                 return replace(node, finish=(*node.finish, drained))  # by the thread that has stored, before others may read
         return node
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import I64, Binary, Comment, Const, Declare, For, Function, Load, Prefetch, SetVar, Step, Steps, Vector
-from ..ir.rewrite import as_steps, transform_steps, walk
+from ..ir.rewrite import as_steps, nodes_of, transform_steps, walk
 from .forms import gathered_bytes
 from .manager import Setting
 
@@ -48,9 +48,8 @@ def asking_ahead(loop: For) -> Step:
 
 def only_adds(loop: For) -> bool:
     """Return whether a loop has none inside, stores nothing and adds floats to scalars from outside."""
-    steps = [node for node in walk(loop.body) if isinstance(node, Step)]
-    if not all(isinstance(step, Steps | Comment | Declare | Prefetch | SetVar) for step in steps):
+    if any(issubclass(kind, Step) for kind in loop.body.kinds - {Steps, Comment, Declare, Prefetch, SetVar}):
         return False
-    own = {step.variable.name for step in steps if isinstance(step, Declare)}
-    sums = [step for step in steps if isinstance(step, SetVar) and step.variable.name not in own]
+    own = {step.variable.name for step in nodes_of(loop.body, Declare)}
+    sums = [step for step in nodes_of(loop.body, SetVar) if step.variable.name not in own]
     return bool(sums) and all(step.variable.type.is_float and step.op in ("+", "-") for step in sums)

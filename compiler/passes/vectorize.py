@@ -43,7 +43,7 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import as_steps, block, leaves, mentions, transform_steps, walk
+from ..ir.rewrite import as_steps, block, leaves, mentions, nodes_of, transform_steps, walk
 from .forms import WRITTEN_OUT, is_short, is_vectorizable, vector_form
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .manager import Setting
@@ -82,18 +82,17 @@ class _Pass:
 
     def _register_arrays(self, body: Steps) -> dict[str, Allocate]:
         """Return the arrays all of whose uses can be those of whole registers."""
-        arrays = {node.array: node for node in walk(body) if isinstance(node, Allocate) and node.storage == "registers"}
+        arrays = {node.array: node for node in nodes_of(body, Allocate) if node.storage == "registers"}
         arrays = {name: node for name, node in arrays.items() if isinstance(node.length, Const) and node.type.is_float}
+        if not arrays:
+            return arrays
         allocations = Counter(node.array for node in walk(body) if isinstance(node, Allocate))
         uses: Counter[str] = Counter()
         fitting: Counter[str] = Counter()
-        for node in walk(body):
-            match node:
-                case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array):
-                    uses[array] += 1
-                case Fill(array, low, high):
-                    uses[array] += 1
-                    fitting[array] += array in arrays and _covers(low, high, arrays[array])
+        for node in nodes_of(body, Load, Store, ArrayRef, Prefetch, Fill):
+            uses[node.array] += 1
+            if isinstance(node, Fill) and node.array in arrays:
+                fitting[node.array] += _covers(node.low, node.high, arrays[node.array])
         for loop in self._vector_loops(body):
             form = vector_form(loop, self.lanes)
             whole = Counter(array for array, index, _ in element_accesses(loop.body) if mentions(index, {loop.variable.name}))
@@ -137,7 +136,7 @@ class _Pass:
             return loop.rebuild(parts)  # type: ignore[return-value]
         if isinstance(loop.low, Const) and isinstance(loop.high, Const):
             extent = int(loop.high.value) - int(loop.low.value)
-            most = WRITTEN_OUT // 4 if any(isinstance(node, For) for node in walk(loop.body)) else WRITTEN_OUT
+            most = WRITTEN_OUT // 4 if nodes_of(loop.body, For) else WRITTEN_OUT
             used = {array for array, _, _ in element_accesses(loop.body)}
             if is_short(extent, most, self.lanes) or used & self.registers.keys():
                 return self._written_out(loop, chunks_of(extent, self.lanes))
@@ -145,10 +144,10 @@ class _Pass:
 
     def _without_stores_to_one_place(self, loop: For) -> tuple[For, tuple[Step, Step] | None]:
         """Turn a reduction into an element into one into a scalar, which is added to the element once."""
-        stores = [node for node in walk(loop.body) if isinstance(node, Store)]
+        stores = nodes_of(loop.body, Store)
         touched = Counter(array for array, _, _ in element_accesses(loop.body))
         for store in stores:
-            inside = {node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For)} | {loop.variable.name}
+            inside = {node.variable.name for node in nodes_of(loop.body, Declare, For)} | {loop.variable.name}
             if store.op not in REDUCTIONS or mentions(store.index, inside) or touched[store.array] != 1:
                 continue
             total = Var(self.fresh(f"{store.array}_sum"), store.value.type)
@@ -177,7 +176,7 @@ class _Pass:
         plan = make_plan(loop, self.fresh)
         steps: list[Step] = []
         low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
-        reduces = any(isinstance(node, SetVar) and node.variable.name not in plan.inside for node in walk(loop.body))
+        reduces = any(node.variable.name not in plan.inside for node in nodes_of(loop.body, SetVar))
         gathered = vector_form(loop, self.lanes).gathered
         lanes = self.gather_bytes // max(gathered, self.widest) if gathered else self.lanes
         suiting = ACCUMULATORS if reduces and not gathered else 1  # gathers take longer than the sums that they feed

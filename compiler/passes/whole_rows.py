@@ -33,7 +33,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import block, leaves, substitute, walk
+from ..ir.rewrite import block, leaves, nodes_of, substitute
 from .manager import Setting
 from .simplify import simplify_expression
 
@@ -57,7 +57,7 @@ def store_whole_rows(function: Function, setting: Setting) -> Function:
 
 
 def _uses(node: Node, array: str) -> int:
-    return sum(isinstance(inner, Load | Store | ArrayRef | Fill | Prefetch) and inner.array == array for inner in walk(node))
+    return sum(inner.array == array for inner in nodes_of(node, Load, Store, ArrayRef, Fill, Prefetch))
 
 
 def _zeroed(statement: Step) -> str | None:

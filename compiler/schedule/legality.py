@@ -6,12 +6,13 @@ any order and races depend on the whole parallel nest (``schedule.parallel``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 
 from ..concrete.apart import covers
 from ..concrete.assembled import handing
-from ..concrete.nodes import Assign, Forall, Program, operand_of, reads
+from ..concrete.nodes import Assign, Forall, Program, assignments_in_loops, operand_of, reads
 from ..concrete.provenance import Coord
 from ..concrete.workspace_kinds import KEEPERS, keeps_entries
 from ..notation.nodes import Access, accesses
@@ -53,13 +54,13 @@ class Judgement:
     def _out_of_order(self, program: Program) -> list[tuple[Access, str, str]]:
         """Return (access, index of a level, index of a level above it that is known later)."""
         graph, found = graph_of(program.relations), []
-        for address, leaf in leaves(program.statement):
-            known = graph.known_after(enclosing_loops(program.statement, address))
-            for access in accesses(leaf.value):
+        for around, assign in assignments_in_loops(program.statement):
+            known = graph.known_after(around)
+            for access in accesses(assign.value):
                 found.extend(self._levels_out_of_order(access, known))
         return found
 
-    def _levels_out_of_order(self, access: Access, known: dict[str, int]) -> list[tuple[Access, str, str]]:
+    def _levels_out_of_order(self, access: Access, known: Mapping[str, int]) -> list[tuple[Access, str, str]]:
         found, deepest, parent = [], -1, ""
         protocols = self.context.protocols_of(access)
         for level, (kind, names) in enumerate(self.context.levels(access)):
@@ -76,8 +77,7 @@ class Judgement:
         graph = graph_of(program.relations)
         if not any(graph.space(name) == "position" for relation in graph.relations for name in relation.children):
             return
-        for address, _ in leaves(program.statement):
-            loops = enclosing_loops(program.statement, address)
+        for loops, _ in assignments_in_loops(program.statement):
             for place, loop in enumerate(loops):
                 missing = unknown_in_range(loop, loops[:place], graph, self.context)
                 if missing:
@@ -111,10 +111,9 @@ class Judgement:
         if directive.strategy != "append":
             return
         graph = graph_of(program.relations)
-        for address, leaf in leaves(program.statement):
+        for loops, leaf in assignments_in_loops(program.statement):
             if leaf.target.tensor != directive.result:
                 continue
-            loops = enclosing_loops(program.statement, address)
             known = graph.known_after(loops)
             places = [max((known.get(name, -1) for name in names), default=-1) for _, names in self.context.levels(leaf.target)]
             scattered = any(place < max(places) for place, loop in enumerate(loops) if not covers(leaf.target.indices, loop, graph))
