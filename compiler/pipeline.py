@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Never
 
@@ -21,6 +20,7 @@ from .concrete.nodes import Forall, Program
 from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError, ShapeError
 from .format import MOST_EXTENT, Format
+from .frozen import frozen
 from .lowering.context import TYPES, TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
@@ -53,7 +53,7 @@ OPERATORS = ("+", "*", "min", "max", "and", "or")
 CONSTANT_BOUND = 1024  # extents of dense modes up to here become compile-time constants when operands are at hand
 
 
-@dataclass(frozen=True)
+@frozen
 class Signature:
     """What a kernel is compiled for beside expression, formats and schedule.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 
+from .frozen import frozen
 
-@dataclass(frozen=True)
+
+@frozen
 class Span:
     """Half-open range of characters ``[start, end)`` of a source text, counted from 0."""
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .format import Format
+from .frozen import frozen
 from .levels import LevelKind
 from .levels.affine import PART, Affine, Subsection
 
 
-@dataclass(frozen=True)
+@frozen
 class Subscript:
     """How one mode of the stored tensor is indexed.
 

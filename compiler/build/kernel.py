@@ -6,7 +6,6 @@ import math
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..attention import noted_if_long
 from ..errors import DataError, ResourceError
+from ..frozen import frozen
 from ..ir.nodes import PAST_CACHES, ArrayParameter
 from ..lowering.kernel_spec import KernelSpec
 from ..native import team
@@ -164,7 +164,7 @@ class TypedKernel:
         return f"TypedKernel({self.spec.expression!r}, schedule={self.spec.schedule!r})"
 
 
-@dataclass(frozen=True)
+@frozen
 class Assembled:
     """Where a kernel leaves one array of an assembled result: slots of its pointer and length, and what it is."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NoReturn
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from ..concrete.bounds import broken_bound
 from ..errors import DataError, ExpressionError, ShapeError
 from ..format import dense_format
+from ..frozen import frozen
 from ..ir.nodes import Type
 from ..levels import LevelKind
 from ..lowering.kernel_spec import KernelSpec, OperandSpec
@@ -22,7 +22,7 @@ from ..storage.sealed import sealed
 from ..storage.tensor import LevelArrays, Tensor
 
 
-@dataclass(frozen=True)
+@frozen
 class Operand:
     """One operand as the kernel reads it."""
 
@@ -65,7 +65,7 @@ def refuse_names(spec: KernelSpec, given: Mapping[str, Any]) -> NoReturn:
     raise ExpressionError(f"operand '{extra}' is not used in '{spec.expression}'; its operands are {_listed(sorted(wanted))}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Expected:
     """One operand as the kernel wants it, with what is asked of every operand worked out.
 

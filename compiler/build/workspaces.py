@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import OPAQUE, Allocate, Binary, Cast, Const, Declare, For, Function, Grow, Node, Parallel, Publish, Step, Take, Value, Var
 from ..ir.rewrite import nodes_of
 
@@ -20,7 +20,7 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Workspace:
     """An array on the heap: bytes by the sizes that a kernel is given, and whether every thread has one."""
 

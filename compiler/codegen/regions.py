@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
+from ..frozen import frozen
 from ..ir.nodes import (
     SHARE_NUMBER,
     Allocate,
@@ -33,7 +34,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import nodes_of, walk
 
 
-@dataclass(frozen=True)
+@frozen
 class Captured:
     """Variables of the kernel that a region reads, and arrays that the kernel has made, in the order of their first use."""
 

@@ -8,11 +8,12 @@ to its value: ``y(2*i + j) = e`` is ``y(s) = P(2*i + j - s) * e``, P being 1 at 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, count
 
 from ..errors import ExpressionError, ShapeError
 from ..format import Format
+from ..frozen import frozen
 from ..levels.affine import POINT
 from ..notation.nodes import Access, Affine, Assignment, Expr, Mul, accesses, index_subscript, transform
 from ..source import pointing
@@ -23,7 +24,7 @@ BOUNDARIES = ("fill", "wrap")
 Boundary = str | Mapping[str, str] | None
 
 
-@dataclass(frozen=True)
+@frozen
 class Viewed:
     """An assignment without compound subscripts, and what its names stand for.
 

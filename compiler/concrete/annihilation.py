@@ -13,9 +13,10 @@ Counting, legality, the schedule space and lowering differ in what they know of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
+from ..frozen import frozen
 from ..notation.constants import is_constant, makes_nan
 from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, walk
 from .identities import is_nothing
@@ -63,7 +64,7 @@ def _never(assign: Assign, loops: Loops) -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@frozen
 class Remaining:
     """What of a statement does something.
 
@@ -78,7 +79,7 @@ class Remaining:
     written: Domains
 
 
-@dataclass(frozen=True)
+@frozen
 class Patterns:
     """Where statements do something, from what is known of the accesses in them.
 

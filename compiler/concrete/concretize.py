@@ -8,10 +8,10 @@ compilation with workspaces").
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..errors import ExpressionError
 from ..format import Format, dense_format
+from ..frozen import frozen
 from ..notation.inner_sums import Resolved, resolved
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices, transform
 from ..notation.terms import Term, addend_count, distributed, terms
@@ -29,7 +29,7 @@ MOST_CASES = 20  # that the loops of one nest distinguish; above it a sum is add
 MOST_ADDENDS = 1024  # so many parts
 
 
-@dataclass(frozen=True)
+@frozen
 class Concretized:
     """The default program and what its names stand for.
 
@@ -78,7 +78,7 @@ def initial_name(assignment: Assignment) -> str:
     return _Names(assignment).fresh(f"{assignment.target.tensor}_initial")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Made:
     """A statement with the workspaces and conversions that it needs."""
 

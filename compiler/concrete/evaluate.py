@@ -10,11 +10,11 @@ from __future__ import annotations
 import operator
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..format import Format
+from ..frozen import frozen
 from ..notation.functions import number_of
 from ..notation.nodes import Access, Add, Affine, Apply, Div, Expr, Literal, Mul, Neg, accesses
 from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, operand_of, reads, said_of, targets
@@ -158,7 +158,7 @@ def _extents(program: Program, arrays: Mapping[str, np.ndarray]) -> dict[str, in
     return found
 
 
-@dataclass(frozen=True)
+@frozen
 class _Node:
     """A position of a level: the coordinates on the way to it, and the stored entries below it."""
 

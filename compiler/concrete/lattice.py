@@ -11,10 +11,10 @@ A loop is made for the ``cover`` of a domain: complements cannot be stepped thro
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..errors import ScheduleError
+from ..frozen import frozen
 from ..notation.nodes import Access
 from ..notation.printer import show
 
@@ -24,41 +24,41 @@ MOST_POINTS = 4096
 """So many cases a loop may distinguish; nobody wants the code for more."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Everywhere:
     """All coordinates of the index."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Nowhere:
     """No coordinate: the value is the fill value throughout."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Stored:
     """The coordinates that the next level of an operand stores."""
 
     access: Access
 
 
-@dataclass(frozen=True)
+@frozen
 class Undecided:
     """The coordinates of something that is stored or not, as other indices than the present one decide."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Complement:
     """All coordinates but those of a part: 0 divided by what is not stored is NaN."""
 
     part: Domain
 
 
-@dataclass(frozen=True)
+@frozen
 class Intersection:
     parts: tuple[Domain, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Union:
     parts: tuple[Domain, ...]
 

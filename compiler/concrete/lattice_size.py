@@ -8,9 +8,9 @@ present (Kjolstad et al., "The tensor algebra compiler", section 5): a sum of n 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..format import Format
+from ..frozen import frozen
 from ..notation.nodes import Access, Expr, Mul, accesses, walk
 from .annihilation import Patterns
 from .lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, points
@@ -36,7 +36,7 @@ def cases(value: Expr, loops: tuple[str, ...], formats: Mapping[str, Format], mo
     return _Nest(value, formats, most, complete).cases(loops, frozenset())
 
 
-@dataclass(frozen=True)
+@frozen
 class _Nest:
     value: Expr
     formats: Mapping[str, Format]

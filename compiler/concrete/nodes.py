@@ -9,17 +9,18 @@ notation. Nothing here is mutated; passes build new statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from ..format import Format
+from ..frozen import frozen
 from ..kept import Kept
 from ..notation.nodes import Access, Expr, accesses
 
 Said = TypeVar("Said")
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopTag:
     """How one loop is carried out; what is None keeps its default.
 
@@ -49,7 +50,7 @@ class LoopTag:
 PLAIN = LoopTag()
 
 
-@dataclass(frozen=True)
+@frozen
 class Stmt:
     @property
     def children(self) -> tuple[Stmt, ...]:
@@ -73,7 +74,7 @@ class Stmt:
         return self
 
 
-@dataclass(frozen=True)
+@frozen
 class Assign(Stmt):
     """``target = value`` (operator "=") or ``target += value`` (operator "+=": the add of the semiring)."""
 
@@ -86,7 +87,7 @@ class Assign(Stmt):
         return (self,)
 
 
-@dataclass(frozen=True)
+@frozen
 class Forall(Stmt):
     index: str
     body: Stmt
@@ -100,7 +101,7 @@ class Forall(Stmt):
         return Forall(self.index, children[0], self.tag)
 
 
-@dataclass(frozen=True)
+@frozen
 class Where(Stmt):
     """``consumer where producer``: the workspaces that the producer writes live for this statement and start at zero."""
 
@@ -115,7 +116,7 @@ class Where(Stmt):
         return Where(*children)
 
 
-@dataclass(frozen=True)
+@frozen
 class Block(Stmt):
     """Statements in order. As the producer of a ``Where`` they may fill several workspaces, or one after another."""
 
@@ -129,7 +130,7 @@ class Block(Stmt):
         return Block(children)
 
 
-@dataclass(frozen=True)
+@frozen
 class Workspace:
     """A scoped tensor. ``indices`` name the loops (original or derived) that its modes range over.
 
@@ -142,7 +143,7 @@ class Workspace:
     kind: str | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Program:
     """A scheduled program: the statement and everything decided beside it.
 

@@ -7,14 +7,14 @@ indices of the left side, then the rest. An operand whose order contradicts thos
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from ..format import Format
+from ..frozen import frozen
 from ..notation.nodes import Access
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopOrder:
     """Loops, outermost first, and the accesses that cannot be read in that order: (access, suitable format)."""
 

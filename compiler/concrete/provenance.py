@@ -8,9 +8,9 @@ of the loops that are open (Senanayake et al., sections 3.2 and 5.1 to 5.3).
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic
 
+from ..frozen import frozen
 from ..notation.nodes import Access
 from .arithmetic import Arithmetic, Bounds, Value
 from .relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
@@ -19,7 +19,7 @@ from .shapes import Shape
 __all__ = ["Bound", "Collapse", "Coord", "Pos", "Provenance", "Recovery", "Relation", "Rename", "Split", "Step"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """How a variable is computed: by which relation, as its parent or as its child."""
 

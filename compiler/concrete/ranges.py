@@ -8,13 +8,13 @@ to the last value at which all of these read inside their operands, the other in
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from ..errors import ShapeError
+from ..frozen import frozen
 from ..notation.nodes import Affine, Assignment, accesses, indices
 
 
-@dataclass(frozen=True)
+@frozen
 class Reading:
     """A mode of an operand at a compound subscript."""
 
@@ -26,7 +26,7 @@ class Reading:
         return f"'{self.subscript}' of mode {self.mode} of operand '{self.tensor}'"
 
 
-@dataclass(frozen=True)
+@frozen
 class Writing:
     """A mode of the result at a compound subscript, and the index that stands for it."""
 
@@ -35,7 +35,7 @@ class Writing:
     subscript: Affine
 
 
-@dataclass(frozen=True)
+@frozen
 class Ranges:
     """How the extents follow of the indices that stand in compound subscripts.
 

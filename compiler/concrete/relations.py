@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from ..frozen import frozen
 from ..notation.nodes import Access
 from ..notation.printer import show
 from .arithmetic import Bounds, Value
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .provenance import Provenance, Recovery
 
 
-@dataclass(frozen=True)
+@frozen
 class Relation(ABC):
     """One transformation; the parents are what it replaced, the children what it made."""
 
@@ -108,7 +108,7 @@ class Relation(ABC):
         return any(graph.possibly_out_of_bounds(child, extents) for child in self.children)
 
 
-@dataclass(frozen=True)
+@frozen
 class Split(Relation):
     """``parent`` in tiles: ``factor`` iterations of ``inner`` a tile, or ``factor`` tiles (``constant_inner`` False)."""
 
@@ -176,7 +176,7 @@ class Split(Relation):
         return f"{self.parent} = {self.outer} x {self.inner} ({self.factor} {'a tile' if self.constant_inner else 'tiles'})"
 
 
-@dataclass(frozen=True)
+@frozen
 class Collapse(Relation):
     """Two directly nested loops as one, ``fused`` running through their product in the same order."""
 
@@ -238,7 +238,7 @@ class Collapse(Relation):
         return f"{self.fused} = ({self.outer}, {self.inner}) collapsed"
 
 
-@dataclass(frozen=True)
+@frozen
 class Pos(Relation):
     """``position`` runs through the positions of ``access`` at the coordinates of ``parent``."""
 
@@ -293,7 +293,7 @@ class Pos(Relation):
         return f"{self.position} = positions of {show(self.access)} at {self.parent}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Coord(Relation):
     """``coordinate`` runs through the coordinates between those stored at the ends of the range of ``position``.
 
@@ -359,7 +359,7 @@ class Coord(Relation):
         return f"{self.coordinate} = coordinates at {self.position}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Bound(Relation):
     """``bounded`` is ``parent`` with something known of its range.
 
@@ -436,7 +436,7 @@ class Bound(Relation):
         return f"{self.bounded} = {self.parent} ({self.kind} {self.amount})"
 
 
-@dataclass(frozen=True)
+@frozen
 class Rename(Relation):
     """``renamed`` is another name for ``parent``: the loop of a producer that ``precompute`` made. Accesses keep ``parent``."""
 

@@ -6,25 +6,25 @@ that says nothing else) they are the cases of Senanayake et al., sections 5.1 an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..frozen import frozen
 from ..notation.nodes import Access
 
 
-@dataclass(frozen=True)
+@frozen
 class Range:
     """The range of the variable; what it was made from is recovered from its values."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Through:
     """What another variable goes through, stored levels included; the variable follows from that one's values."""
 
     variable: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Tiles:
     """The tiles of what ``parent`` has left: in one of them ``parent`` has that tile left, and ``inner`` counts from its begin.
 
@@ -46,7 +46,7 @@ class Tiles:
         return factor
 
 
-@dataclass(frozen=True)
+@frozen
 class Nest:
     """The nest of two variables; where only a part of ``fused`` is left, its first and last row are cut."""
 
@@ -55,7 +55,7 @@ class Nest:
     fused: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Entries:
     """The stored entries of an access.
 
@@ -70,7 +70,7 @@ class Entries:
     cut: str | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Between:
     """The coordinates from the first to the last of a range of stored entries; the first and last range reach to the ends."""
 

@@ -8,12 +8,12 @@ a parallel loop use of which one writes it, unless both update it atomically: su
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..frozen import frozen
 from .evaluate import Counts, Evaluate, Evaluator, Frame, Held, scalar
 from .intrinsics import KeyMap, Parts
 from .memory import InterpreterError, Memory, numpy_type
@@ -47,7 +47,7 @@ from .races import Turn, kept_by_shares
 Execute = Callable[[Frame], None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What a run left: the arrays that it published, by parameter, and what it did."""
 

@@ -16,12 +16,12 @@ not known, and ``piece_place`` where the entries of such a piece begin.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..frozen import frozen
 from .nodes import BOOL, I64, SHARE_NUMBER, Type
 
 OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes"))
@@ -33,7 +33,7 @@ OF_VALUES = frozenset(("exp", "log", "tanh", "sqrt", "abs", "pow"))
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 
-@dataclass(frozen=True)
+@frozen
 class Intrinsic:
     """One function.
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from operator import is_
 from typing import ClassVar
 from typing import Literal as OneOf
 
+from ..frozen import frozen
 from ..kept import Kept
 
 
-@dataclass(frozen=True)
+@frozen
 class Type:
     """A scalar type, by the letter of its kind and its width in bits: i8 ... i64, u8 ... u64, f32, f64, bool.
 
@@ -136,13 +137,13 @@ class Value(Node):
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Var(Value):
     name: str
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Const(Value):
     """A constant of the node's type; floats may be inf, -inf or nan."""
 
@@ -150,7 +151,7 @@ class Const(Value):
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Binary(Value):
     """``left op right``: + - * / % min max and or == != < <= > >=; integer / truncates; comparisons are bool."""
 
@@ -160,7 +161,7 @@ class Binary(Value):
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Unary(Value):
     """``-operand`` or ``not operand``."""
 
@@ -169,7 +170,7 @@ class Unary(Value):
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Load(Value):
     """``array[index]``; an index that is a vector gathers elements from wherever its lanes say.
 
@@ -182,7 +183,7 @@ class Load(Value):
     first: Value | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Select(Value):
     condition: Value
     then: Value
@@ -190,13 +191,13 @@ class Select(Value):
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Cast(Value):
     operand: Value
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class ArrayRef(Value):
     """A whole array (or map, or parts) as an argument of an intrinsic."""
 
@@ -204,7 +205,7 @@ class ArrayRef(Value):
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Call(Value):
     """A pure or updating intrinsic that returns a value: searches, map look-ups, the number of a share."""
 
@@ -217,7 +218,7 @@ Member = OneOf["block", "warp", "thread"]
 Group = OneOf["grid", "block", "warp"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Combine(Value):
     """What all members of a group get of the values that each has: their sum, product, minimum ... by ``op``, in one order always.
 
@@ -238,17 +239,17 @@ class Step(Node):
     pass
 
 
-@dataclass(frozen=True)
+@frozen
 class Steps(Step):
     statements: tuple[Step, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Comment(Step):
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Declare(Step):
     """A local scalar with its first value."""
 
@@ -256,7 +257,7 @@ class Declare(Step):
     value: Value
 
 
-@dataclass(frozen=True)
+@frozen
 class SetVar(Step):
     """``variable = value``, or ``variable op= value`` where ``op`` is + * min max or and ..."""
 
@@ -265,7 +266,7 @@ class SetVar(Step):
     op: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Store(Step):
     """``array[index] = value``, or ``array[index] op= value``; atomic where threads may meet.
 
@@ -280,14 +281,14 @@ class Store(Step):
     streams: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class If(Step):
     condition: Value
     then: Step
     otherwise: Step | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class While(Step):
     """``origin`` says in the words of the expression what the loop visits; it is printed beside it and means nothing."""
 
@@ -296,7 +297,7 @@ class While(Step):
     origin: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class Parallel:
     """Iterations are cut into chunks that threads claim, as many at most as the kernel's ``threads`` argument says.
 
@@ -312,7 +313,7 @@ SHARE_NUMBER = "share_number"
 """The intrinsic that gives the number of the share to which an iteration of the parallel loop around belongs."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Vector:
     """Iterations go to vector lanes. Scalars declared outside and updated by an associative op inside are reductions.
 
@@ -324,7 +325,7 @@ class Vector:
     least: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Simd:
     """The C compiler is told that it may run iterations in lanes; ``reductions`` are the scalars updated in all of them, by operator.
 
@@ -334,12 +335,12 @@ class Simd:
     reductions: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Unroll:
     factor: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Dealt:
     """Iterations are dealt out in turn to the blocks, warps or threads of a GPU: to all of them, or to those of one block or warp.
 
@@ -350,7 +351,7 @@ class Dealt:
     within: Group = "grid"
 
 
-@dataclass(frozen=True)
+@frozen
 class For(Step):
     """``for variable in low .. high``, half open; the step is 1 except in what ``passes.vectorize`` makes.
 
@@ -374,7 +375,7 @@ class For(Step):
 Storage = OneOf["heap", "registers", "block", "warp"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Allocate(Step):
     """An array of ``length`` elements.
 
@@ -390,12 +391,12 @@ class Allocate(Step):
     zero: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Free(Step):
     array: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Grow(Step):
     """Make room for at least ``needed`` elements in a heap array, geometrically; ``capacity`` is its i64 variable."""
 
@@ -405,7 +406,7 @@ class Grow(Step):
     needed: Value
 
 
-@dataclass(frozen=True)
+@frozen
 class Leave(Step):
     """Leave a heap array at a free place of ``parts``, with which it is released; the name holds nothing from then on."""
 
@@ -414,7 +415,7 @@ class Leave(Step):
     place: Value
 
 
-@dataclass(frozen=True)
+@frozen
 class Take(Step):
     """Take the array, of elements of ``type``, that was left at a place of ``parts``: it is a heap array of this name from then on."""
 
@@ -424,7 +425,7 @@ class Take(Step):
     place: Value
 
 
-@dataclass(frozen=True)
+@frozen
 class Fill(Step):
     """``array[low .. high] = value``."""
 
@@ -434,7 +435,7 @@ class Fill(Step):
     value: Value
 
 
-@dataclass(frozen=True)
+@frozen
 class Run(Step):
     """An intrinsic called for its effect: sort, scan, map reset."""
 
@@ -442,7 +443,7 @@ class Run(Step):
     arguments: tuple[Value, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Prefetch(Step):
     """Ask for the cache lines of ``array[index .. index + count]``, which may lie past the end.
 
@@ -454,7 +455,7 @@ class Prefetch(Step):
     count: int = 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Publish(Step):
     """Hand an assembled heap array of ``length`` elements to the caller through an output parameter."""
 
@@ -466,7 +467,7 @@ class Publish(Step):
 # Kernels of a GPU; only the passes for it make these
 
 
-@dataclass(frozen=True)
+@frozen
 class Scratch:
     """An array of ``length`` elements on the heap for every block, warp or thread of a kernel."""
 
@@ -477,7 +478,7 @@ class Scratch:
     zero: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel(Step):
     """Runs on the GPU; what stands around it is host code, which waits for it and goes on with the scalars that it ``gives``.
 
@@ -493,7 +494,7 @@ class Kernel(Step):
     scratch: tuple[Scratch, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Once(Step):
     """Done by one thread of a block or warp for all of them."""
 
@@ -501,7 +502,7 @@ class Once(Step):
     body: Step
 
 
-@dataclass(frozen=True)
+@frozen
 class Barrier(Step):
     """All threads of a block or warp wait for one another, and see what the others wrote before."""
 
@@ -515,7 +516,7 @@ PAST_CACHES = "past_caches"
 """What the source of the parameter says of a result: (tensor, "past_caches", 0) is 1 where its rows are to be written past the caches."""
 
 
-@dataclass(frozen=True)
+@frozen
 class ArrayParameter:
     """An array that the caller hands in (or, ``assembled``, receives).
 
@@ -530,7 +531,7 @@ class ArrayParameter:
     assembled: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class SizeParameter:
     """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level;
     ("threads", "count") into how many shares work is cut; (tensor, "past_caches", 0) whether a result is to be written past the
@@ -541,7 +542,7 @@ class SizeParameter:
     source: tuple[str, str] | tuple[str, str, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Function:
     """A kernel: ``int32_t name(void **arrays, int64_t *sizes, int64_t threads)`` in C, parameters in slot order."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ..errors import SparsetuneError
+from ..frozen import frozen
 from .nodes import Type
 from .printer import WORDS
 
@@ -20,7 +20,7 @@ class UnreadableProgram(SparsetuneError):
     """A text is no program of the loop IR."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Line:
     number: int
     depth: int

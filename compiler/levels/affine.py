@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import DataError
+from ..frozen import frozen
 from ..ir.arithmetic import (
     ONE,
     TRUE,
@@ -187,7 +188,7 @@ class Subsection(LevelKind):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class PartLevel(Level):
     """A level that leaves a subscript open."""
 

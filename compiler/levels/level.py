@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..frozen import frozen
 from ..ir.arithmetic import ZERO, add, load_index, multiply
 from ..ir.nodes import I64, ArrayRef, Type, Value
 
@@ -17,7 +18,7 @@ Keep: TypeAlias = Callable[[str, Value], Value]
 """Gives what a value is kept as that is computed once beside a loop, under a name like the one wished for."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """How far an access is resolved: the position in each of its first levels.
 
@@ -42,7 +43,7 @@ class Place:
         return Place((*self.positions, position), end)
 
 
-@dataclass(frozen=True)
+@frozen
 class LevelArray:
     """An array of a level: which part it is (``pos``, ``crd`` ...), its name in the kernel, the type of its elements."""
 
@@ -51,7 +52,7 @@ class LevelArray:
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Terms:
     """What a compound subscript has beside the index of a level.
 
@@ -66,7 +67,7 @@ class Terms:
     stored: Value
 
 
-@dataclass(frozen=True)
+@frozen
 class Level:
     """One level of a stored tensor.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, FormatError
+from ..frozen import frozen
 from ..storage.entries import SortedEntries
 from ..storage.sealed import sealed
 
 
-@dataclass(frozen=True)
+@frozen
 class Frontier:
     """Where the entries stand after some levels have been packed.
 
@@ -37,7 +37,7 @@ class Frontier:
         return np.arange(entries) if self.identity else np.zeros(entries, np.int64)
 
 
-@dataclass(frozen=True)
+@frozen
 class Column:
     """What one level has to store of the entries.
 
@@ -86,7 +86,7 @@ class Column:
         raise FormatError(f"{self.refusal} is {why}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Walk:
     """Where a walk down the levels of a stored tensor stands.
 
@@ -109,7 +109,7 @@ class Walk:
         return Walk((*self.columns, column), self.positions, self.count)
 
 
-@dataclass(frozen=True)
+@frozen
 class Claimed:
     """One level of arrays that somebody claims to be a tensor's.
 

@@ -11,11 +11,11 @@ Loops that are run twice, to count and to fill, have ``insertion`` around them; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
 from ..format import Format
+from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
 from ..ir.nodes import (
     BOOL,
@@ -46,7 +46,7 @@ START = 1024  # elements of a growing array at first
 Phase: TypeAlias = Literal["append", "count", "fill"]
 
 
-@dataclass(frozen=True)
+@frozen
 class AssembledLevel:
     """One level of the result that is being assembled; arrays and variables are "" or None where a kind has none."""
 
@@ -63,7 +63,7 @@ class AssembledLevel:
     pos_capacity: Var | None
 
 
-@dataclass(frozen=True)
+@frozen
 class Assembly:
     """The levels of an assembled result and the steps that fill them, at one place of the nest.
 

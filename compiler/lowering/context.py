@@ -11,6 +11,7 @@ from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
 from ..format import Format
+from ..frozen import frozen
 from ..ir.arithmetic import integer, multiply
 from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value, Var
 from ..levels.level import Level, LevelArray, Terms
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .privatize import PrivateCopies
 
 
-@dataclass(frozen=True)
+@frozen
 class TensorType:
     """How a tensor of the statement is stored: format, numpy dtype name, bits of the index arrays of each level."""
 

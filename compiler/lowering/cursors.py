@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.arithmetic import ONE, TRUE, compare, every
 from ..ir.nodes import I64, Cast, Declare, If, SetVar, Step, Steps, Value, Var, While
 from ..levels.level import Level
@@ -13,7 +14,7 @@ from .resolve import anchored, bounds, named, stepping_level
 from .scope import Place, Scope, Window
 
 
-@dataclass(frozen=True)
+@frozen
 class Cursor:
     """A stepping operand in a while loop: its position variable, where it ends, and its coordinate in this iteration."""
 

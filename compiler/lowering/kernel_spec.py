@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..concrete.ranges import Ranges
 from ..format import Format
+from ..frozen import frozen
 from ..ir.nodes import Function
 
 
-@dataclass(frozen=True)
+@frozen
 class OperandSpec:
     """One operand as the kernel wants it.
 
@@ -35,7 +34,7 @@ class OperandSpec:
     point: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class ResultSpec:
     """The result as the kernel makes it.
 
@@ -63,7 +62,7 @@ class ResultSpec:
     copies: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelSpec:
     """A lowered kernel.
 

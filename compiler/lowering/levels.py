@@ -7,14 +7,14 @@ et al., "Format abstraction for sparse tensor algebra compilers", section 3).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, compare, multiply, quotient, remainder, subtract
 from ..ir.nodes import BOOL, I64, MAP, ArrayRef, Call, Const, Load, Select, Type, Value
 from ..levels.level import Level, Place
 
 
-@dataclass(frozen=True)
+@frozen
 class KeyLevel(Level):
     """One mode of the sorted list of keys of a workspace: coordinate = key / stride % extent.
 
@@ -48,7 +48,7 @@ class KeyLevel(Level):
         return super().search(low, high, key, function, *more)
 
 
-@dataclass(frozen=True)
+@frozen
 class EntryLevel(Level):
     """One mode of a workspace whose entries are only looked up, one by one: a position is the key of the modes so far.
 
@@ -72,7 +72,7 @@ class EntryLevel(Level):
         return compare(">=", position, ZERO) if self.map else Load(self.marks, position, BOOL)
 
 
-@dataclass(frozen=True)
+@frozen
 class Storage:
     """A tensor in memory: its levels and its array of values."""
 

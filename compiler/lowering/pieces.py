@@ -8,9 +8,10 @@ copied when all are there. Nothing of the result depends on who did what. One pi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..concrete.nodes import Forall, Program, targets
+from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, compare, every, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import (
     I64,
@@ -51,7 +52,7 @@ FOR_EACH, MOST = 16, 256  # pieces for each thread, and iterations of a piece at
 HEAD = 2  # elements of a table of pieces before its rows (csrc/st_pieces.h)
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """An array of the result of which every thread has a part.
 
@@ -154,7 +155,7 @@ def _size(loop: For, threads: Value) -> Value:
     return Select(compare("==", threads, ONE), maximum(count, ONE), size, I64)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Pieces:
     """The pieces of one loop.
 

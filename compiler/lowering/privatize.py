@@ -7,8 +7,9 @@ the result does not depend on timing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, integer, multiply, quotient
 from ..ir.nodes import I64, SHARE_NUMBER, Allocate, Call, Declare, Fill, For, Free, Load, Parallel, Step, Steps, Store, Value, Var
 from .context import Context
@@ -18,7 +19,7 @@ LINE = 64  # bytes; copies of different shares lie in different cache lines
 PRIVATE = ("temporary", "parallel_reduction")
 
 
-@dataclass(frozen=True)
+@frozen
 class PrivateCopies:
     """The copies of one tensor: ``array`` holds one after another, ``stride`` elements apart."""
 

@@ -7,10 +7,10 @@ indices that were collapsed, tiles, or positions (``recover_derived`` of Senanay
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..concrete.provenance import Recovery
 from ..concrete.shapes import Entries, Through
+from ..frozen import frozen
 from ..ir.arithmetic import ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, quotient, remainder, subtract
 from ..ir.nodes import I64, Const, Select, Value
 from ..notation.nodes import Access
@@ -22,7 +22,7 @@ class UnknownIndexError(KeyError):
     """An index has no value at this place of the nest."""
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopArithmetic:
     """``concrete.arithmetic.Arithmetic`` that builds expressions of the loop IR for one place of the nest."""
 

@@ -8,10 +8,11 @@ meet, each of their entries is touched a constant number of times, and nothing i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..concrete.lattice import Domain, least_points, met, points, stored
 from ..concrete.nodes import Stmt
+from ..frozen import frozen
 from ..ir.arithmetic import ONE, TRUE, ZERO, add, compare, subtract
 from ..ir.nodes import BOOL, I64, ArrayRef, Call, Declare, For, If, Load, Step, Steps, Store, Value, Var, While
 from ..notation.nodes import Access
@@ -27,7 +28,7 @@ from .unions import undecided
 from .workspaces import U64, bit_words
 
 
-@dataclass(frozen=True)
+@frozen
 class _Laid:
     """An operand that is laid out: ``array`` holds its position at each coordinate, counted from 1; 0 where it has none."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..frozen import frozen
 from ..ir.nodes import Value
 from ..levels.level import Place
 from ..notation.nodes import Access
 from .assembly import Assembly
 
 
-@dataclass(frozen=True)
+@frozen
 class Window:
     """The half-open range that an index still ranges over; ``width`` where it is a compile-time constant."""
 
@@ -20,7 +21,7 @@ class Window:
     width: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Clip:
     """The part of a collapsed loop that its inner part has left in each row: ``[low, high)`` of rows of ``extent``."""
 
@@ -30,7 +31,7 @@ class Clip:
     extent: Value
 
 
-@dataclass(frozen=True)
+@frozen
 class ParallelLoop:
     """A parallel loop around, the loops around that, its race strategy, and what its iterations go to."""
 
@@ -40,7 +41,7 @@ class ParallelLoop:
     unit: str = "cpu_thread"
 
 
-@dataclass(frozen=True)
+@frozen
 class Scope:
     """Immutable; inner places get changed copies.
 

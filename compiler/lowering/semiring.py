@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import BOOL, Const, Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Semiring:
     """Add and multiply by name (+ * min max and or); entries that are not stored hold the identity of add."""
 

@@ -9,10 +9,10 @@ keys. hashed: a map from keys to slots, where a dense array would be too large. 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ..concrete.workspace_kinds import keeps_entries
+from ..frozen import frozen
 from ..ir.arithmetic import FALSE, ONE, TRUE, ZERO, add, compare, integer, multiply, quotient
 from ..ir.nodes import (
     BOOL,
@@ -50,7 +50,7 @@ FEW_KEYS = 64
 """Keys of a row that are put in order by comparing them all: ST_FEW of csrc/st_few.h."""
 
 
-@dataclass(frozen=True)
+@frozen
 class HeldWorkspace:
     """A workspace in scope: what its writes and reads become.
 
@@ -104,7 +104,7 @@ class HeldWorkspace:
         return position
 
 
-@dataclass(frozen=True)
+@frozen
 class ScalarWorkspace(HeldWorkspace):
     kind = "scalar"
     value: Var
@@ -125,7 +125,7 @@ class ScalarWorkspace(HeldWorkspace):
         return [] if self.flag is None else [SetVar(self.flag, TRUE)]
 
 
-@dataclass(frozen=True)
+@frozen
 class DenseWorkspace(HeldWorkspace):
     """``length`` values over the whole range; registers are made anew in every iteration around, memory only once."""
 
@@ -141,7 +141,7 @@ class DenseWorkspace(HeldWorkspace):
         return [Fill(self.stored.values, ZERO, self.length, self.zero)] if needs_zero else []
 
 
-@dataclass(frozen=True)
+@frozen
 class ListWorkspace(HeldWorkspace):
     """An array, marks and a list of keys, which is sorted unless entries are only looked up."""
 
@@ -179,7 +179,7 @@ class ListWorkspace(HeldWorkspace):
         return Load(self.keys, position, self.key_type)
 
 
-@dataclass(frozen=True)
+@frozen
 class BitmapWorkspace(HeldWorkspace):
     """Values over the whole range, and the set of keys as bits in levels, which come out sorted (csrc/st_bits.h)."""
 
@@ -218,7 +218,7 @@ class BitmapWorkspace(HeldWorkspace):
         return Load(self.keys, position, self.key_type)
 
 
-@dataclass(frozen=True)
+@frozen
 class FewKeysWorkspace(BitmapWorkspace):
     """A bitmap that every row fills anew. As long as rows have few keys, those are listed and put in order by comparing them all
     (csrc/st_few.h), without the upper levels of the set; the row before says what to expect of the next one."""
@@ -280,7 +280,7 @@ def bit_words(length: Value) -> Value:
     return words
 
 
-@dataclass(frozen=True)
+@frozen
 class HashedWorkspace(HeldWorkspace):
     """A map from keys to slots, and a sorted list of the keys unless entries are only looked up."""
 

@@ -15,11 +15,11 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ..errors import BuildError
+from ..frozen import frozen
 from ..warn import warn
 from .compile import TookTooLong, compile_program, compile_shared
 from .machine import this_machine
@@ -94,7 +94,7 @@ def cached_object(
     raise BuildError(f"compiled kernels can be stored nowhere: {places}; set SPARSETUNE_CACHE to a folder of your own")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Recipe:
     """How an entry comes to be.
 
@@ -111,7 +111,7 @@ class _Recipe:
     check: Callable[[Path], str | None]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Check:
     """Loads objects in a child, by a program that is made when it is first needed in a folder."""
 

@@ -7,17 +7,17 @@ import hashlib
 import os
 import platform
 import time
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
+from ..frozen import frozen
 from .quota import processor_quota
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheLevel:
     """One data (or unified) cache as a core sees it, with how many cores share it."""
 
@@ -27,7 +27,7 @@ class CacheLevel:
     shared_by: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Machine:
     """What tells one machine from another.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ResourceError
+from ..frozen import frozen
 from .groups import PROC, group_folders, text_of
 from .idle_memory import IDLE
 
@@ -25,7 +25,7 @@ _LIMITS = {2: ("memory.max", "memory.high"), 1: ("memory.limit_in_bytes",)}
 _USAGE = {2: "memory.current", 1: "memory.usage_in_bytes"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Room:
     """Bytes that can be had, and what sets the limit."""
 

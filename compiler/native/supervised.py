@@ -13,8 +13,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO
+
+from ..frozen import frozen
 
 KEPT_OUTPUT = 1 << 16
 """Bytes of a program's output that are kept; what follows is read and forgotten."""
@@ -30,7 +31,7 @@ wait
 exit $code"""
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """How a program ended.
 

@@ -8,11 +8,11 @@ import platform
 import re
 import shlex
 import shutil
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ..errors import BuildError
+from ..frozen import frozen
 from .machine import this_machine
 from .supervised import run_program
 
@@ -28,7 +28,7 @@ _VECTOR_WIDTH = re.compile(r"-mprefer-vector-width=(128|256|512)")
 _FAST_MATH = frozenset(("-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-fassociative-math", "-ffinite-math-only"))
 
 
-@dataclass(frozen=True)
+@frozen
 class Compiler:
     """A compiler as it is called.
 

@@ -6,13 +6,12 @@ The result becomes ``T0``, operands ``T1``, ``T2`` ... and indices ``i0``, ``i1`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from .nodes import Access, Affine, Assignment, Expr, accesses, transform
 from .printer import show_assignment
 
 
-@dataclass(frozen=True)
+@frozen
 class CanonicalForm:
     """An assignment in canonical names.
 

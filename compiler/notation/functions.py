@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from .nodes import Apply, Expr, Literal, Sum, walk
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -16,7 +16,7 @@ MOST_EXPONENT = 64
 """Largest whole exponent of which the power is a product."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Function:
     """One function.
 

@@ -8,13 +8,13 @@ no sums but those of its terms.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from .nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, index_subscript, indices
 from .terms import terms
 
 
-@dataclass(frozen=True)
+@frozen
 class Definition:
     """What a temporary holds: ``target = value``, where the value reads the temporaries of ``inner``."""
 
@@ -23,7 +23,7 @@ class Definition:
     inner: tuple[Definition, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Resolved:
     """An expression whose inner sums are temporaries, and their definitions."""
 

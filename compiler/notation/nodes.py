@@ -7,14 +7,15 @@ part in equality, so equal expressions compare equal wherever they stand.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..format import Format
+from ..frozen import frozen
 from ..kept import Kept
 from ..source import Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Affine:
     """A subscript ``constant + sum of coefficient * index``; ``terms`` keeps the written order, no index twice."""
 
@@ -54,7 +55,7 @@ def index_subscript(name: str) -> Affine:
     return Affine(((name, 1),))
 
 
-@dataclass(frozen=True)
+@frozen
 class Expr:
     """An expression; every node may keep its place in the source text."""
 
@@ -78,14 +79,14 @@ class Expr:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # other processes have other hashes
 
 
-@dataclass(frozen=True)
+@frozen
 class Literal(Expr):
     """A numeric constant; int stays int (it does not widen the result's dtype)."""
 
     value: int | float
 
 
-@dataclass(frozen=True)
+@frozen
 class Access(Expr):
     """A tensor read or written at subscripts: ``B(i, 2*j + 1)``.
 
@@ -118,7 +119,7 @@ class Access(Expr):
         return all(subscript.is_index for subscript in self.subscripts)
 
 
-@dataclass(frozen=True)
+@frozen
 class Neg(Expr):
     operand: Expr
 
@@ -130,7 +131,7 @@ class Neg(Expr):
         return Neg(*children, span=self.span)
 
 
-@dataclass(frozen=True)
+@frozen
 class Add(Expr):
     """A sum of two or more operands (semiring: the add of the pair)."""
 
@@ -144,7 +145,7 @@ class Add(Expr):
         return Add(children, span=self.span)
 
 
-@dataclass(frozen=True)
+@frozen
 class Mul(Expr):
     """A product of two or more operands (semiring: the multiply of the pair)."""
 
@@ -158,7 +159,7 @@ class Mul(Expr):
         return Mul(children, span=self.span)
 
 
-@dataclass(frozen=True)
+@frozen
 class Div(Expr):
     numerator: Expr
     denominator: Expr
@@ -171,7 +172,7 @@ class Div(Expr):
         return Div(*children, span=self.span)
 
 
-@dataclass(frozen=True)
+@frozen
 class Apply(Expr):
     """A function of values, a comparison included: ``exp(A(i,j))``, ``max(a, b)``, ``a < b``; ``notation.functions`` knows them.
 
@@ -190,7 +191,7 @@ class Apply(Expr):
         return Apply(self.function, children, self.everywhere, span=self.span)
 
 
-@dataclass(frozen=True)
+@frozen
 class Sum(Expr):
     """The sum of an expression over indices that are bound by it, inside a larger one: written, ``sum(j, e)``, which is resolved before a
     program is made (``notation.inner_sums``), or found where sums are taken inside products (``space.forms``)."""
@@ -206,7 +207,7 @@ class Sum(Expr):
         return Sum(self.over, *children, span=self.span)
 
 
-@dataclass(frozen=True)
+@frozen
 class Assignment:
     """A whole statement of index notation, ``target = value`` or ``target += value``, with its source text."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NoReturn
 
 from ..errors import ExpressionError
+from ..frozen import frozen
 from ..source import Span, pointing
 from .functions import COMPARISONS, FUNCTIONS, SUM
 from .nodes import Access, Add, Affine, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum
@@ -28,7 +28,7 @@ _DEPTH_LIMIT = 100  # of nested parentheses and functions; far below Python's re
 _SIZE_LIMIT = 256  # of operands, signs and parentheses in an expression; passes descend one level for each
 
 
-@dataclass(frozen=True)
+@frozen
 class _Token:
     kind: str  # "number", "name", "symbol" or "end"
     text: str

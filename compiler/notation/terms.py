@@ -7,17 +7,17 @@ distributed over sums only where the terms of a sum differ in what they are summ
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import product
 
 from ..errors import ExpressionError
+from ..frozen import frozen
 from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, indices
 
 MOST_TERMS = 64
 """So many terms a product of sums may be distributed to; they double with every factor, and each has loops of its own."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Term:
     """A part of the right-hand side that is summed as a whole over ``reduced`` (in order of first appearance)."""
 

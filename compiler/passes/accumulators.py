@@ -7,8 +7,9 @@ with p and nothing else touches ``Y``, it is read into a ``registers`` array bef
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.nodes import (
     I64,
     Allocate,
@@ -39,7 +40,7 @@ from .manager import Setting
 _UPDATES = frozenset(("+", "-", "*", "min", "max"))
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """Consecutive elements that a loop updates: ``array[place]`` for ``variable`` in 0 .. ``extent``."""
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -50,7 +51,7 @@ LONGEST_ROW = 256
 """Elements of a row up to which a thread keeps one beside the result."""
 
 
-@dataclass(frozen=True)
+@frozen
 class _Target:
     """What a loop updates atomically: one element, or those of a row, ``store.index`` for ``row.variable`` in 0 .. constant."""
 
@@ -140,7 +141,7 @@ def _stays(index: Value, written: set[str]) -> bool:
     return not any(isinstance(node, Call) or (isinstance(node, Load) and node.array in written) for node in walk(index))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Detour:
     """What stands before the loop, in place of the update, and after the loop."""
 

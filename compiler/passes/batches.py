@@ -12,8 +12,9 @@ of blocks whose rows are all as long and not very short, as processors learn whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -89,7 +90,7 @@ def batch_short_sums(function: Function, setting: Setting) -> Function:
     return replace(function, body=block([*rooms, made]) if rooms or not isinstance(made, Steps) else made)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Sum:
     """A loop over the elements ``begin(row) .. begin(row + 1)`` of a row that adds ``step.value`` for each to a scalar."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, integer, maximum
 from ..ir.nodes import (
     I64,
@@ -94,7 +95,7 @@ def _mentions(value: Value, known: Collection[str]) -> bool:
     return any(_mentions(child, known) for child in value.children if isinstance(child, Value))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Counting:
     """Puts counting between the steps of one kernel.
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Allocate, Function, Load, Var
 from ..ir.rewrite import nodes_of
 from ..ir.verify import IllFormed, verify
 
 
-@dataclass(frozen=True)
+@frozen
 class VectorUnit:
     """What passes know of a processor's vectors.
 
@@ -69,7 +69,7 @@ class Setting:
         return max(self.unit.bytes // self.widest(function), 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Property:
     """A form of kernels on which passes build.
 
@@ -82,7 +82,7 @@ class Property:
     fault: Callable[[Function], str | None] | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Pass:
     """One pass by its name.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ..frozen import frozen
 from ..ir.nodes import Call, Cast, Const, Declare, For, SetVar, Step, Value, Var, Vector
 from ..ir.rewrite import mentions, nodes_of, pairwise, walk
 
@@ -12,7 +13,7 @@ REDUCTIONS = {"+": ("sum", 0), "-": ("sum", 0), "*": ("product", 1)}
 """By operator: how accumulators are combined, and their first value."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Chunk:
     """Consecutive iterations that become one vector (or, for one lane, a scalar): the first one's number, and how many."""
 

@@ -10,8 +10,9 @@ a segment that is not cut is not cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -44,7 +45,7 @@ SHORT_TILE = 256
 Declared = Mapping[str, Value]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Clip:
     """How the segments of one level are cut: ``max(pos[parent], low)`` and ``min(pos[parent + 1], high)``."""
 

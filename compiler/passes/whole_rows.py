@@ -9,8 +9,9 @@ a result is neither filled before nor read back, and may be written past the cac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -70,7 +71,7 @@ def _zeroed(statement: Step) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
+@frozen
 class _Tiles:
     """A parallel loop over tiles, each of which runs through its rows in three loops.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..concrete.nodes import Program, assignments, assignments_in_loops, loops, operand_of, reads, said_of, saying, targets
 from ..errors import FormatError
 from ..format import Format, parse_format
+from ..frozen import frozen
 from ..levels import LevelKind
 from ..notation.nodes import Access, accesses
 from .dependence import graph_of
@@ -16,7 +17,7 @@ from .rules import Rule, refuse
 from .schedule import Schedule
 
 
-@dataclass(frozen=True)
+@frozen
 class Context:
     """Formats of operands and result, known extents, conversions and protocols of operands (``said_of`` says what names one)."""
 

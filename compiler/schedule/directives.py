@@ -6,10 +6,11 @@ Every directive lists its parameters, in the order of its text. ``schedule.text`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final
 
 from ..concrete.workspace_kinds import WORKSPACES
+from ..frozen import frozen
 from ..notation.nodes import Access, Assignment, Expr
 
 UNITS: Final = ("cpu_thread", "cpu_vector", "gpu_block", "gpu_warp", "gpu_thread")
@@ -26,7 +27,7 @@ class Required:
     """Stands for the missing default of a parameter that must be given."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Parameter:
     """One argument of a directive.
 
@@ -48,7 +49,7 @@ class Parameter:
     many: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Directive:
     """One step of a schedule. ``path`` leads to the statement it applies to; None: the root, or where its index is unique.
 
@@ -64,7 +65,7 @@ class Directive:
 # Loops
 
 
-@dataclass(frozen=True)
+@frozen
 class Reorder(Directive):
     """New order of directly nested loops."""
 
@@ -73,7 +74,7 @@ class Reorder(Directive):
     order: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Split(Directive):
     """Tiles of ``factor`` iterations."""
 
@@ -85,7 +86,7 @@ class Split(Directive):
     factor: int
 
 
-@dataclass(frozen=True)
+@frozen
 class SplitUp(Directive):
     """``factor`` tiles."""
 
@@ -97,7 +98,7 @@ class SplitUp(Directive):
     factor: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Collapse(Directive):
     """Two directly nested loops as one."""
 
@@ -108,7 +109,7 @@ class Collapse(Directive):
     fused: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Pos(Directive):
     """Iterate positions of an operand instead of coordinates."""
 
@@ -119,7 +120,7 @@ class Pos(Directive):
     access: Access
 
 
-@dataclass(frozen=True)
+@frozen
 class Coord(Directive):
     """Iterate coordinates again, over the range of a position loop."""
 
@@ -129,7 +130,7 @@ class Coord(Directive):
     coordinate: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Bound(Directive):
     """Say what is known of the range of a loop."""
 
@@ -146,7 +147,7 @@ class Bound(Directive):
     kind: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Unroll(Directive):
     keyword = "unroll"
     parameters = (Parameter("index", "index"), Parameter("factor", "integer"))
@@ -154,7 +155,7 @@ class Unroll(Directive):
     factor: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Prefetch(Directive):
     """Ask for what an operand needs ``distance`` iterations ahead: the row that a coordinate chooses, or the entries gone through."""
 
@@ -165,7 +166,7 @@ class Prefetch(Directive):
     distance: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Parallelize(Directive):
     """Run the iterations of a loop on parallel units; ``race`` says what keeps writes apart."""
 
@@ -187,7 +188,7 @@ class Parallelize(Directive):
 # Statements
 
 
-@dataclass(frozen=True)
+@frozen
 class Factors(Directive):
     """Order of the factors of a product."""
 
@@ -196,7 +197,7 @@ class Factors(Directive):
     order: tuple[Expr, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Precompute(Directive):
     """Compute a part of an expression into a workspace first."""
 
@@ -213,7 +214,7 @@ class Precompute(Directive):
     workspace: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Addends(Directive):
     """The right-hand side as a sum of these, each in loops of its own; ``w(i) = e`` sums into a workspace that a later one adds."""
 
@@ -223,7 +224,7 @@ class Addends(Directive):
     addends: tuple[Expr | Assignment, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Join(Directive):
     """The outermost loops of two statements become one loop around the smallest block that holds both."""
 
@@ -235,7 +236,7 @@ class Join(Directive):
     second: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Recompute(Directive):
     """The outermost loop of the second statement moves around the first too, which does not depend on it and runs again each time."""
 
@@ -247,7 +248,7 @@ class Recompute(Directive):
     second: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Accumulate(Directive):
     """A workspace is added to (``+=``) also where every component is written once."""
 
@@ -257,7 +258,7 @@ class Accumulate(Directive):
     workspace: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Loopfuse(Directive):
     """Split a product after its ``count``-th factor into a producer and a consumer that share their outermost loops."""
 
@@ -271,7 +272,7 @@ class Loopfuse(Directive):
 # Data
 
 
-@dataclass(frozen=True)
+@frozen
 class ProtocolDirective(Directive):
     """How each mode of an access is traversed, modes in the order in which they are stored, outermost first.
 
@@ -294,7 +295,7 @@ class ProtocolDirective(Directive):
         return not self.path and self.place is None
 
 
-@dataclass(frozen=True)
+@frozen
 class WorkspaceDirective(Directive):
     """Storage of a workspace."""
 
@@ -304,7 +305,7 @@ class WorkspaceDirective(Directive):
     kind: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Convert(Directive):
     """Convert an operand to another format before the kernel runs.
 
@@ -323,7 +324,7 @@ class Convert(Directive):
         return not self.path and self.place is None
 
 
-@dataclass(frozen=True)
+@frozen
 class Assemble(Directive):
     """How a sparse result is put together."""
 
@@ -333,7 +334,7 @@ class Assemble(Directive):
     strategy: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Merge(Directive):
     """How sparse operands meet in a loop."""
 
@@ -346,7 +347,7 @@ class Merge(Directive):
 # Code
 
 
-@dataclass(frozen=True)
+@frozen
 class Call(Directive):
     """Hand a dense statement to BLAS."""
 
@@ -355,7 +356,7 @@ class Call(Directive):
     routine: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Build(Directive):
     """Compiler and flags, of those in ``build_options``; compiler None is written ``auto``."""
 

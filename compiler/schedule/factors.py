@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul
 from ..notation.order_free import order_free_text
 
 
-@dataclass(frozen=True)
+@frozen
 class Occurrence:
     """A part of an expression.
 

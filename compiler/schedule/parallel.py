@@ -6,8 +6,6 @@ Races are judged over the whole parallel nest: a loop that two iterations of whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..concrete.apart import apart
 from ..concrete.assembled import handing, ordered_loops
 from ..concrete.lattice import is_everywhere, stored
@@ -16,6 +14,7 @@ from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
 from ..concrete.workspace_kinds import keeps_entries
 from ..format import Format
+from ..frozen import frozen
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
@@ -94,7 +93,7 @@ def _repeats(access: Access, indices: tuple[str, ...], context: Context) -> bool
     return form is not None and any(not form.unique(level) and set(names) & set(indices) for level, (_, names) in enumerate(levels))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Write:
     """An assignment under a parallel loop, to something that is not private to one iteration.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from ..concrete.provenance import Provenance, Recovery, Split
+from ..frozen import frozen
 from ..notation.nodes import Access
 from .context import Context
 
@@ -24,7 +24,7 @@ def unknown_in_range(variable: str, loops: Iterable[str], graph: Provenance, con
     return ""
 
 
-@dataclass(frozen=True)
+@frozen
 class _Probe:
     """Arithmetic that computes nothing and asks for every coordinate that a range depends on."""
 

@@ -7,13 +7,14 @@ loops below a shared prefix apart into those that the producer needs and those t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from ..concrete.apart import covers
 from ..concrete.identities import is_unit, without_identities
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, assignments, targets
 from ..concrete.provenance import Provenance, Rename
+from ..frozen import frozen
 from ..notation.nodes import Access, Expr, Mul, index_subscript
 from ..notation.printer import show
 from . import directives as d
@@ -59,7 +60,7 @@ def _permuted(value: Expr, order: tuple[Expr, ...]) -> Expr | None:
     return joined(flat, arranged) if not pending else None
 
 
-@dataclass(frozen=True)
+@frozen
 class _Leaf:
     """An assignment, a part of its value, and what stands around it.
 

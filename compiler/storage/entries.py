@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..frozen import frozen
 from ..native.memory import claim
 from .aligned import index_dtype
 from .kernels import active
 from .sealed import sealed
 
 
-@dataclass(frozen=True)
+@frozen
 class Entries:
     """Stored entries, one array of coordinates a mode.
 
@@ -36,7 +36,7 @@ class Entries:
         return len(self.values)
 
 
-@dataclass(frozen=True)
+@frozen
 class SortedEntries:
     """Entries in lexicographic order of their levels, each coordinate tuple once.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..codegen.c import KERNEL, print_c
 from ..errors import BuildError
+from ..frozen import frozen
 from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import Function
 from ..lowering.kernel_spec import KernelSpec
@@ -39,7 +40,7 @@ LONG = 500
 to no gain (vectors are in the source already)."""
 
 
-@dataclass(frozen=True)
+@frozen
 class NativeLaunch:
     """A loaded C kernel on the memory of NumPy's arrays, without copies."""
 
@@ -54,7 +55,7 @@ class NativeLaunch:
         return owned_array(self.arrays[pointer], self.sizes[length], dtype, self.release)
 
 
-@dataclass(frozen=True)
+@frozen
 class NativeKernel:
     """A loaded C kernel.
 
@@ -76,7 +77,7 @@ class NativeKernel:
         return NativeLaunch(partial(self.call, pointers, lengths, threads), pointers, lengths, self.release, kept)
 
 
-@dataclass(frozen=True)
+@frozen
 class NativeTarget:
     """This machine's processor, by its C compiler."""
 

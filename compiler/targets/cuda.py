@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..codegen.c import KERNEL
 from ..codegen.cuda import print_cuda
 from ..errors import BuildError
+from ..frozen import frozen
 from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import SHARE_NUMBER, ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
@@ -109,7 +110,7 @@ def _pointer(array: NDArray[Any]) -> Any:
     return foreign_interface(DECLARATIONS).from_buffer(array) if array.size else foreign_interface(DECLARATIONS).NULL
 
 
-@dataclass(frozen=True)
+@frozen
 class CudaKernel:
     """A loaded kernel.
 
@@ -157,7 +158,7 @@ OF_PROCESSORS = frozenset((SHARE_NUMBER, "map_insert", "map_find", "map_size", "
 """What kernels for GPUs do not call: nothing grows while they run, and threads add atomically, or to sums of their block."""
 
 
-@dataclass(frozen=True)
+@frozen
 class CudaTarget:
     """NVIDIA GPUs of an architecture, such as "sm_90"; None: that of this machine's first one."""
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 
 from ..errors import BuildError
+from ..frozen import frozen
 from ..lowering.kernel_spec import KernelSpec
 from .cuda import CudaKernel, CudaTarget, load_cuda
 
@@ -17,7 +17,7 @@ FLAGS = ("-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fwrapv", "-shared", "-f
 """No optimisation: a call that waits is told from others by where it returns to, and must not be copied."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Executor(CudaTarget):
     """The processor in the place of a GPU."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..frozen import frozen
 from ..ir.interpret import Outcome, interpret
 from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import Function
@@ -40,7 +41,7 @@ class InterpretedLaunch:
         return self.outcome.published[self.function.arrays[pointer].name].astype(dtype, copy=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class InterpretedKernel:
     """A program that was read from its text. ``races``: whether its schedule says to ignore them."""
 
@@ -53,7 +54,7 @@ class InterpretedKernel:
         return InterpretedLaunch(self.function, arrays, sizes, self.races)
 
 
-@dataclass(frozen=True)
+@frozen
 class Interpreter:
     """Runs loop IR as lowering makes it, serially, every access checked; it counts operations, and is for looking, not for speed."""
 

@@ -11,19 +11,19 @@ To add one: a class with these members, and ``registry.register(it)``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..frozen import frozen
 from ..ir.intrinsics import Intrinsic
 from ..ir.nodes import Function
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import PassList, VectorUnit
 
 
-@dataclass(frozen=True)
+@frozen
 class Unit:
     """A parallel unit to which iterations of a loop are dealt out, by its name in schedules.
 
