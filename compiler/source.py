@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from .frozen import frozen
 
@@ -42,5 +41,7 @@ def quoted(text: str, most: int) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the closest known name, or nothing."""
+    from difflib import get_close_matches  # for mistakes alone
+
     close = get_close_matches(name, list(known), 1, 0.5)
     return f" (did you mean '{close[0]}'?)" if close else ""

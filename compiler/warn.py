@@ -1,4 +1,4 @@
-"""Warnings to users: the line of source that is shown is theirs."""
+"""Warnings to users, where the line of source that is shown is theirs, and notes for the log ``sparsetune.native``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import sys
 import warnings
 
 _PACKAGE = __name__.partition(".")[0]
+
+
+def inform(message: str, *values: object) -> None:
+    """Note in the log ``sparsetune.native`` how the native helpers are replaced."""
+    import logging  # hardly ever needed
+
+    logging.getLogger("sparsetune.native").info(message, *values)
 
 
 def warn(message: str) -> None:

@@ -6,7 +6,6 @@ import re
 from functools import cache
 
 from ..errors import BuildError
-from .supervised import run_program
 from .toolchain import Compiler, machine_flags
 
 _CHOOSES = re.compile(r"-m(?:arch|cpu)=(?!native$)|-mavx|-mfma")
@@ -40,6 +39,8 @@ def check_instructions(compiler: Compiler, flags: tuple[str, ...]) -> None:
 @cache
 def _instructions(compiler: Compiler, flags: tuple[str, ...]) -> frozenset[str] | None:
     """Return the sets of instructions that a compiler uses with some flags; None where it does not take them."""
+    from .supervised import run_program  # which a kernel's text does not need
+
     try:
         ended = run_program((*compiler.command, *flags, "-dM", "-E", "-x", "c", "/dev/null"), _SECONDS)
     except OSError:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BuildError
-from .cache import cached_object
 from .toolchain import Compiler, default_flags, find_compiler
 
 CSRC = Path(__file__).resolve().parents[2] / "csrc"
@@ -58,6 +57,8 @@ def load_compiled(
     symbols: tuple[str, ...] | None = None,
 ) -> Any:
     """Compile a C source with these flags alone (or take it from the cache) and load it; see ``load_source``."""
+    from .cache import cached_object  # with all that runs compilers, which a kernel's text does not need
+
     wanted = declared(declarations) if symbols is None else symbols
     try:
         return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted), declarations)

@@ -5,16 +5,14 @@ Whoever loads an object with parallel loops points its ``st_team`` to the team; 
 
 from __future__ import annotations
 
-import logging
 import time
 from functools import cache
 from typing import Any
 
 from ..errors import BuildError
+from ..warn import inform
 from .library import CSRC, declared_in, foreign_interface, load_source
 from .machine import affinity, available_cores, usable_cores
-
-log = logging.getLogger("sparsetune.native")
 
 DECLARATION = "extern void *st_team;"
 """Of the pointer, for the interface of an object with parallel loops."""
@@ -64,7 +62,7 @@ def _team() -> Any:
     try:
         return load_source("", _declarations(), flags=_FLAGS, files=("st_team.c",))
     except BuildError as error:
-        log.info("kernels run on one thread: %s", error)
+        inform("kernels run on one thread: %s", error)
         return None
 
 

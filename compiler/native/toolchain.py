@@ -7,14 +7,12 @@ import os
 import platform
 import re
 import shlex
-import shutil
 from functools import cache
 from pathlib import Path
 
 from ..errors import BuildError
 from ..frozen import frozen
 from .machine import this_machine
-from .supervised import run_program
 
 CANDIDATES = ("gcc", "clang", "cc")
 """Tried in this order after $SPARSETUNE_CC."""
@@ -125,7 +123,9 @@ def _commanded(command: str) -> Compiler:
 
 
 def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
-    path = shutil.which(program)
+    from shutil import which  # with all formats of archives, which a kernel's text does not need
+
+    path = which(program)
     if path is None:
         return None
     real = os.path.realpath(path)
@@ -135,6 +135,8 @@ def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
 
 @cache
 def _version(compiler: Compiler) -> str:
+    from .supervised import run_program  # which a kernel's text does not need
+
     try:
         ended = run_program((*compiler.command, "--version"), seconds=10)
     except OSError:

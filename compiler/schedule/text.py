@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
@@ -120,6 +119,8 @@ def _directive(source: _Source, piece: _Argument) -> Directive:
     keyword = ALIASES.get(name.group(), name.group())
     name_span = Span(piece.span.start, piece.span.start + name.end())
     if keyword not in DIRECTIVES:
+        from difflib import get_close_matches  # for mistakes alone
+
         close = get_close_matches(keyword, [*DIRECTIVES, *ALIASES], 1)
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(DIRECTIVES)}"
         source.fail(f"there is no directive {quoted(keyword, _SHOWN)}; {hint}", name_span)

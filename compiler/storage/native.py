@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from functools import cache
@@ -13,8 +12,7 @@ from ..native import team
 from ..native.library import CSRC, declared, declared_in, foreign_interface, load_source
 from ..native.machine import available_cores
 from ..native.toolchain import machine_flags
-
-log = logging.getLogger("sparsetune.native")
+from ..warn import inform
 
 
 def threads_for(work: int) -> int:
@@ -54,7 +52,7 @@ def library(*names: str) -> tuple[Any, Any] | None:
     try:
         return foreign_interface(declarations), Library(tuple(_part(name, declarations) for name in names))
     except BuildError as error:
-        log.info("NumPy does the work of the native helpers: %s", error)
+        inform("NumPy does the work of the native helpers: %s", error)
         return None
 
 

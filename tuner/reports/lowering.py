@@ -2,7 +2,8 @@
 
 Writes ``lowering.md``. PATH is a folder that holds a checkout named ``sparsetune``. Both versions run in processes of their own, in turn;
 processor time counts, the least of all rounds, since other work can only add to it. Schedules are the candidates of the expression with
-usual parameters, as far as both versions take them. The C compiler is not run.
+usual parameters, as far as both versions take them. The C compiler is not run. Python's byte code is there, as it is wherever a package
+has been installed or imported before: a run of each version that does not count writes it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -38,9 +40,10 @@ _HERE = Path(__file__).resolve().parents[3]
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds until the first C, and schedules a second, of the older version and of this one."""
+    """Seconds of the import and until the first C, and schedules a second, of the older version and of this one."""
 
     kernel: str
+    imported: tuple[float, float]
     first: tuple[float, float]
     rate: tuple[float, float]
     schedules: int
@@ -54,18 +57,20 @@ def measured(kernel: str, base: Path, rounds: int) -> Speed:
     schedules = list(dict.fromkeys(str(one.template.fill()) for one in found))[:MOST_SCHEDULES]
     request = {"expression": expression, "formats": formats, "schedules": schedules}
     replies: tuple[list[dict[str, Any]], ...] = ([], [])
-    for _ in range(rounds):
-        for version, folder in enumerate((base, _HERE)):
-            replies[version].append(_asked(request, folder))
+    with TemporaryDirectory() as byte_code:
+        for counts in (False, *(True for _ in range(rounds))):
+            for version, folder in enumerate((base, _HERE)):
+                reply = _asked(request, folder, byte_code)
+                replies[version].extend([reply] if counts else [])
     both = set.intersection(*(set(reply["each"]) for version in replies for reply in version))
-    firsts = tuple(min(reply["first"] for reply in version) for version in replies)
+    imports, firsts = (tuple(min(reply[what] for reply in version) for version in replies) for what in ("import", "first"))
     rates = tuple(len(both) / sum(min(reply["each"][one] for reply in version) for one in both) for version in replies)
-    return Speed(kernel, (firsts[0], firsts[1]), (rates[0], rates[1]), len(both))
+    return Speed(kernel, (imports[0], imports[1]), (firsts[0], firsts[1]), (rates[0], rates[1]), len(both))
 
 
-def _asked(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _asked(request: Mapping[str, Any], folder: Path, byte_code: str) -> dict[str, Any]:
     """Return what a version in a folder replies; the folder of this file is not on its path."""
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONPYCACHEPREFIX": byte_code, "PYTHONDONTWRITEBYTECODE": ""}
     run = subprocess.run(
         [sys.executable, "-P", str(_PROBE)], input=json.dumps(request), env=environment, capture_output=True, text=True, check=True
     )
@@ -80,16 +85,19 @@ def page(speeds: list[Speed], base: str, rounds: int) -> str:
         for one in speeds
     ]  # fmt: skip
     header = ("kernel", "schedules", "first, before (ms)", "now (ms)", "gain", "a second, before", "now", "gain")
+    imports = [min(one.imported[version] for one in speeds) for version in (1, 0)]
     firsts, rates = [one.first[0] / one.first[1] for one in speeds], [one.rate[1] / one.rate[0] for one in speeds]
     return f"""# From text to C
 
 `python -m sparsetune.tuner.reports.lowering --base PATH` wrote this page; before is {base}. *First*: processor time from text to the C of
-the default schedule, in a fresh process that has imported the package. *A second*: schedules that are read, applied, checked for legality
-and lowered to C after that. Least of {rounds} rounds, both versions in turn; no C compiler runs.
+the default schedule, in a fresh process that has imported the package: what the compiler needs, NumPy among it, is imported then.
+*A second*: schedules that are read, applied, checked for legality and lowered to C after that. Least of {rounds} rounds, both versions in
+turn; no C compiler runs.
 
 {table(header, rows)}
 
-Geometric means: {geometric_mean(firsts):.2f} for the first kernel, {geometric_mean(rates):.2f} for further schedules.
+Geometric means: {geometric_mean(firsts):.2f} for the first kernel, {geometric_mean(rates):.2f} for further schedules. `import sparsetune`
+takes {1e3 * imports[0]:.1f} ms (before: {1e3 * imports[1]:.1f}).
 """
 
 

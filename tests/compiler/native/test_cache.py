@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from sparsetune.compiler.errors import BuildError
-from sparsetune.compiler.native import cache, library, trial_load
+from sparsetune.compiler.native import cache, trial_load
 from sparsetune.compiler.native.cache import cached_object
 from sparsetune.compiler.native.library import CSRC, load_source
 from sparsetune.compiler.native.supervised import run_program
@@ -173,7 +173,7 @@ def test_a_cache_that_is_cleared_meanwhile(folder: Path, monkeypatch: pytest.Mon
         times.append(found)
         return found
 
-    monkeypatch.setattr(library, "cached_object", cleared)
+    monkeypatch.setattr(cache, "cached_object", cleared)
     source, number = fresh_source()
     assert load_source(source, DECLARED).answer() == number
     assert len(times) == 2
