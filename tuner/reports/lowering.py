@@ -97,7 +97,7 @@ turn; no C compiler runs.
 {table(header, rows)}
 
 Geometric means: {geometric_mean(firsts):.2f} for the first kernel, {geometric_mean(rates):.2f} for further schedules. `import sparsetune`
-takes {1e3 * imports[0]:.1f} ms (before: {1e3 * imports[1]:.1f}).
+takes {1e3 * imports[0]:.2f} ms (before: {1e3 * imports[1]:.2f}).
 """
 
 

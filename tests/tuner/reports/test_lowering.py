@@ -15,6 +15,9 @@ def test_refused_schedules_are_left_out() -> None:
 
 
 def test_page_has_gains() -> None:
-    shown = page([Speed("SpMV", (0.2, 0.1), (50.0, 200.0), 7), Speed("SpMM", (0.1, 0.1), (100.0, 100.0), 9)], "abc", 3)
+    slower, same = (3e-4, 2e-4), (1e-4, 4e-4)
+    speeds = [Speed("SpMV", slower, (0.2, 0.1), (50.0, 200.0), 7), Speed("SpMM", same, (0.1, 0.1), (100.0, 100.0), 9)]
+    shown = page(speeds, "abc", 3)
     assert "| SpMV | 7 | 200.0 | 100.0 | 2.00 | 50 | 200 | 4.00 |" in shown
     assert "Geometric means: 1.41 for the first kernel, 2.00 for further schedules." in shown
+    assert "takes 0.20 ms (before: 0.10)." in shown
