@@ -123,11 +123,8 @@ class Patterns:
                 kept, found = self.left(value, lambda: self.complete(statement, loops), inner)
                 whole = statement if kept is value else None if kept is None else replace(statement, value=kept)
                 return Remaining(whole, found, {target.tensor: found})
-            case Forall(index, body, _):
-                below = self.remaining(body, (*loops, index), inner)
-                if below.statement is None or below.statement is body:
-                    return below if below.statement is None else replace(below, statement=statement)
-                return replace(below, statement=statement.rebuild((below.statement,)))
+            case Forall():
+                return self._chain(statement, loops, inner)
             case Block(statements):
                 return self._block(statements, loops, inner)
             case Where(consumer, producer):
@@ -137,6 +134,19 @@ class Patterns:
                 return replace(used, statement=Where(used.statement, made.statement)) if both else used  # type: ignore[arg-type]
             case _:
                 raise TypeError(f"cannot restrict {type(statement).__name__}")
+
+    def _chain(self, statement: Forall, loops: Loops, inner: Domains) -> Remaining:
+        chain, body = [statement], statement.body
+        while isinstance(body, Forall):
+            chain.append(body)
+            body = body.body
+        below = self.remaining(body, (*loops, *(loop.index for loop in chain)), inner)
+        if below.statement is None or below.statement is body:
+            return below if below.statement is None else replace(below, statement=statement)
+        whole = below.statement
+        for loop in reversed(chain):
+            whole = loop.rebuild((whole,))
+        return replace(below, statement=whole)
 
     def _block(self, statements: tuple[Stmt, ...], loops: Loops, inner: Domains) -> Remaining:
         filled, written, found = dict(inner), dict[str, Domain](), list[Remaining]()

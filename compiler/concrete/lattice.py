@@ -71,7 +71,7 @@ EVERYWHERE, NOWHERE, UNDECIDED = Everywhere(), Nowhere(), Undecided()
 def intersect(parts: Iterable[Domain]) -> Domain:
     """Return the intersection, without parts that change nothing."""
     flat = (inner for part in parts for inner in (part.parts if isinstance(part, Intersection) else (part,)))
-    kept = tuple(dict.fromkeys(part for part in flat if part != EVERYWHERE))
+    kept = tuple(dict.fromkeys(part for part in flat if not isinstance(part, Everywhere)))
     if NOWHERE in kept:
         return NOWHERE
     if not kept:
@@ -181,7 +181,7 @@ def is_everywhere(domain: Domain) -> bool:
         case Complement(part):
             return is_nowhere(part)
         case _:
-            return domain == EVERYWHERE
+            return isinstance(domain, Everywhere)
 
 
 def is_nowhere(domain: Domain) -> bool:
@@ -194,7 +194,7 @@ def is_nowhere(domain: Domain) -> bool:
         case Complement(part):
             return is_everywhere(part)
         case _:
-            return domain == NOWHERE
+            return isinstance(domain, Nowhere)
 
 
 def is_undecided(domain: Domain) -> bool:

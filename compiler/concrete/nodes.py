@@ -66,6 +66,11 @@ class Stmt:
         """The accesses that the statement reads, repeats included."""
         return tuple(access for assign in self.assignments for access in accesses(assign.value))
 
+    @Kept
+    def operands(self) -> tuple[Access, ...]:
+        """The accesses that the statement reads, each once."""
+        return tuple(dict.fromkeys(self.reads))
+
     def __getstate__(self) -> dict[str, object]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
@@ -96,6 +101,18 @@ class Forall(Stmt):
     @property
     def children(self) -> tuple[Stmt, ...]:
         return (self.body,)
+
+    @Kept
+    def assignments(self) -> tuple[Assign, ...]:
+        return self.body.assignments
+
+    @Kept
+    def reads(self) -> tuple[Access, ...]:
+        return self.body.reads
+
+    @Kept
+    def operands(self) -> tuple[Access, ...]:
+        return self.body.operands
 
     def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
         return Forall(self.index, children[0], self.tag)

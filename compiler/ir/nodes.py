@@ -107,6 +107,18 @@ class Node:
         """The names of all variables in the node, those that it declares included."""
         return frozenset(node.name for node in (self, *self.below) if isinstance(node, Var))
 
+    @Kept
+    def declared(self) -> frozenset[str]:
+        """The names of the variables that statements in the node declare or count with."""
+        own = (self.variable.name,) if isinstance(self, Declare | For) else ()
+        return frozenset(own).union(*(child.declared for child in self.children))
+
+    @Kept
+    def assigned(self) -> frozenset[str]:
+        """The names of the variables that statements in the node assign."""
+        own = (self.variable.name,) if isinstance(self, SetVar) else ()
+        return frozenset(own).union(*(child.assigned for child in self.children))
+
     settled: ClassVar[Callable[[Node], Node] | None] = None
     """The change that is known to leave the node as it is (``rewrite.settle``)."""
 

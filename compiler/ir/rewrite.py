@@ -136,7 +136,15 @@ def mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
 
 def is_pure(expr: Value) -> bool:
     """Return whether an expression changes nothing, so that it may be dropped or moved."""
-    return not any(node.function in INTRINSICS and INTRINSICS[node.function].updates for node in nodes_of(expr, Call))
+    return not changes_by_call(expr)
+
+
+@remembered
+def changes_by_call(node: Node) -> bool:
+    """Return whether a function that is called in a node changes something."""
+    if isinstance(node, Call) and node.function in INTRINSICS and INTRINSICS[node.function].updates:
+        return True
+    return any(map(changes_by_call, node.children))
 
 
 def block(statements: tuple[Step, ...] | list[Step]) -> Steps:

@@ -121,7 +121,7 @@ def _range_loop(context: Context, scope: Scope, index: str, window: Window, stat
         variable = Var(context.names.local(index), I64)
         last = subtract(context.size(index), ONE)  # where segments begin is loaded, which must not be past the end
         early = prefetches(context, scope, index, statement, tag, lambda distance: minimum(add(variable, integer(distance)), last))
-        inside = settle(context, scope.know(index, variable).inside(index), statement, body)
+        inside = settle(context, scope.know(index, variable).inside(index), statement, body, index)
         inside = [*early, *inside] if inside else []
     return [*made, For(variable, window.low, window.high, Steps(tuple(inside)), loop_mode(tag))] if inside else []
 
@@ -160,7 +160,7 @@ def position_loop(
         inside = guarded.inside(index).know(index, coordinate)
         if level.unique:
             made, inside = room(inside, statement, index, [(low, high)])
-            inner = settle(context, inside.found(access, above.deeper(position)), statement, body)
+            inner = settle(context, inside.found(access, above.deeper(position)), statement, body, index)
             if not inner:
                 return []
             steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)

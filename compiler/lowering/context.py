@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..concrete.completeness import Completeness
-from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
 from ..format import Format
 from ..frozen import frozen
@@ -103,6 +103,7 @@ class Context:
         self._lower = lower
         self._writes = _by_target(program.statement)
         self._storages: dict[Access, Storage] = {}
+        self._declared_last: tuple[Access, ...] = ()
         self.stored: dict[str, Storage] = {}
         self.hoisted = [Allocations()]
         self.facts: dict[str, StoreFacts] = {}
@@ -154,6 +155,14 @@ class Context:
         if known is None:
             known = self._storages[access] = self._declared(access)
         return known
+
+    def declare(self, statement: Stmt) -> None:
+        """Declare what the operands of a statement consist of, in the order in which they are read: so parameters stand."""
+        if statement.operands is not self._declared_last:  # loops have those of the loops in them
+            self._declared_last = statement.operands
+            for access in _in_order(statement):
+                if access.tensor not in self.workspaces and access.tensor not in self.results:
+                    self.storage(access)
 
     def _declared(self, access: Access) -> Storage:
         key = self.key(access)
@@ -208,6 +217,15 @@ class Context:
     def writes(self, tensor: str) -> tuple[tuple[tuple[str, ...], Assign], ...]:
         """Return the assignments of the program that write a tensor, each with the loops around it."""
         return self._writes.get(tensor, ())
+
+
+def _in_order(statement: Stmt) -> tuple[Access, ...]:
+    """Return the accesses that a statement reads, producers before consumers."""
+    while isinstance(statement, Forall):
+        statement = statement.body
+    if isinstance(statement, Where):
+        return (*_in_order(statement.producer), *_in_order(statement.consumer))
+    return tuple(access for child in statement.children for access in _in_order(child)) if statement.children else statement.operands
 
 
 def _by_target(statement: Stmt) -> dict[str, tuple[tuple[tuple[str, ...], Assign], ...]]:

@@ -50,8 +50,10 @@ def scattered_segments(
     Waiting for the rows of the second factor is most of what a product of two scattered matrices takes.
     """
     steps: list[Step] = []
-    for access in dict.fromkeys(reads(statement)):
-        if said_of(access, tag.prefetch) is None and access.tensor not in context.workspaces and access not in scope.absent:
+    for access in statement.operands:
+        if index not in access.indices or access.tensor in context.workspaces or access in scope.absent:
+            continue
+        if said_of(access, tag.prefetch) is None:
             steps += _segment(context, scope, index, access, ahead, SEGMENTS_AHEAD)
     return steps
 

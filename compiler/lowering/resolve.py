@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..concrete.annihilation import Patterns
 from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, is_everywhere, unite
-from ..concrete.nodes import Block, Stmt, Where, reads, walk
+from ..concrete.nodes import Block, Stmt, Where, walk
 from ..ir.arithmetic import ZERO
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
 from ..levels.level import Level
@@ -50,6 +50,7 @@ def _visible(context: Context, access: Access) -> bool:
 
 def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domain:
     """Return the coordinates of ``index`` that a loop around a statement must visit."""
+    context.declare(statement)
     return cover(patterns(context, scope, index).remaining(statement, scope.loops).domain)
 
 
@@ -67,9 +68,9 @@ def patterns(context: Context, scope: Scope, index: str | None = None) -> Patter
     """Return the patterns of statements at one place of the nest, along an index where one is given."""
 
     def of(access: Access) -> Domain:
-        if access in scope.absent:
+        if scope.absent and access in scope.absent:
             return NOWHERE
-        if index is not None and stepping_level(context, scope, access, index) is not None:
+        if index is not None and index in access.indices and stepping_level(context, scope, access, index) is not None:
             return Stored(access)
         return EVERYWHERE if not context.divides or _is_stored(context, scope, access, found) else UNDECIDED
 
@@ -96,13 +97,20 @@ def has_parts(statement: Stmt) -> bool:
     return any(isinstance(node, (Where, Block)) for node in walk(statement))
 
 
-def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[Step]:
+def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: str | None = None) -> list[Step]:
     """Resolve every access whose next level is known by now, then go on with ``body``.
 
     Dense levels are arithmetic. Levels that store coordinates are searched, and where the coordinate is missing the body
     goes on without the access.
+
+    Args:
+        opened: the original index of the loop that has just been opened, where no index is derived: what it does not lead to
+            was settled before.
     """
-    for access in dict.fromkeys(reads(statement)):
+    operands = statement.operands
+    if opened is not None and not context.graph.relations:
+        operands = tuple(access for access in operands if opened in access.indices or access.tensor in context.workspaces)
+    for access in operands:
         if access in scope.absent or not _visible(context, access) or access.tensor in context.results:
             continue
         storage = context.storage(access)
@@ -114,8 +122,8 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body) -> list[
             continue
         if level.kind.full or level.kind.passes:
             below = level.descend(scope.place(access), known(context, scope))
-            return settle(context, scope.at(access, below), statement, body)
-        return _located(context, scope, access, storage, level, value, statement, body)
+            return settle(context, scope.at(access, below), statement, body, opened)
+        return _located(context, scope, access, storage, level, value, statement, body, opened)
     return body(scope)
 
 
@@ -127,8 +135,9 @@ def bounds(scope: Scope, access: Access, level: Level) -> tuple[Value, Value]:
 
 
 def _located(
-    context: Context, scope: Scope, access: Access, storage: Storage, level: Level, value: Value, statement: Stmt, body: Body
-) -> list[Step]:
+    context: Context, scope: Scope, access: Access, storage: Storage, level: Level, value: Value, statement: Stmt, body: Body,
+    opened: str | None,
+) -> list[Step]:  # fmt: skip
     above = scope.place(access)
     depth = above.depth + 1
     low, high = bounds(scope, access, level)
@@ -143,14 +152,14 @@ def _located(
         present = Var(context.names.local(f"in_{storage.name}"), BOOL)
         steps.append(Declare(present, found))
         end = past and named(context, f"q_{storage.name}{depth}", Select(present, past, position, I64), steps)
-        inner = settle(context, inside.doubt(access, above.deeper(position, end), present), statement, body)
+        inner = settle(context, inside.doubt(access, above.deeper(position, end), present), statement, body, opened)
         return [*steps, *inner] if inner else []
     with context.names.block():
         then: list[Step] = []
         end = past and named(context, f"q_{storage.name}{depth}", past, then)
-        then += settle(context, inside.found(access, above.deeper(position, end)), statement, body)
+        then += settle(context, inside.found(access, above.deeper(position, end)), statement, body, opened)
     with context.names.block():
-        otherwise = settle(context, inside.without(frozenset({access})), statement, body)
+        otherwise = settle(context, inside.without(frozenset({access})), statement, body, opened)
     if not then and not otherwise:
         return []
     return [*steps, If(found, Steps(tuple(then)), Steps(tuple(otherwise)) if otherwise else None)]

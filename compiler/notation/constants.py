@@ -39,7 +39,7 @@ def _divided(numerator: float, denominator: float) -> float:
 
 def is_constant(expr: Expr) -> bool:
     """Return whether an expression reads no tensor."""
-    return isinstance(expr, Literal) or (bool(expr.children) and all(map(is_constant, expr.children)))
+    return isinstance(expr, Literal) or (bool(expr.children) and not expr.accesses)
 
 
 def value_of_nothing(expr: Expr) -> float:

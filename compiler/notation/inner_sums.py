@@ -52,7 +52,7 @@ class _Resolver:
     def expression(self, value: Expr, around: tuple[str, ...]) -> Resolved:
         """Resolve an expression around which some indices are known."""
         match value:
-            case Mul() | Div():
+            case Mul() | Div() if any(child.children for child in value.children):
                 found = []
                 for place, child in enumerate(value.children):
                     others = [name for number, other in enumerate(value.children) if number != place for name in indices(other)]

@@ -33,7 +33,7 @@ from ..ir.nodes import (
     Var,
     Vector,
 )
-from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of
+from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, remembered
 from .forms import WRITTEN_OUT, is_short, is_vectorizable
 from .manager import Setting
 
@@ -74,7 +74,7 @@ def keep_accumulators(function: Function, setting: Setting) -> Function:
 
 def _rows(loop: For) -> list[Row]:
     """Return the rows that a loop only ever updates, all by loops over the same extent, and does not move."""
-    if any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
+    if not _runs_through_rows(loop.body) or any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
         return []
     bound = {node.name for node in _declared(loop)}
     found: dict[str, Row] = {}
@@ -89,12 +89,22 @@ def _rows(loop: For) -> list[Row]:
             case Load(array) | ArrayRef(array) | Fill(array) | Grow(array) | Prefetch(array) | Allocate(array) | Publish(_, array):
                 spoilt.add(array)
             case For():
-                inner = node if isinstance(node.low, Const) and node.low.value == 0 and isinstance(node.high, Const) else None
+                inner = node if _is_row(node) else None
         for child in node.children:
             visit(child, inner)
 
     visit(loop.body, None)
     return [row for array, row in found.items() if array not in spoilt]
+
+
+@remembered
+def _runs_through_rows(node: Node) -> bool:
+    return (isinstance(node, For) and _is_row(node)) or any(_runs_through_rows(child) for child in node.children if isinstance(child, Step))
+
+
+def _is_row(loop: For) -> bool:
+    """Return whether a loop runs from zero to a constant."""
+    return isinstance(loop.low, Const) and loop.low.value == 0 and isinstance(loop.high, Const)
 
 
 def _row(array: str, index: Value, inner: For, bound: set[str]) -> Row | None:

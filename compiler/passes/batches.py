@@ -103,15 +103,18 @@ def _rows_of(loop: For, lanes: int) -> list[_Sum] | None:
     """Return the sums that a loop over rows makes, which may be made in batches; None if it is no such loop."""
     if not (loop.tag is None or isinstance(loop.tag, Parallel)) or loop.step != 1 or _rows_a_block(loop.tag) is None:
         return None
+    inner_sums = [inner for inner in _unconditional_loops(loop.body) if inner.tag is None and inner.step == 1 and only_adds(inner)]
+    if not inner_sums:
+        return None
     declared = {node.variable.name: node.value for node in nodes_of(loop.body, Declare)}
     written = {node.array for node in nodes_of(loop.body, Store, Fill, Grow, Allocate)}
     changing = [step for step in walk(loop.body) if isinstance(step, Run) or (isinstance(step, Call) and not is_pure(step))]
     written |= {node.array for step in changing for node in nodes_of(step, ArrayRef)}
-    assigned = {node.variable.name for node in nodes_of(loop.body, SetVar)}
+    assigned = set(loop.body.assigned)
     if any(_depends_on(bound, assigned, written) for bound in (loop.low, loop.high)):
         return None
     sums = []
-    for inner in _unconditional_loops(loop.body):
+    for inner in inner_sums:
         found = _sum_of(inner, loop.variable, declared, written, assigned)
         if found is not None and gathered_bytes(_terms(found, "", inner.low), lanes):
             sums.append(found)
@@ -135,8 +138,6 @@ def _depends_on(expr: Node, variables: set[str], arrays: set[str]) -> bool:
 
 
 def _sum_of(inner: For, row: Var, declared: dict[str, Value], written: set[str], assigned: set[str]) -> _Sum | None:
-    if inner.tag is not None or inner.step != 1 or not only_adds(inner):
-        return None
     own = {node.variable.name for node in nodes_of(inner.body, Declare)}
     steps = nodes_of(inner.body, SetVar)
     if len(steps) != 1 or steps[0].op != "+" or steps[0].variable.name in own:

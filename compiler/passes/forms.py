@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.nodes import Declare, For, Parallel, SetVar, Step, Unroll, Value
-from ..ir.rewrite import mentions, nodes_of, remembered, walk
+from ..ir.rewrite import changes_by_call, mentions, remembered, walk
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .plan import chunks_of, make_plan
 
@@ -57,8 +57,7 @@ def _iterations_are_apart(loop: For) -> bool:
     Every array that is written must be used at one place only, which no loop inside moves; that this place follows the
     loop's variable is what the vector form asks for.
     """
-    inside = {node.variable.name for node in nodes_of(loop.body, Declare, For)}
-    if any(node.variable.name not in inside for node in nodes_of(loop.body, SetVar)):
+    if changes_by_call(loop.body) or not loop.body.assigned <= loop.body.declared:
         return False
     inner = [node for outermost in _outermost_loops(loop.body) for node in walk(outermost)]
     moving = {node.variable.name for node in inner if isinstance(node, Declare | SetVar | For)}

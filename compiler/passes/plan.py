@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..frozen import frozen
 from ..ir.nodes import Call, Cast, Const, Declare, For, SetVar, Step, Value, Var, Vector
-from ..ir.rewrite import mentions, nodes_of, pairwise, walk
+from ..ir.rewrite import mentions, nodes_of, pairwise
 
 REDUCTIONS = {"+": ("sum", 0), "-": ("sum", 0), "*": ("product", 1)}
 """By operator: how accumulators are combined, and their first value."""
@@ -61,7 +61,7 @@ class Plan:
 
 def make_plan(loop: For, fresh: Callable[[str], str]) -> Plan:
     """Find which locals of a loop's body differ from lane to lane."""
-    inside = frozenset(node.variable.name for node in walk(loop.body) if isinstance(node, Declare | For))
+    inside = loop.body.declared
     varying: set[str] = {loop.variable.name}
     count = -1
     while count != len(varying):

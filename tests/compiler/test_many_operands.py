@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 import sparsetune as st
+from effort import calls
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.deadline import Deadline, TimeOver
@@ -77,6 +78,17 @@ def test_candidates_end_in_time_with_the_default_at_least() -> None:
 def test_every_matrix_of_a_long_chain_is_multiplied_once() -> None:
     chained = next(structure for structure in structures(situation_of(chain_of(24))) if structure.origin == "chain")
     assert len(chained.program.workspaces) == 22
+
+
+def test_long_chains_take_as_long_to_compile_as_they_have_matrices() -> None:
+    def effort(count: int) -> int:
+        factors = [f"B{number}(i{number},i{number + 1})" for number in range(count)]
+        formats = dict.fromkeys([f"B{number}" for number in range(count)] + ["A"], "csr")
+        return calls(lambda: st.compile(f"A(i0,i{count}) = " + " * ".join(factors), formats).source)
+
+    effort(4)  # what is known of classes is found once
+    short, middle, long = effort(16), effort(32), effort(48)
+    assert long - middle <= 1.2 * (middle - short)
 
 
 @pytest.mark.parametrize("form", [None, "s"])
