@@ -158,7 +158,8 @@ def evaluate(
 
         given = compute.checked_extents(request[0], shape) if shape else None
         return chosen(
-            expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=given, **limits
+            expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=given, boundary=boundary,
+            **limits,
         )
 
     return compute.evaluate(
@@ -287,7 +288,8 @@ def lookup(
     cache_share: float | None = None,
     semiring: tuple[str, str] | None = None,
     dtype: DTypeLike | None = None,
-    shape: Mapping[str, int] | None = None,
+    shape: Shape | None = None,
+    boundary: Boundary = None,
 ) -> Match:
     """Return the schedule that ``evaluate`` would use, and where it comes from.
 
@@ -301,7 +303,7 @@ def lookup(
         arch: architecture of the GPU whose records are looked through, such as "sm_90", which need not be here; None: this machine's.
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
-        semiring, dtype, shape: as for ``evaluate``.
+        semiring, dtype, shape, boundary: as for ``evaluate``.
 
     Raises:
         TuningError: nothing found keeps the memory bound.
@@ -312,7 +314,7 @@ def lookup(
 
     return find(
         expression, _from_paths(operands), output_format, target, threads, database, arch=arch,
-        memory_bound=memory_bound, cache_share=cache_share, semiring=semiring, dtype=dtype, shape=shape,
+        memory_bound=memory_bound, cache_share=cache_share, semiring=semiring, dtype=dtype, shape=shape, boundary=boundary,
     )  # fmt: skip
 
 
@@ -333,11 +335,12 @@ def tune(
     cache_share: float | None = None,
     semiring: tuple[str, str] | None = None,
     dtype: DTypeLike | None = None,
-    shape: Mapping[str, int] | None = None,
+    shape: Shape | None = None,
     verbose: bool | None = None,
     callback: Callable[[Progress], object] | None = None,
     also: Sequence[str] = (),
     sampler: str = "two-level",
+    boundary: Boundary = None,
 ) -> TuneResult:
     """Search the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -358,7 +361,7 @@ def tune(
             (drawn transformations of loops).
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
-        semiring, dtype, shape: as for ``evaluate``; records are kept by them.
+        semiring, dtype, shape, boundary: as for ``evaluate``; records are kept by them.
         verbose: whether progress is shown on standard error; None: on terminals, in notebooks, and where SPARSETUNE_VERBOSE=1.
         callback: called after each trial with a ``Progress``: phase, trials done and planned, the best time and the default's so far.
         also: stages of the space that are searched too, though the compiler mostly chooses well by itself: "merges" (how stored
@@ -378,6 +381,7 @@ def tune(
         expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules,
         memory_bound=memory_bound, cache_share=cache_share,
         semiring=semiring, dtype=dtype, shape=shape, also=also, sampler=sampler, verbose=verbose, callback=callback,
+        boundary=boundary,
     )  # fmt: skip
 
 
@@ -427,37 +431,38 @@ def compile(  # noqa: A001  # the contract's name
         expression, formats, extents, wish, dtype, target, semiring=semiring, convert=convert, arch=arch, threads=threads,
         shape=shape, boundary=boundary,
     )  # fmt: skip
-    if schedule != "auto" or made.viewed.ranges is not None:  # with compound subscripts the default schedule is the one that is known
+    if schedule != "auto":
         return made
     from .tuner.automatic import AutomaticKernel
 
-    return AutomaticKernel(made, convert, database)
+    return AutomaticKernel(made, convert, database, boundary)
 
 
 @overload
 def autotune(
     expression: str, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
-    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
-    semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
+    semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None, boundary: Boundary = None,
 ) -> AutoTuned: ...
 @overload
 def autotune(expression: Callable[..., Any]) -> AutoTuned: ...
 @overload
 def autotune(
     expression: None = None, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
-    shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
-    semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
+    semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None, boundary: Boundary = None,
 ) -> Callable[[Callable[..., Any]], AutoTuned]: ...
 def autotune(
     expression: str | Callable[..., Any] | None = None,
     trials: int = 100,
     tune: bool = False,
     output_format: Format | str | None = None,
-    shape: Mapping[str, int] | None = None,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     target: str = "cpu",
     semiring: tuple[str, str] | None = None,
     database: str | PathLike[str] | None = None,
+    boundary: Boundary = None,
 ) -> Any:
     """Return a function that computes an expression on operands given by name, ``f(A=A, x=x, threads=None, out=None)``.
 
@@ -468,7 +473,7 @@ def autotune(
         trials: how many schedules a campaign measures at most.
         tune: tune for operands that no campaign of this machine has decided for, as SPARSETUNE_TUNE=1 does. Else the function does
             what ``lookup`` says.
-        output_format, shape, dtype, target, semiring, database: as for ``evaluate``.
+        output_format, shape, dtype, target, semiring, database, boundary: as for ``evaluate``.
 
     Raises:
         ExpressionError: the text, or the first line of the docstring, is no index notation.
@@ -477,6 +482,7 @@ def autotune(
 
     options = {
         "output_format": output_format, "shape": shape, "dtype": dtype, "target": target, "semiring": semiring, "database": database,
+        "boundary": boundary,
     }  # fmt: skip
     if isinstance(expression, str):
         return AutoTuned(expression, trials, tune, options)

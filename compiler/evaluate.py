@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .build.repeat import MISS, Repeats
-from .concrete.affine import Boundary, is_affine
+from .concrete.affine import Boundary
 from .concrete.check import check_assignment, formats_of, tensor_names
 from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
@@ -103,7 +103,7 @@ def evaluate(
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
-    chooses = wish is None and choose is not None and not is_affine(request.assignment)
+    chooses = wish is None and choose is not None
     edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
 
     def run(decided: Schedule) -> Any:

@@ -75,6 +75,11 @@ class Format:
         return all(kind.full for kind in self.levels)
 
     @property
+    def stored_modes(self) -> tuple[tuple[tuple[int, ...], bool], ...]:
+        """By level as it is in memory: the modes whose indices say its coordinates together, and whether it stores any."""
+        return tuple(((mode,), not kind.full) for mode, kind in zip(self.order, self.levels, strict=True))
+
+    @property
     def plain(self) -> Format:
         """The format without encodings that only save bytes: compressed levels for narrow ones."""
         plain = tuple(kind.plain for kind in self.levels)
@@ -93,6 +98,10 @@ class Format:
     def in_memory(self) -> Format:
         """The format of the tensor that is handed over: this one, unless it is that of a view of another (``views``)."""
         return self
+
+    def read_from(self, stored: Format) -> Format:
+        """Return the format in which the same is read from a tensor in another format."""
+        return stored
 
     @property
     def plain_modes(self) -> tuple[int | None, ...]:

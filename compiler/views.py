@@ -109,9 +109,26 @@ class View(Format):
             return kind.others, kind.rest
         return (kind.others if isinstance(kind, Affine) else ()), ()
 
+    def steps_along(self, modes: Sequence[int]) -> bool:
+        """Whether the values at one value after another of these modes of the view stand side by side in memory."""
+        last = self.subscripts[self.stored.order[-1]]
+        factors = dict(last.terms)
+        return len(modes) == 1 and factors.get(modes[0]) == 1 and self.stored.levels[-1].full and not last.wraps
+
+    @property
+    def stored_modes(self) -> tuple[tuple[tuple[int, ...], bool], ...]:
+        found = []
+        for (stored_mode,), is_stored in self.stored.stored_modes:
+            subscript = self.subscripts[stored_mode]
+            found.append((tuple(mode for mode, _ in subscript.terms), is_stored or not (subscript.is_plain or subscript.inside)))
+        return tuple(found)
+
     @property
     def in_memory(self) -> Format:
         return self.stored
+
+    def read_from(self, stored: Format) -> Format:
+        return View(stored, self.subscripts)
 
     @property
     def plain_modes(self) -> tuple[int | None, ...]:

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 from ..compiler.concrete.concretize import concretize
 from ..compiler.concrete.nodes import Program
-from ..compiler.pipeline import constant_extents
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
 from .model import scalar_operations
@@ -85,8 +84,7 @@ def operations(problem: Problem, schedule: Schedule) -> float | None:
 def scheduled(problem: Problem, schedule: Schedule) -> Program:
     """Return the program that a schedule makes of a problem's default one. Raises ``ScheduleError``: it is not legal."""
     default = concretize(problem.assignment, problem.formats)
-    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
-    return apply_schedule(default.program, schedule, default.formats, constants)
+    return apply_schedule(default.program, schedule, default.formats, problem.constants)
 
 
 def least_bytes(problem: Problem) -> float:

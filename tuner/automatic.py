@@ -9,6 +9,7 @@ from functools import cached_property, update_wrapper
 from typing import Any
 
 from ..compiler.build.kernel import TypedKernel
+from ..compiler.concrete.affine import Boundary
 from ..compiler.errors import ExpressionError
 from ..compiler.evaluate import evaluate, or_default
 from ..compiler.notation.parser import parse
@@ -29,12 +30,12 @@ class AutomaticKernel(Kernel):
     their own.
     """
 
-    def __init__(self, default: Kernel, convert: str, database: str | os.PathLike[str] | None) -> None:
+    def __init__(self, default: Kernel, convert: str, database: str | os.PathLike[str] | None, boundary: Boundary = None) -> None:
         super().__init__(
             default.assignment, default.formats, default.extents, default.concretized, default.schedule, default.dtype, convert,
-            default.target, default.threads,
+            default.target, default.threads, viewed=default.viewed,
         )  # fmt: skip
-        self._convert, self._database, self._decided = convert, database, False
+        self._convert, self._database, self._boundary, self._decided = convert, database, boundary, False
         self._compiled: dict[tuple[tuple[str, int], ...], Kernel] = {}
 
     def specialised(
@@ -58,7 +59,7 @@ class AutomaticKernel(Kernel):
 
     def _decide(self, ready: Mapping[str, Any], constants: Mapping[str, int], extents: Mapping[str, int] | None) -> None:
         form = self.formats[self.assignment.target.tensor]
-        meant = {"semiring": self.semiring, "dtype": self.dtype, "shape": extents}
+        meant = {"semiring": self.semiring, "dtype": self.dtype, "shape": {**self.extents, **(extents or {})}, "boundary": self._boundary}
         schedule = choose(self.assignment.text, ready, form, self.target, self.threads, self._database, **meant)
 
         def prepared(schedule: Schedule) -> Schedule:
@@ -77,7 +78,7 @@ class AutomaticKernel(Kernel):
         if found is None or found.schedule != schedule:
             found = self._compiled[key] = compile_kernel(
                 self.assignment.text, self.formats, constants, schedule, self.dtype, self.target, semiring=self.semiring,
-                convert=self._convert, threads=self.threads,
+                convert=self._convert, threads=self.threads, boundary=self._boundary,
             )  # fmt: skip
         return found
 
@@ -117,7 +118,7 @@ class AutoTuned:
             named: operands by name.
         """
         given, options = self._named(operands, named), self._options
-        places = {name: options[name] for name in ("output_format", "target", "database", "semiring", "dtype", "shape")}
+        places = {name: options[name] for name in ("output_format", "target", "database", "semiring", "dtype", "shape", "boundary")}
         if self._tunes and lookup(self.expression, given, threads=threads, **places).origin != "exact":
             tune(self.expression, given, trials=self.trials, threads=threads, **places)
 
@@ -126,7 +127,7 @@ class AutoTuned:
 
         return evaluate(
             self.expression, given, options["output_format"], "auto", options["shape"], options["dtype"], options["target"], threads,
-            semiring=options["semiring"], choose=chosen, out=out,
+            semiring=options["semiring"], choose=chosen, out=out, boundary=options["boundary"],
         )  # fmt: skip
 
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,6 +20,7 @@ from numbers import Real
 from time import perf_counter
 from typing import Any, Literal, overload
 
+from ..compiler.concrete.affine import viewed
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ..compiler.concrete.concretize import started
 from ..compiler.concrete.nodes import Program
@@ -140,7 +141,8 @@ def _explored_forests(
     if isinstance(memory_depth, bool) or not isinstance(memory_depth, int) or memory_depth < 0:
         raise TuningError(f"memory_depth is {memory_depth!r}: a number of modes, 0 or more, is expected")
     check_semiring(assignment.value, checked_semiring(semiring)[0], assignment)
-    known = formats_of(assignment, formats or _one_sparse(assignment))
+    plain = viewed(assignment, formats_of(assignment, formats or _one_sparse(assignment)))
+    assignment, known = plain.assignment, plain.formats
     clock = _Clock([], time_limit)
     if preset == "spttn":
         found = spttn(assignment, known, clock, cost, memory_depth, ranges)
@@ -152,7 +154,7 @@ def _explored_forests(
 
 def _explorable(expression: str) -> Assignment:
     assignment = parse(expression)
-    check_assignment(assignment)
+    check_assignment(assignment, affine=True)
     if has_functions(assignment.value):
         raise ExpressionError(
             "schedule spaces of expressions with functions are not explored; tune searches among the usual schedules of such expressions"
@@ -179,7 +181,8 @@ def explore_structures(
 ) -> Exploration:
     """Explore structures by asymptotic costs: what ``explore`` does but for forests, with the same arguments."""
     assignment = _explorable(expression)
-    known_formats = formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {})
+    plain = viewed(assignment, formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {}))
+    assignment, known_formats = plain.assignment, plain.formats
     if preset is None:  # the papers write += for any sum, into a result that is empty
         assignment, known_formats = started(assignment, known_formats)
     _check_ranges(ranges, assignment)

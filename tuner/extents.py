@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..compiler.concrete.affine import Viewed
 from ..compiler.errors import ShapeError
 from ..compiler.notation.nodes import Access, Assignment, accesses
 
@@ -22,8 +23,10 @@ def all_indices(assignment: Assignment) -> tuple[str, ...]:
 def known_extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]) -> dict[str, int]:
     """Return the extents that shapes and given extents determine.
 
+    Compound subscripts say nothing here: ``all_extents``.
+
     Args:
-        assignment: with plain subscripts.
+        assignment: as it was written.
         shapes: shape of every operand that is known, by name.
         given: extents by index.
 
@@ -39,10 +42,31 @@ def known_extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]],
             subscripts = len(access.subscripts)
             raise ShapeError(f"{access.tensor} has {subscripts} subscripts in the expression, but the operand has shape {shape}")
         for mode, subscript in enumerate(access.subscripts):
-            _note(found, subscript.index, shape[mode], f"mode {mode} of {access.tensor}")
+            if subscript.is_index:
+                _note(found, subscript.index, shape[mode], f"mode {mode} of {access.tensor}")
     for index, extent in given.items():
         _note(found, index, extent, f"the given extent {index}={extent}")
     return {index: extent for index, (extent, _) in found.items()}
+
+
+def all_extents(viewed: Viewed, known: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Return the extent of every index of a plain assignment.
+
+    Args:
+        viewed: the assignment.
+        known: by ``known_extents``.
+        shapes: shape of every operand, by the user's name.
+
+    Raises:
+        ShapeError: nothing says how far an index goes.
+    """
+    found = {**known, **viewed.constants}
+    if viewed.ranges is not None:
+        found = viewed.ranges.complete(found, shapes)
+    for index in all_indices(viewed.assignment):
+        if index not in found:
+            raise ShapeError(f"no operand gives the extent of index {index} of the result {viewed.assignment.target.tensor}")
+    return found
 
 
 def _note(found: dict[str, tuple[int, str]], index: str, extent: int, where: str) -> None:

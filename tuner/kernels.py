@@ -8,6 +8,7 @@ from itertools import dropwhile
 from typing import Any
 
 from ..compiler.build.kernel import BoundKernel, TypedKernel
+from ..compiler.concrete.affine import Boundary
 from ..compiler.concrete.check import formats_of
 from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.nodes import Program
@@ -27,7 +28,10 @@ from .records import digest
 
 @dataclass(frozen=True)
 class Task:
-    """What is compiled, as it travels to the measuring process: texts and numbers."""
+    """What is compiled, as it travels to the measuring process: texts and numbers.
+
+    ``extents`` are those that plain subscripts or the user tell.
+    """
 
     expression: str
     formats: Mapping[str, str]
@@ -36,13 +40,15 @@ class Task:
     threads: int
     semiring: tuple[str, str] = ("+", "*")
     dtype: str | None = None
+    boundary: Boundary = None
 
     @classmethod
     def of(cls, problem: Problem) -> Task:
         """Return the task of a problem."""
-        formats = {name: str(form) for name, form in problem.formats.items()}
+        formats = {name: str(form) for name, form in problem.stored.items()}
         wish = None if problem.wish is None else problem.wish.name
-        return cls(problem.expression, formats, dict(problem.extents), problem.target, problem.threads, problem.semiring, wish)
+        known, boundary = dict(problem.known), problem.boundary
+        return cls(problem.expression, formats, known, problem.target, problem.threads, problem.semiring, wish, boundary)
 
 
 @dataclass(frozen=True)
@@ -95,10 +101,15 @@ def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> C
         SparsetuneError: the schedule is not legal here.
     """
     assignment = parse(task.expression)
-    compiled = _compile(assignment, task, Schedule(schedule))
-    determined = {index for access in reads(assignment) for index in access.indices}
-    free = {index: extent for index, extent in task.extents.items() if index not in determined}
+    free = free_extents(assignment, task.extents)
+    compiled = _compile(assignment, task, Schedule(schedule), free)
     return Candidate(compiled, compiled.specialised(operands, free)[0], free)
+
+
+def free_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[str, int]:
+    """Return the extents that no plain subscript of an operand determines."""
+    determined = {part.index for access in reads(assignment) for part in access.subscripts if part.is_index}
+    return {index: extent for index, extent in extents.items() if index not in determined}
 
 
 def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
@@ -123,9 +134,8 @@ def is_legal(problem: Problem, schedule: Schedule) -> bool:
     if problem.target == "cpu":
         return legal_candidate(problem, schedule) is not None
     try:
-        constants = constant_extents(problem.assignment, problem.formats, problem.extents)
         default = problem.concretized()
-        program = apply_schedule(default.program, schedule, default.formats, constants)
+        program = apply_schedule(default.program, schedule, default.formats, {**problem.constants, **problem.viewed.constants})
     except Exception:  # as above
         return False
     return not problem.limits.binds(workspace_elements(program, problem.extents)) and keeps_values(problem, program)
@@ -152,21 +162,23 @@ def lowers(problem: Problem, program: Program, default: Concretized) -> bool:
         program: a schedule applied to the default program.
         default: the default program, with the formats and users' names of its operands.
     """
-    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
     scheduled = Concretized(program, default.formats, default.sources)
-    determined = {index for access in reads(problem.assignment) for index in access.indices}
-    free = {index: extent for index, extent in problem.extents.items() if index not in determined}
     try:
-        compiled = Kernel(problem.assignment, dict(problem.formats), constants, scheduled, Schedule(), problem.wish, "auto")
-        compiled.specialised(problem.operands, free)
+        compiled = Kernel(
+            problem.written, dict(problem.stored), problem.constants, scheduled, Schedule(), problem.wish, "auto", viewed=problem.viewed
+        )
+        compiled.specialised(problem.operands, free_extents(problem.written, problem.known))
     except Exception:  # as above
         return False
     return keeps_values(problem, program)
 
 
-def _compile(assignment: Assignment, task: Task, schedule: Schedule) -> Kernel:
+def _compile(assignment: Assignment, task: Task, schedule: Schedule, free: Mapping[str, int]) -> Kernel:
     constants = constant_extents(assignment, formats_of(assignment, task.formats), task.extents)
-    return compile_kernel(task.expression, task.formats, constants, schedule, task.dtype, task.target, semiring=task.semiring)
+    return compile_kernel(
+        task.expression, task.formats, constants, schedule, task.dtype, task.target, semiring=task.semiring, boundary=task.boundary,
+        determined=free,
+    )  # fmt: skip
 
 
 def _without_words(source: str) -> str:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler.concrete.affine import Boundary
 from ..compiler.deadline import Deadline
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
@@ -104,7 +105,8 @@ def lookup(
     cache_share: float | None = None,
     semiring: tuple[str, str] | None = None,
     dtype: DTypeLike | None = None,
-    shape: Mapping[str, int] | None = None,
+    shape: Mapping[str, Any] | None = None,
+    boundary: Boundary = None,
 ) -> Match:
     """Return the schedule to use, and where it comes from: ``sparsetune.lookup``.
 
@@ -115,11 +117,12 @@ def lookup(
     """
     url = database_url(database)
     limits = make_limits(memory_bound, cache_share)
-    given = output_format, target, arch, threads, limits, semiring, dtype, None if shape is None else tuple(shape.items())
+    edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
+    given = output_format, target, arch, threads, limits, semiring, dtype, None if shape is None else tuple(shape.items()), edges
     key = _Key(expression, operands, (*given, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url)))
     if (known := _remembered(key)) is not None:
         return known
-    problem = make_problem(expression, operands, output_format, target, threads, "", shape, arch, limits, semiring, dtype)
+    problem = make_problem(expression, operands, output_format, target, threads, "", shape, arch, limits, semiring, dtype, boundary)
     match = lookup_in(url, problem)
     tell(f"'{expression}': {match.reason}")
     _remember(key, match)
@@ -146,13 +149,14 @@ def choose(
     cache_share: float | None = None,
     semiring: tuple[str, str] | None = None,
     dtype: DTypeLike | None = None,
-    shape: Mapping[str, int] | None = None,
+    shape: Mapping[str, Any] | None = None,
+    boundary: Boundary = None,
 ) -> Schedule:
     """Return the schedule for ``evaluate``: as ``lookup``, but the default one where only the caller knows an extent."""
     try:
         return lookup(
             expression, operands, output_format, target, threads, database, memory_bound=memory_bound, cache_share=cache_share,
-            semiring=semiring, dtype=dtype, shape=shape,
+            semiring=semiring, dtype=dtype, shape=shape, boundary=boundary,
         ).schedule  # fmt: skip
     except ShapeError:
         return Schedule()

@@ -23,7 +23,6 @@ from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
 from ..compiler.format import Format
 from ..compiler.notation.nodes import Access, Add, accesses, walk
-from ..compiler.pipeline import constant_extents
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.dependence import graph_of
@@ -34,9 +33,11 @@ from ..compiler.space.program_costs import operation_count
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import Situation
 from ..compiler.storage.tensor import Tensor
+from ..compiler.views import View
 from .kernels import is_legal
 from .limits import workspace_elements
 from .problem import Problem
+from .subsections import combinations_found
 
 LEAST_GAIN = 1.2
 """The model must expect a schedule to be this many times as fast as the default before it is used unmeasured."""
@@ -51,6 +52,7 @@ _VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
 _REGISTER_ELEMENTS = 256
 _PARALLEL_OVERHEAD = 20_000.0  # operations that starting the threads of a parallel loop costs
 _ATOMIC = 10.0  # operations that an atomic update costs
+_SUBSECTION = 12.0  # operations that finding where a subsection begins costs
 _CONVERSION = 30.0  # operations a stored entry that converting an operand costs
 
 
@@ -108,11 +110,11 @@ def problem_candidates(
     problem: Problem, deadline: Deadline | None = None, selection: Selection = RULES_ALONE
 ) -> tuple[Candidate, ...]:
     """Return the candidates of a problem, the default first, as far as they are found before a deadline; see ``candidates``."""
-    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
-    fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if not operand.format.is_dense}
+    fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if is_plainly_stored(problem, name)}
     return candidates(
-        problem.assignment, problem.formats, constants, problem.threads, deadline, problem.extents, fibres, selection, problem.semiring
-    )
+        problem.assignment, problem.formats, problem.constants, problem.threads, deadline, problem.extents, fibres, selection,
+        problem.semiring,
+    )  # fmt: skip
 
 
 def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None = None) -> list[Ranked]:
@@ -153,8 +155,7 @@ def disagreements(program: Program, formats: Mapping[str, Format]) -> int:
 def is_far_cheaper(problem: Problem, schedule: Schedule) -> bool:
     """Return whether a legal schedule is expected to take a small part of the operations of the default one."""
     found = problem.concretized()
-    constants = constant_extents(problem.assignment, problem.formats, problem.extents)
-    program = apply_schedule(found.program, schedule, found.formats, constants)
+    program = apply_schedule(found.program, schedule, found.formats, problem.constants)
     return FAR * operations(problem, program, found.sources) < operations(problem, found.program, found.sources)
 
 
@@ -186,6 +187,25 @@ def stored_prefixes(operand: Tensor) -> tuple[float, ...]:
     return tuple(counts)
 
 
+def is_plainly_stored(problem: Problem, name: str) -> bool:
+    """Whether an operand stores coordinates and is read at plain subscripts alone."""
+    form = problem.formats.get(name)
+    return form is not None and not form.is_dense and not isinstance(form, View)
+
+
+def _stored_operand(problem: Problem, name: str) -> Tensor | None:
+    """Return the operand of a name in the plain assignment, if it stores coordinates."""
+    operand = problem.operand(name)
+    return None if operand is None or operand.format.is_dense else operand
+
+
+def converted_entries(problem: Problem, program: Program, sources: Mapping[str, str]) -> int:
+    """Return how many entries of operands a program converts; other views of the same memory convert nothing."""
+    names = [(sources.get(read.tensor, read.tensor), form) for read, form in program.conversions]
+    moved = [problem.operand(name) for name, form in names if name in problem.formats and form.in_memory != problem.formats[name].in_memory]
+    return sum(len(operand.values) for operand in moved if operand is not None)
+
+
 class _Costs:
     """Costs of one program on the operands of a problem."""
 
@@ -193,9 +213,8 @@ class _Costs:
         self._problem, self._program, self._sources = problem, program, sources
         self._graph: Provenance = graph_of(program.relations)
         self._registers = {space.name for space in program.workspaces if self._fits_registers(space.indices)}
-        self._prefixes = {
-            name: stored_prefixes(operand) for name, operand in problem.operands.items() if not operand.format.is_dense
-        }
+        stored = {name: _stored_operand(problem, name) for name in problem.formats}
+        self._prefixes = {name: stored_prefixes(operand) for name, operand in stored.items() if operand is not None}
         self._formats = {**problem.formats, **{name: problem.formats[source] for name, source in sources.items()}}
         self._leaves = tuple(leaves(program.statement))
         result = problem.assignment.target.tensor
@@ -206,7 +225,7 @@ class _Costs:
         self._writes()
 
     def total(self) -> float:
-        return sum(self._leaf(address, leaf) for address, leaf in self._leaves) + self._conversions()
+        return sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves) + self._conversions()
 
     def scalar_operations(self) -> float:
         return sum(
@@ -222,6 +241,19 @@ class _Costs:
         writes = 2.0 if self._moves(leaf.target, innermost) else 0.0
         lanes = _VECTOR_LANES if self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost) else 1.0
         return self._shared_out(address, iterations * (1 + len(touched) + writes) / lanes, iterations, leaf)
+
+    def _entering(self, address: Address, leaf: Assign) -> float:
+        """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
+        views = {index for access in accesses(leaf.value) if isinstance(self._formats.get(access.tensor), View) for index in access.indices}
+        total, outside, shares = 0.0, set[str](), 1
+        for loop in enclosing_loops(self._program.statement, address):
+            if outside and views.intersection(self._graph.originals(loop)):
+                total += self._points(set(outside), address, leaf) * _SUBSECTION
+            outside.update(self._graph.originals(loop))
+        for frame in frames(self._program.statement, address):
+            if isinstance(frame, Forall) and frame.tag.unit == "cpu_thread":
+                shares = self._problem.threads
+        return total / shares
 
     def _points(self, covered: set[str], address: Address, leaf: Assign) -> float:
         """Return how often loops over these original indices run for an assignment, as if entries were spread evenly.
@@ -291,7 +323,10 @@ class _Costs:
 
     def _stored(self, name: str, access: Access, covered: set[str]) -> float:
         """Return how many combinations of the covered indices an operand stores; exact for its outer levels."""
-        form, prefixes = self._problem.operands[name].format, self._prefixes[name]
+        form, prefixes = self._formats[name], self._prefixes[name]
+        if isinstance(form, View):
+            shape = self._problem.operands[self._problem.viewed.source(name)].shape
+            return combinations_found(form, access, prefixes, shape, self._problem.extents, covered)
         order = [access.subscripts[mode].index for mode in form.order]
         depth = next((place for place, index in enumerate(order) if index not in covered), len(order))
         count = prefixes[depth - 1] if depth else 1.0
@@ -315,6 +350,10 @@ class _Costs:
             if not places:
                 continue
             form = self._problem.formats.get(self._sources.get(access.tensor, access.tensor))
+            if isinstance(form, View):
+                if not form.steps_along(places):
+                    return False
+                continue
             last = len(access.subscripts) - 1 if form is None else form.order[-1]
             if places != [last] or (form is not None and form.levels[-1].stores_coordinates):
                 return False
@@ -340,8 +379,7 @@ class _Costs:
         return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
 
     def _conversions(self) -> float:
-        converted = [self._sources.get(operand.tensor, operand.tensor) for operand, _ in self._program.conversions]
-        return sum(_CONVERSION * len(self._problem.operands[name].values) for name in converted if name in self._problem.operands)
+        return _CONVERSION * converted_entries(self._problem, self._program, self._sources)
 
     def _fits_registers(self, indices: Sequence[str]) -> bool:
         lengths = [self._graph.constant_extent(index, self._problem.extents) for index in indices]

@@ -40,7 +40,10 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
     operands = load_operands(expression, files, dims, formats, given.get("seed", 0), output_format=output_format)
     name = ", ".join(f"{operand}={source}" for operand, source in files.items())
     limits, semiring = make_limits(given.get("memory_bound"), given.get("cache_share")), given.get("semiring")
-    return make_problem(expression, operands, output_format, given["target"], given["threads"], name, dims, arch, limits, semiring)
+    boundary = given.get("boundary") or None
+    return make_problem(
+        expression, operands, output_format, given["target"], given["threads"], name, dims, arch, limits, semiring, boundary=boundary
+    )
 
 
 def load_operands(
@@ -70,7 +73,7 @@ def load_operands(
         SparsetuneError: a file cannot be read, a format does not fit.
     """
     assignment = parse(expression)
-    check_assignment(assignment)
+    check_assignment(assignment, affine=True)
     names = tensor_names(assignment)
     _check_names(files, names, "-i", "operand")
     _check_names(formats, (*names, assignment.target.tensor), "--format", "tensor")
@@ -110,6 +113,8 @@ def _extents(assignment: Assignment, loaded: Mapping[str, Tensor], dims: Mapping
             raise ExpressionError(f"--dim {index}={extent}: the expression has no index '{index}'; it has {', '.join(indices)}")
     found = known_extents(assignment, {name: operand.shape for name, operand in loaded.items()}, dims)
     for access in reads(assignment):
+        if access.tensor in loaded:
+            continue
         for index in access.indices:
             if index not in found:
                 missing = f"the extent of index {index} of {access.tensor} is not known"
@@ -149,7 +154,7 @@ def _claim(
     needed = [_access(assignment, name) for name in names]
     if output_format in (None, "dense"):
         needed.append(assignment.target)
-    dense = {access.tensor: math.prod(extents.get(index, 1) for index in access.indices) * dtype.itemsize for access in needed}
+    dense = {access.tensor: math.prod(_shape(access, extents)) * dtype.itemsize for access in needed}
     sizes = {**stored, **dense}
     arrays = ", ".join(f"{name}: {readable_bytes(size)}" for name, size in sizes.items())
     claim(sum(sizes.values()), f"what '{assignment.text}' needs ({arrays})", "give smaller extents, or sparser formats")
@@ -158,10 +163,18 @@ def _claim(
 def _random(access: Access, extents: Mapping[str, int], dtype: np.dtype[Any], seed: int) -> Tensor:
     """Return a dense array in [0, 1), or of whole numbers from 0 to 9 for such dtypes; the same for the same name and seed."""
     generator = np.random.default_rng([seed, zlib.crc32(access.tensor.encode())])
-    shape = tuple(extents[subscript.index] for subscript in access.subscripts)
+    shape = _shape(access, extents)
     if np.issubdtype(dtype, np.floating):
         return tensor(generator.random(shape, dtype=np.float32 if dtype == np.float32 else np.float64))
     return tensor(generator.integers(0, 10, shape).astype(dtype))
+
+
+def _shape(access: Access, extents: Mapping[str, int]) -> tuple[int, ...]:
+    """Return a shape that all subscripts of an access are inside of; indices of unknown extent count as one value."""
+    return tuple(
+        1 + max(0, part.constant + sum(max(0, factor * (extents.get(name, 1) - 1)) for name, factor in part.terms))
+        for part in access.subscripts
+    )
 
 
 def _access(assignment: Assignment, name: str) -> Access:

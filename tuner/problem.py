@@ -7,7 +7,7 @@ an operand is a path.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..compiler.build.kernel import thread_count
+from ..compiler.concrete.affine import Boundary, Viewed, wrapped, writings_of
+from ..compiler.concrete.affine import viewed as plainly
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from ..compiler.concrete.concretize import Concretized, concretize, initial_name
 from ..compiler.concrete.result_format import AUTO, auto_format
@@ -26,14 +28,14 @@ from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import checked_dtype, checked_extents, checked_semiring, supported_dtype
+from ..compiler.pipeline import checked_dtype, checked_extents, checked_semiring, constant_extents, supported_dtype
 from ..compiler.schedule.schedule import Schedule, canonical_names
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
-from .extents import all_indices, known_extents
+from .extents import all_extents, known_extents, reads
 from .features import describe_input
 from .limits import NO_LIMITS, Limits
-from .records import Input, Workload, semiring_text
+from .records import Input, Workload, edges_text, semiring_text
 
 TARGETS = ("cpu", "cuda")
 _OF_SOME_VALUES = {("max", "*"), ("min", "*"), ("+", "and")}
@@ -46,10 +48,14 @@ class Problem:
 
     Attributes:
         expression: the text as given.
-        assignment: the parsed text.
+        written: the parsed text.
+        viewed: the same with plain subscripts, of which schedules are.
         operands: every operand as a stored tensor, by the user's name.
-        formats: format of every tensor, the result's included.
-        extents: extent of every index.
+        stored: format of every tensor, the result's included.
+        extents: extent of every index of the plain assignment.
+        known: those that operands tell at plain subscripts, or the user; the others follow from compound ones.
+        given: the indices whose extents the user alone tells.
+        boundary: what compound subscripts read outside of their operands.
         target: "cpu" or "cuda".
         threads: exact number of threads.
         name: where the data came from, for people.
@@ -60,10 +66,13 @@ class Problem:
     """
 
     expression: str
-    assignment: Assignment
+    written: Assignment
+    viewed: Viewed
     operands: Mapping[str, Tensor]
-    formats: Mapping[str, Format]
+    stored: Mapping[str, Format]
     extents: Mapping[str, int]
+    known: Mapping[str, int]
+    given: frozenset[str]
     target: str
     threads: int
     name: str = ""
@@ -71,10 +80,30 @@ class Problem:
     limits: Limits = NO_LIMITS
     semiring: tuple[str, str] = ("+", "*")
     wish: np.dtype[Any] | None = None
+    boundary: Boundary = None
+
+    @property
+    def assignment(self) -> Assignment:
+        """The expression with plain subscripts."""
+        return self.viewed.assignment
+
+    @property
+    def formats(self) -> Mapping[str, Format]:
+        """Format of every tensor of the plain assignment, views among them."""
+        return self.viewed.formats
+
+    def operand(self, name: str) -> Tensor | None:
+        """Return the tensor that is read under a name in the plain assignment; None where it is none that the user gives."""
+        return self.operands.get(self.viewed.source(name))
+
+    @cached_property
+    def constants(self) -> dict[str, int]:
+        """The extents that are compiled in."""
+        return constant_extents(self.written, self.stored, self.known)
 
     @cached_property
     def canonical(self) -> CanonicalForm:
-        return canonical_form(self.assignment)
+        return canonical_form(self.written)
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
@@ -103,7 +132,7 @@ class Problem:
         given = {name: self.wish or operand.dtype for name, operand in self.operands.items()}
         dtypes = [str(given.get(name, self.dtype)) for name, _ in self.canonical.tensors]
         semiring = semiring_text(self.semiring)
-        formats = " | ".join(str(self.formats[name]) for name, _ in self.canonical.tensors)
+        formats = " | ".join([*(str(self.stored[name]) for name, _ in self.canonical.tensors), *self._edges()])
         shown = dtypes[0] if len(set(dtypes)) == 1 else " | ".join(dtypes)
         if self.target == "cuda":
             return Workload(self.arch or architecture_here(), self.canonical.text, formats, shown, self.target, 1, semiring)
@@ -114,8 +143,29 @@ class Problem:
         """Sizes and sparsity of the operands, in canonical names."""
         tensors = dict(self.canonical.tensors)
         operands = {tensors[name]: operand for name, operand in self.operands.items()}
-        extents = {canonical: self.extents[name] for name, canonical in self.canonical.indices}
-        return describe_input(operands, extents, self.name)
+        own = {writing.index for writing in writings_of(self.canonical.assignment)}
+        indices = (*self.canonical.indices, *(pair for pair in self._made_up if pair[1] in own))
+        return describe_input(operands, {canonical: self.extents[name] for name, canonical in indices}, self.name)
+
+    def _edges(self) -> Iterator[str]:
+        """Yield what else decides how compound subscripts are read, if there are any: ``records.Workload.formats``."""
+        if self.viewed.ranges is not None:
+            names = dict((*self.canonical.indices, *self._made_up))
+            yield from edges_text({names[name] for name in self.given}, {names[name] for name in wrapped(self.written, self.boundary)})
+
+    @cached_property
+    def _made_up(self) -> tuple[tuple[str, str], ...]:
+        """(Name, canonical name) of what stands for compound subscripts: views, points and indices."""
+        if self.viewed.ranges is None:
+            return ()
+        tensors, indices = dict(self.canonical.tensors), dict(self.canonical.indices)
+        formats = {canonical: self.stored[name] for name, canonical in self.canonical.tensors}
+        boundary = {indices[name]: kind for name, kind in self.boundary.items()} if isinstance(self.boundary, Mapping) else self.boundary
+        other = plainly(self.canonical.assignment, formats, [indices.get(name, name) for name in self.known], boundary)
+        written = zip(writings_of(self.written), writings_of(self.canonical.assignment), strict=True)
+        pairs = {mine.index: theirs.index for mine, theirs in written} | dict(zip(self.viewed.constants, other.constants, strict=True))
+        pairs |= dict(zip((name for name, _ in self.viewed.written), (name for name, _ in other.written), strict=True))
+        return tuple((name, canonical) for name, canonical in pairs.items() if name not in tensors)
 
     def to_canonical(self, schedule: Schedule) -> str:
         """Return the text of a schedule of this expression in canonical names, its own included, as records hold it."""
@@ -129,9 +179,9 @@ class Problem:
     @cached_property
     def names(self) -> tuple[tuple[str, str], ...]:
         """(Name, canonical name) of whatever a schedule may speak of, the given value of a result that is added to among it."""
-        initial = (initial_name(self.assignment), initial_name(self.canonical.assignment))
-        added_to = (initial,) if self.assignment.operator == "+=" else ()
-        return (*self.canonical.tensors, *self.canonical.indices, *added_to)
+        initial = (initial_name(self.written), initial_name(self.canonical.assignment))
+        added_to = (initial,) if self.written.operator == "+=" else ()
+        return (*self.canonical.tensors, *self.canonical.indices, *self._made_up, *added_to)
 
 
 def make_problem(
@@ -146,6 +196,7 @@ def make_problem(
     limits: Limits = NO_LIMITS,
     semiring: tuple[str, str] | None = None,
     dtype: DTypeLike | None = None,
+    boundary: Boundary = None,
 ) -> Problem:
     """Resolve and check an expression and its operands.
 
@@ -161,6 +212,7 @@ def make_problem(
         limits: of what schedules may take beside operands and result.
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         dtype: of the values; None: ``numpy.result_type`` of the operands.
+        boundary: what compound subscripts read outside of their operands: "fill" (None), "wrap", or one of these by index.
 
     Raises:
         ExpressionError: the text is no index notation; an operand is missing or not used; there is no such semiring, or index.
@@ -172,7 +224,7 @@ def make_problem(
     """
     require_target(target, arch)
     assignment = parse(expression)
-    check_assignment(assignment)
+    check_assignment(assignment, affine=True)
     pair, wish = checked_semiring(semiring), checked_dtype(dtype)
     check_semiring(assignment.value, pair[0], assignment, pair[1])
     given = checked_extents(assignment, shape) if shape else {}
@@ -181,14 +233,18 @@ def make_problem(
     for operand, found in tensors.items():
         supported_dtype(found.dtype, operand)
     formats: dict[str, Format | str | None] = {operand: found.format for operand, found in tensors.items()}
-    extents = known_extents(assignment, {operand: found.shape for operand, found in tensors.items()}, given)
-    for index in all_indices(assignment):
-        if index not in extents:
-            raise ShapeError(f"no operand gives the extent of index {index} of the result {assignment.target.tensor}")
-    known = {operand: found.format for operand, found in tensors.items()}
-    formats[assignment.target.tensor] = auto_format(assignment, known) if output_format == AUTO else output_format
+    shapes = {operand: found.shape for operand, found in tensors.items()}
+    own = {operand: found.format for operand, found in tensors.items()}
+    formats[assignment.target.tensor] = auto_format(assignment, own) if output_format == AUTO else output_format
     whole, count = formats_of(assignment, formats), thread_count(threads)
-    return Problem(expression, assignment, tensors, whole, extents, target, count, name, arch, limits, pair, wish)
+    viewed = plainly(assignment, whole, given, boundary)
+    known = known_extents(assignment, shapes, given)
+    extents = all_extents(viewed, known, shapes)
+    free = frozenset(given) - {part.index for access in reads(assignment) for part in access.subscripts if part.is_index}
+    return Problem(
+        expression, assignment, viewed, tensors, whole, extents, known, free, target, count, name, arch, limits, pair, wish,
+        boundary,
+    )  # fmt: skip
 
 
 def require_target(target: str, arch: str | None = None) -> None:

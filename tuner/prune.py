@@ -31,7 +31,7 @@ from .asymptotic.screening import Screening, beaten
 from .asymptotic.undominated import undominated_schedules
 from .kernels import default_keeps_bound, lowers
 from .limits import workspace_elements
-from .model import Ranked, nothing_within, operations, problem_candidates, rank
+from .model import Ranked, converted_entries, nothing_within, operations, problem_candidates, rank
 from .problem import Problem
 from .search.space import Space
 
@@ -225,8 +225,7 @@ def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
     sources = problem.concretized().sources
 
     def converted(item: Candidate) -> int:
-        names = (sources.get(read.tensor, read.tensor) for read, _ in item.program.conversions)
-        return sum(len(problem.operands[name].values) for name in names if name in problem.operands)
+        return converted_entries(problem, item.program, sources)
 
     def costs(item: Candidate) -> tuple[float, ...]:
         return item.depth, item.elements(problem.extents), converted(item)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -23,6 +23,9 @@ SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load"
 """The figures of a sample: seconds a run, seconds of the whole sample, and its company (``measure.company``). Samples of schema 1 have
 the first alone."""
 
+
+SEPARATOR = " | "
+"""Between the formats of a workload, and between its dtypes."""
 
 USUAL_SEMIRING = "+,*"
 """What records of before there was a choice computed in."""
@@ -44,6 +47,28 @@ def semiring_text(pair: tuple[str, str]) -> str:
     return ",".join(pair)
 
 
+def edges_text(given: Collection[str], wrapped: Collection[str]) -> tuple[str, ...]:
+    """Return what stands behind the formats of a workload with compound subscripts, if anything: ``i0 given, i1 wrap``.
+
+    Args:
+        given: canonical indices whose extents the user tells, so that subscripts may lead out of operands.
+        wrapped: those at whose ends subscripts wrap.
+    """
+    words = [*(f"{index} given" for index in sorted(given)), *(f"{index} wrap" for index in sorted(wrapped))]
+    return (", ".join(words),) if words else ()
+
+
+def formats_and_edges(formats: str, tensors: int) -> tuple[list[str], frozenset[str], dict[str, str]]:
+    """Return what a workload's formats say of so many tensors: the formats, the indices that are given, and the boundary by index."""
+    parts = formats.split(SEPARATOR)
+    words = [word.split(" ") for part in parts[tensors:] for word in part.split(", ")]
+    return (
+        parts[:tensors] if all(len(word) == 2 for word in words) else parts,
+        frozenset(word[0] for word in words if word[1:] == ["given"]),
+        {word[0]: "wrap" for word in words if word[1:] == ["wrap"]},
+    )
+
+
 def digest(*parts: object) -> str:
     """Return 16 hexadecimal digits that depend on every part."""
     text = json.dumps(parts, sort_keys=True, default=str)
@@ -62,7 +87,8 @@ class Workload:
     Attributes:
         machine: fingerprint of the machine.
         kernel: canonical expression, such as ``T0(i0) = T1(i0,i1) * T2(i1)``.
-        formats: formats of the tensors in canonical order, the result first, separated by `` | ``.
+        formats: formats of the tensors in canonical order, the result first, separated by `` | ``; behind them what else decides how
+            compound subscripts are read (``edges_text``).
         dtype: dtypes of the tensors in canonical order, the result first, or one where all are equal.
         target: "cpu" or "cuda".
         threads: exact number of threads.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..compiler.attention import is_watched
+from ..compiler.concrete.affine import Boundary
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import ScheduleError, TuningError
 from ..compiler.format import Format
@@ -176,11 +177,12 @@ def tune(
     cache_share: float | None = None,
     semiring: tuple[str, str] | None = None,
     dtype: DTypeLike | None = None,
-    shape: Mapping[str, int] | None = None,
+    shape: Mapping[str, Any] | None = None,
     verbose: bool | None = None,
     callback: Report | None = None,
     also: Sequence[str] = (),
     sampler: str = USUAL_SAMPLER,
+    boundary: Boundary = None,
 ) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it: ``sparsetune.tune``.
 
@@ -193,7 +195,7 @@ def tune(
     check_stages(skip, also)
     settings = Settings(policy=Policy(cache=cache), skip=tuple(skip), also=tuple(also), sampler=check_sampler(sampler))
     limits = make_limits(memory_bound, cache_share)
-    problem = make_problem(expression, operands, output_format, target, threads, "", shape, None, limits, semiring, dtype)
+    problem = make_problem(expression, operands, output_format, target, threads, "", shape, None, limits, semiring, dtype, boundary)
     given = check_schedules(problem, schedules)
     with ExitStack() as stack:
         report = stack.enter_context(_reported(verbose, callback))

@@ -75,13 +75,13 @@ def viewed(
     Raises:
         ExpressionError: the left side has compound subscripts and the result is sparse; a boundary is none, or of an index that is none.
     """
-    wrapped = _wrapped(assignment, boundary)
+    ends = wrapped(assignment, boundary)
     if not is_affine(assignment):
         return Viewed(assignment, formats)
-    return _Rewriting(assignment, formats, determined, wrapped).done()
+    return _Rewriting(assignment, formats, determined, ends).done()
 
 
-def _wrapped(assignment: Assignment, boundary: Boundary) -> frozenset[str]:
+def wrapped(assignment: Assignment, boundary: Boundary) -> frozenset[str]:
     """Return the indices at whose ends subscripts wrap."""
     names = {name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}
     if boundary is None:

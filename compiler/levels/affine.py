@@ -122,7 +122,7 @@ class Affine(LevelKind):
         self.located = inner.located or wraps
         self.steps = inner.steps and not wraps and (unique or not strided)
         self.ordered = inner.ordered and (coefficient > 0 or inner is POINT)
-        self.merges = inner.merges and self.steps and self.ordered and (not strided or inner is POINT)
+        self.merges = inner.merges and self.steps and self.ordered and not strided
         self.holes = inner.holes or inner.full or strided or not inner.ordered
         self.relative = inner.relative
 

@@ -71,7 +71,8 @@ def context_of(program: Program, schedule: Schedule, types: Mapping[str, Format]
     for directive in schedule:
         if isinstance(directive, Convert) and directive.is_general and directive.access.tensor in types:
             try:
-                wanted = parse_format(directive.format, len(types[directive.access.tensor]))
+                held = types[directive.access.tensor]
+                wanted = held.read_from(parse_format(directive.format, len(held.in_memory)))
             except FormatError:
                 continue  # refused when its turn comes
             conversions = saying(directive.access, wanted, conversions)

@@ -123,10 +123,10 @@ def convert(program: Program, directive: d.Convert, context: Context) -> Program
     if not found or wanted.tensor not in context.types:
         refuse(Rule.NAMES_EXIST, f"there is no operand {show(wanted)} to convert")
     held = context.types[wanted.tensor]
-    if held.in_memory is not held:
-        refuse(Rule.CONVERT_FITS, f"{wanted.tensor} is read at compound subscripts; hand it over in the format that it is to have")
+    if held.in_memory is not held and not directive.is_general:
+        refuse(Rule.CONVERT_FITS, f"{wanted.tensor} is read at compound subscripts; all its reads are converted together")
     try:
-        form = parse_format(directive.format, len(found[0].subscripts))
+        form = held.read_from(parse_format(directive.format, len(held.in_memory)))
     except FormatError as error:
         refuse(Rule.CONVERT_FITS, f"{wanted.tensor} cannot be converted: {error}")
     if directive.is_general:

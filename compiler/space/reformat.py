@@ -19,8 +19,11 @@ def concordant_format(access: Access, form: Format, loops: Sequence[str]) -> For
     """Return the given format if it suits, else one whose levels follow the loops and can do what the protocols ask.
 
     Stepping needs a compressed level; a dense one will do in the outermost loop, where it costs no more than its
-    dimension. Locating needs a dense level, or a hashed one below the first level, where dense would densify the tensor.
+    dimension. Locating needs a dense level, or a hashed one below the first level, where dense would densify the tensor. What is read at
+    compound subscripts is stored as it is, or in another order of its levels.
     """
+    if form.in_memory is not form:
+        return form.following([_position(access, mode, loops) for mode in range(len(form))])
     order = tuple(sorted(range(len(form)), key=lambda mode: (_position(access, mode, loops), mode)))
     protocols = [access.protocols[mode] if access.protocols else "step" for mode in order]
     outermost = [_position(access, mode, loops) == 0 for mode in order]
@@ -32,6 +35,8 @@ def concordant_format(access: Access, form: Format, loops: Sequence[str]) -> For
 
 def ordered_format(access: Access, form: Format, loops: Sequence[str]) -> Format:
     """Return the given format if the loops find its levels from the outside inwards, else its levels over the modes in their order."""
+    if form.in_memory is not form:
+        return form.following([_position(access, mode, loops) for mode in range(len(form))])
     places = [_position(access, mode, loops) for mode in form.order]
     if all(kind.full or max(places[:level], default=-1) < places[level] for level, kind in enumerate(form.levels)):
         return form

@@ -194,8 +194,8 @@ class _Speller:
         for access, forms in wanted.items():
             given = self.formats[access.tensor]
             form = forms.pop() if len(forms) == 1 else given
-            if form != (said_of(access, self.default.program.conversions) or given):
-                self.write(d.Convert(access, str(form)))
+            if form.in_memory != (said_of(access, self.default.program.conversions) or given).in_memory:
+                self.write(d.Convert(access, str(form.in_memory)))
 
     def _reads(self) -> None:
         """Convert single reads, where those that are written alike need different formats, and say the protocols of all."""
@@ -203,8 +203,8 @@ class _Speller:
             path = self._path(self._address(number)) or None
             operands = list(self._operands(number))
             for access, place, form in _told_apart([(access, form) for access, form, _ in operands]):
-                if form != (said_of(access, self.program.conversions) or self.formats[access.tensor]):
-                    self.write(d.Convert(access, str(form), place=place, path=path))
+                if form.in_memory != (said_of(access, self.program.conversions) or self.formats[access.tensor]).in_memory:
+                    self.write(d.Convert(access, str(form.in_memory), place=place, path=path))
             if not self.member.nestings.protocols:
                 continue
             protocols = [(access, protocols) for access, _, protocols in operands]

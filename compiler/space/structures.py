@@ -92,10 +92,10 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
     while isinstance(statement, Forall):
         loops.append(statement.index)
         statement = statement.body
-    before = [pair for pair in _storage_pairs(start.program, situation) if set(pair) <= set(loops)]
+    before = _stored_below(start.program, situation, frozenset(loops))
 
     def allowed(placed: frozenset[str], loop: str) -> bool:
-        return all(above in placed for above, below in before if below == loop)
+        return all(above <= placed for own, above in before if loop in own and own <= placed | {loop})
 
     found = 0
     for order in Orders(loops, [allowed]).all():
@@ -109,16 +109,20 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
             return
 
 
-def _storage_pairs(program: Program, situation: Situation) -> list[tuple[str, str]]:
-    """Return (index, index of a stored level below it) for every operand, so that most illegal orders need no trial."""
-    pairs = []
+def _stored_below(program: Program, situation: Situation, loops: frozenset[str]) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """Return (indices of a stored level, those of the levels above it) of every operand, so that most illegal orders need no trial.
+
+    Once all of the first are known, all of the second have to be.
+    """
+    found = []
     for access in situation.stored(program):
-        form = format_read(access, program, situation)
-        names = [access.subscripts[mode].index for mode in form.order if access.subscripts[mode].is_index]
-        below = [name for name, kind in zip(names, form.levels, strict=False) if not kind.full]
-        pairs += [(above, name) for name in below for above in names[: names.index(name)]]
-    present = set(leaf_loops(program))
-    return [(above, below) for above, below in pairs if above in present and below in present]
+        above: frozenset[str] = frozenset()
+        for modes, is_stored in format_read(access, program, situation).stored_modes:
+            own = frozenset(access.subscripts[mode].index for mode in modes)
+            if is_stored and own | above <= loops and own.isdisjoint(above):
+                found.append((own, above))
+            above |= own
+    return found
 
 
 def _conversions(start: Structure, situation: Situation) -> Iterator[Structure]:

@@ -104,6 +104,10 @@ arch = click.option("--arch", metavar="sm_NN", help="The GPU that is meant, such
 semiring = click.option(
     "--semiring", type=Operators(), metavar="ADD,MULTIPLY", help="What sums and products are, such as min,+.  [default: +,*]"
 )
+boundary = click.option(
+    "--boundary", "boundary", type=Pair("index", "fill|wrap", "i=wrap"), multiple=True, callback=unique,
+    help="What subscripts such as i + j read outside of operands: fill, or wrap for the other end.  [default: fill]",
+)  # fmt: skip
 threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")
 database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
 memory_bound = click.option(

@@ -47,8 +47,8 @@ from .output import interruptible, print_json, print_table, require_compiler, wa
 )
 @options.together(
     click.argument("expression", metavar="EXPR", required=False),
-    options.inputs, options.dims, options.formats, options.output_format, options.semiring, options.target, options.threads,
-    options.memory_bound, options.cache_share,
+    options.inputs, options.dims, options.formats, options.output_format, options.semiring, options.boundary, options.target,
+    options.threads, options.memory_bound, options.cache_share,
     options.trials, options.time_budget, options.seed, options.database,
     click.option("--cache", type=click.Choice(CACHES), default="warm", show_default=True,
                  help="What a timed run finds in the caches: what the run before left there, or nothing of its operands."),

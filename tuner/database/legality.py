@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ...compiler.concrete.affine import viewed, writings_of
 from ...compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ...compiler.concrete.concretize import Concretized, concretize
 from ...compiler.errors import SparsetuneError
@@ -16,10 +17,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.pipeline import constant_extents
 from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.schedule import Schedule
-from ..records import Workload
-
-SEPARATOR = " | "
-"""Between the formats of a workload, and between its dtypes."""
+from ..records import SEPARATOR, Workload, formats_and_edges
 
 MOST_DIRECTIVES = 128
 """Of a schedule in a record; the time to judge it grows with the third power."""
@@ -83,17 +81,19 @@ def _understood(kernel: str, formats: str, semiring: str) -> _Kernel | str:
     """Return a kernel of a record, or why it has no meaning."""
     try:
         assignment = parse(kernel)
-        check_assignment(assignment)
+        check_assignment(assignment, affine=True)
         add, multiply = semiring.split(",")
         check_semiring(assignment.value, add, assignment, multiply)
         names = canonical_form(assignment)
         tensors = tuple(name for name, _ in names.tensors)
-        given = formats.split(SEPARATOR)
+        given, determined, boundary = formats_and_edges(formats, len(tensors))
         if len(given) != len(tensors):
             return f"workload.formats has {len(given)} formats for {len(tensors)} tensors"
         known = formats_of(assignment, dict(zip(tensors, given, strict=True)))
-        default = concretize(assignment, known, add, multiply)
-        return _Kernel(assignment, known, tensors, frozenset(name for name, _ in names.indices), default)
+        plain = viewed(assignment, known, determined, boundary or None)
+        default = concretize(plain.assignment, plain.formats, add, multiply)
+        indices = frozenset((*(name for name, _ in names.indices), *(writing.index for writing in writings_of(assignment))))
+        return _Kernel(assignment, known, tensors, indices, default)
     except SparsetuneError as error:
         return f"workload: {_first_line(error)}"
     except Exception as error:  # as above

@@ -25,7 +25,7 @@ from ...compiler.storage.tensor import LevelArrays, Tensor
 from ...compiler.storage.unpack import unpack
 from ..extents import reads
 from .oracle import evaluate_dense
-from .patterns import stored_places
+from .patterns import Patterns, stored_places
 from .semirings import evaluate_semiring
 
 Result = Tensor | NDArray[Any]
@@ -124,9 +124,21 @@ def oracle_difference(
         dtype: that the kernel computes with; None: that of the operands.
     """
     dense = {name: operands[name].to_numpy() for name in tensor_names(assignment)}
+    return dense_difference(assignment, result, dense, {name: stored_places(operands[name]) for name in dense}, extents, semiring, dtype)
+
+
+def dense_difference(
+    assignment: Assignment,
+    result: Result,
+    dense: Mapping[str, NDArray[Any]],
+    places: Patterns,
+    extents: Mapping[str, int],
+    semiring: tuple[str, str] = ("+", "*"),
+    dtype: str | None = None,
+) -> str | None:
+    """As ``oracle_difference``, of operands as dense arrays, and where they store something."""
     if dtype is not None:
         dense = {name: values.astype(dtype) for name, values in dense.items()}
-    places = {name: stored_places(operands[name]) for name in dense}
     if semiring == ("+", "*"):
         expected = evaluate_dense(assignment, dense, extents, places if isinstance(result, Tensor) else None)
     elif any(isinstance(node, Div) for node in walk(assignment.value)):

@@ -20,20 +20,24 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
+from ...compiler.concrete.affine import Viewed, is_affine, viewed
+from ...compiler.concrete.check import formats_of
 from ...compiler.errors import BuildError, SparsetuneError
 from ...compiler.notation.functions import has_functions
 from ...compiler.notation.nodes import Assignment
 from ...compiler.notation.parser import parse
 from ...compiler.notation.printer import show_assignment
 from ...compiler.storage.tensor import Tensor
-from ..kernels import Task
+from ..extents import all_extents
+from ..kernels import Task, free_extents
 from . import handover
 from .eviction import Eviction
 from .lifeline import end_with_parent
 from .oracle import absolute
 from .policy import Policy
 from .timing import Contestant, Counters, Known, Sample, burst, fastest, least_of, measure, run_once
-from .verify import Reference, Result, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
+from .verify import Reference, Result, dense_difference, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
+from .windows import as_read, cut_out
 
 BUILD_SECONDS = 60.0
 """How long a compiler may take for one candidate."""
@@ -227,9 +231,26 @@ class Worker:
     def _check_against_definition(self, assignment: Assignment, schedule: str) -> str | None:
         if sum(len(operand.values) for operand in self._operands.values() if not operand.format.is_dense) > _ORACLE_ENTRIES:
             return None
+        if is_affine(assignment):
+            return self._check_window(assignment, schedule)
         operands, extents = sampled_problem(assignment, self._operands, self._task.extents)
         result = self._run_once(schedule, operands, replace(self._task, extents=extents))
         return oracle_difference(assignment, result, operands, extents, self._task.semiring, self._task.dtype)
+
+    def _check_window(self, assignment: Assignment, schedule: str) -> str | None:
+        """As ``_check_against_definition``, of an assignment with compound subscripts."""
+        plain, known, semiring = self._plain(assignment), self._task.extents, self._task.semiring
+        if (found := cut_out(plain, assignment, self._operands, known)) is None:
+            return None
+        operands, known = found
+        result = self._run_once(schedule, operands, replace(self._task, extents=known))
+        extents = all_extents(plain, known, {name: operand.shape for name, operand in operands.items()})
+        dense, places = as_read(plain, operands, extents, semiring)
+        return dense_difference(plain.assignment, result, dense, places, extents, semiring, self._task.dtype)
+
+    def _plain(self, assignment: Assignment) -> Viewed:
+        known = formats_of(assignment, self._task.formats)
+        return viewed(assignment, known, free_extents(assignment, self._task.extents), self._task.boundary)
 
     def _known_reference(self) -> Reference:
         if self._reference is None:
@@ -237,7 +258,9 @@ class Worker:
             result, bound = (_as_result(stored[name]) for name in ("result", "bound" if "bound" in stored else "result"))
             assignment, usual = parse(self._task.expression), self._task.semiring == ("+", "*")
             bound = None if has_functions(assignment.value) or not usual else bound
-            length = reduction_length(assignment, self._operands, self._task.extents)
+            shapes = {name: operand.shape for name, operand in self._operands.items()}
+            extents = all_extents(self._plain(assignment), self._task.extents, shapes)
+            length = reduction_length(assignment, self._operands, extents)
             self._reference = Reference(result, bound, tolerance_factor(stored["result"].dtype, length))
         return self._reference
 

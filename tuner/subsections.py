@@ -1,0 +1,56 @@
+"""How often loops over compound subscripts find something, from the positions that the levels of an operand have.
+
+Entries count as spread evenly below the positions that a level really has. A loop over an index that leaves a subscript open visits the
+offsets whose subsections hold something, if the coordinates above are known by then, and everything else (Liu et al., "Compiler support
+for sparse tensor convolutions", section 3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from ..compiler.notation.nodes import Access
+from ..compiler.views import Subscript, View
+
+Modes = Mapping[int, tuple[str, int]]
+"""By mode of a view its index and how far that goes."""
+
+
+def combinations_found(view: View, access: Access, positions: Sequence[float], shape: Sequence[int], extents: Mapping[str, int],
+                       covered: Collection[str]) -> float:  # fmt: skip
+    """Return for how many combinations of covered indices loops go on inside an operand, as if they stood in the order of its levels.
+
+    Args:
+        view: the format in which it is read.
+        access: the read, with plain subscripts.
+        positions: how many each stored level has, outermost first.
+        shape: of the stored tensor.
+        extents: of all indices.
+        covered: the indices whose loops are counted.
+    """
+    modes: Modes = {mode: (part.index, extents[part.index]) for mode, part in enumerate(access.subscripts)}
+    everywhere = math.prod(float(extent) for index, extent in dict(modes.values()).items() if index in covered)
+    windows: list[tuple[float, float]] = []  # share of the coordinates that a level stores below a parent, how many are looked at
+    parents = 1.0
+    for mode, count in zip(view.stored.order, positions, strict=True):
+        extent = max(1, shape[mode])
+        looked_at = _looked_at(view.subscripts[mode], modes, covered, extent)
+        if looked_at is None:
+            break
+        windows.append((min(1.0, count / parents / extent) if parents else 0.0, looked_at))
+        parents = count
+        if looked_at > 1:
+            break
+    share = 1.0
+    for stored, looked_at in reversed(windows):
+        share = 1.0 - (1.0 - stored * share) ** looked_at
+    return everywhere * share
+
+
+def _looked_at(subscript: Subscript, modes: Modes, covered: Collection[str], extent: int) -> float | None:
+    """Return how many stored coordinates each combination of the covered indices of a subscript may be at; None: none is covered."""
+    if not any(modes[mode][0] in covered for mode, _ in subscript.terms):
+        return None
+    reach = sum(abs(factor) * (modes[mode][1] - 1) for mode, factor in subscript.terms if modes[mode][0] not in covered)
+    return float(min(extent, 1 + reach))
