@@ -92,6 +92,11 @@ class Problem:
         """Format of every tensor of the plain assignment, views among them."""
         return self.viewed.formats
 
+    @property
+    def is_compound(self) -> bool:
+        """Whether a subscript is more than one index, so that the plain assignment reads views."""
+        return self.viewed.ranges is not None
+
     def operand(self, name: str) -> Tensor | None:
         """Return the tensor that is read under a name in the plain assignment; None where it is none that the user gives."""
         return self.operands.get(self.viewed.source(name))

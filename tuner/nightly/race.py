@@ -23,7 +23,6 @@ import numpy as np
 
 from ...compiler.errors import DataError, TuningError
 from ...compiler.format import dense_format
-from ...compiler.pipeline import constant_extents
 from ...compiler.storage.tensor import Tensor
 from ..measure.finals import Comparison, compare
 from ..measure.order_statistics import median
@@ -150,8 +149,8 @@ def saved(task: Task) -> Iterator[Path]:
             "call": task.call,
             "expression": problem.expression,
             "result": problem.assignment.target.tensor,
-            "formats": {tensor: str(form) for tensor, form in problem.formats.items()},
-            "extents": constant_extents(problem.assignment, problem.formats, problem.extents),
+            "formats": {tensor: str(form) for tensor, form in problem.stored.items()},
+            "extents": problem.constants,
             "schedule": task.schedule,
             "threads": problem.threads,
             "operands": operands,

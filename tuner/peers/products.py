@@ -25,7 +25,7 @@ class MatrixProduct:
 def matrix_product(problem: Problem) -> MatrixProduct | None:
     """Return the problem as a product with a sparse matrix on the left; None if it is something else."""
     value, target = problem.assignment.value, problem.assignment.target
-    if problem.assignment.operator != "=" or not isinstance(value, Mul) or len(value.operands) != 2:
+    if problem.is_compound or problem.assignment.operator != "=" or not isinstance(value, Mul) or len(value.operands) != 2:
         return None
     first, second = value.operands
     if not isinstance(first, Access) or not isinstance(second, Access):

@@ -30,7 +30,7 @@ class PydataPeer:
         value, target = problem.assignment.value, problem.assignment.target
         factors = value.operands if isinstance(value, Mul) else (value,)
         is_product = problem.assignment.operator == "=" and all(isinstance(factor, Access) for factor in factors)
-        if not is_product or _points(problem) > _MOST_POINTS:
+        if problem.is_compound or not is_product or _points(problem) > _MOST_POINTS:
             return None
         sparse = import_module("sparse")
         letters = dict(zip(all_indices(problem.assignment), string.ascii_lowercase, strict=False))

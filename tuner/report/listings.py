@@ -12,7 +12,8 @@ from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
 from ...compiler.pipeline import compile_kernel, constant_extents
 from ..account import Account
-from ..records import Decision
+from ..extents import reads
+from ..records import SEPARATOR, Decision, formats_and_edges
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def listings(decision: Decision, account: Account) -> tuple[Listing, Listing]:
     """Return the listings of the winner and of the default schedule, in the user's names."""
     names = {index: account.names.get(index, index) for index, _ in decision.input.extents}
     extents = tuple((names[index], extent) for index, extent in decision.input.extents)
-    formats = tuple(decision.workload.formats.split(" | "))
+    formats = tuple(decision.workload.formats.split(SEPARATOR))
     winner, default = account.schedule(decision.schedule), ""
     target = decision.workload.target
     return _listing(account.expression, formats, extents, winner, target), _listing(account.expression, formats, extents, default, target)
@@ -38,9 +39,15 @@ def listings(decision: Decision, account: Account) -> tuple[Listing, Listing]:
 def _listing(expression: str, formats: tuple[str, ...], extents: tuple[tuple[str, int], ...], schedule: str, target: str) -> Listing:
     try:
         assignment = parse(expression)
-        given: Mapping[str, str] = dict(zip((name for name, _ in canonical_form(assignment).tensors), formats, strict=True))
-        constants = constant_extents(assignment, formats_of(assignment, given), dict(extents))
-        kernel = compile_kernel(expression, given, constants, schedule, target=target)
+        names = canonical_form(assignment)
+        own, free, edges = formats_and_edges(SEPARATOR.join(formats), len(names.tensors))
+        users = {canonical: name for name, canonical in names.indices}
+        given: Mapping[str, str] = dict(zip((name for name, _ in names.tensors), own, strict=True))
+        plain = {part.index for access in reads(assignment) for part in access.subscripts if part.is_index}
+        constants = constant_extents(assignment, formats_of(assignment, given), {one: size for one, size in extents if one in plain})
+        boundary = {users[index]: kind for index, kind in edges.items()} or None
+        determined = [users.get(index, index) for index in free]
+        kernel = compile_kernel(expression, given, constants, schedule, target=target, boundary=boundary, determined=determined)
         return Listing(schedule, kernel.loop_nest, kernel.source)
     except (SparsetuneError, ValueError) as error:
         reason = f"cannot be compiled by this version: {str(error).splitlines()[0]}"
