@@ -6,7 +6,6 @@ Times are those of fresh processes on one core, after importing, the median of t
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from ..asymptotic.listing import annotated
 from ..asymptotic.model import CostModel, Frontier
 from ..asymptotic.reading import WORKSPACE_STATES
 from ..asymptotic.taco import taco_schedules
+from .records import Taken
 from .space_sizes import KERNELS, LARGER, measured, paper_space
 
 RESULTS = Path("results") / "asymptotic.md"
@@ -53,7 +53,8 @@ def _introduction() -> str:
     return f"""
 # The schedule space and its asymptotic frontier
 
-Written by `python -m sparsetune.tuner.reports.asymptotic` (Python {sys.version.split()[0]}, one core of {os.cpu_count()}). The model is
+Written by `python -m sparsetune.tuner.reports.asymptotic` ({Taken().text}; Python
+{sys.version.split()[0]}, one core). The model is
 that of Ahrens, Kjolstad and Amarasinghe, "An asymptotic cost model for autoscheduling sparse tensor programs"; sections and
 figures without a name are theirs. The counts of Figure 6, the frontiers in both models and the figures are also asserted by
 tests in `tests/compiler/space` and `tests/tuner/asymptotic`.

@@ -19,7 +19,6 @@ import click
 
 from ...compiler.schedule.schedule import Schedule
 from ...datasets.generate import generate
-from ..environment import commit, describe_environment
 from ..kernels import compile_problem
 from ..problem import Problem
 from ..session import tune
@@ -27,6 +26,8 @@ from .disturbances import coming_and_going
 from .markdown import geometric_mean, table
 from .partial import Partial
 from .race import Pace, race
+from .records import Taken
+from .states import States
 from .workloads import KernelCase, operands_of, problem_of
 
 KEPT_MEAN, KEPT_LEAST = 0.95, 0.85
@@ -67,7 +68,7 @@ CASES: Mapping[str, Case] = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Taken):
     """What one campaign chose.
 
     Attributes:
@@ -76,7 +77,6 @@ class Choice:
         campaign: seconds that it took.
         seconds, default: of the choice and of the default schedule on the quiet machine, medians of one race.
         against: the time of the first quiet choice over that of this one, by rounds.
-        date, commit: when (ISO 8601, a day) and of which version.
     """
 
     kernel: str
@@ -87,8 +87,6 @@ class Choice:
     seconds: float
     default: float
     against: float
-    date: str
-    commit: str
 
 
 def choose(problem: Problem, seed: int, company: float, seconds: float, folder: Path) -> tuple[str, float]:
@@ -121,7 +119,7 @@ def measured(name: str, seconds: float, quiet: int, disturbed: int) -> list[Choi
     return [
         Choice(
             name, company, number, schedule, round(took, 1), times[schedule].median, times[""].median,
-            first.over(times[schedule]).ratio, time.strftime("%Y-%m-%d"), commit(),
+            first.over(times[schedule]).ratio,
         )
         for (company, number), (schedule, took) in chosen.items()
     ]  # fmt: skip
@@ -137,22 +135,21 @@ def agreeing(choices: Sequence[Choice]) -> tuple[int, int]:
     return sum(max(one.against / other.against, other.against / one.against) < AGREE for one, other in pairs), len(pairs)
 
 
-def page(choices: Sequence[Choice], environment: Mapping[str, Any]) -> str:
+def page(choices: Sequence[Choice]) -> str:
     """Return the page of the figures."""
     disturbed = [choice.against for choice in choices if choice.company]
     kept = f"{geometric_mean(disturbed):.3f} of {len(disturbed)}, at least {min(disturbed, default=math.nan):.3f}"
     same, pairs = agreeing(choices)
-    when, version = choices[-1].date, choices[-1].commit or "unknown"
     header = ("kernel", "input", "quiet choice over default", "campaigns in company", "kept, mean", "kept, least", "campaign, s")
     return f"""# Choices in company
-
-Machine: {environment["processor"]}, {environment["available_cores"]} cores; commit {version}, {when}.
 
 Each kernel was tuned with {_THREADS} threads on the quiet machine and while a process a core came and went, half of the time; every
 campaign had a seed and a database of its own. Then all choices ran in turn on the quiet machine. "Kept" is the time of the first quiet
 choice over that of a choice made in company: by geometric mean {kept}
 (wanted: {KEPT_MEAN} and {KEPT_LEAST}). Of {pairs} pairs of campaigns in a row on the quiet machine {same} differ by less than
 {AGREE - 1:.0%} (wanted: {AGREEING:.0%} of them).
+
+{States(choices).text}
 
 {table(header, [_row(name, choices) for name in CASES if any(choice.kernel == name for choice in choices)])}
 
@@ -184,7 +181,7 @@ def main(results: Path, seconds: float, quiet: int, disturbed: int) -> None:
     for name in CASES:
         if all(choice.kernel != name for choice in kept.rows):
             kept.add(measured(name, seconds, quiet, disturbed))
-    shown = page(kept.rows, describe_environment({}))
+    shown = page(kept.rows)
     (results / "choices.md").write_text(shown, encoding="utf-8")
     click.echo(shown)
 

@@ -20,11 +20,12 @@ from typing import Any
 import click
 
 from ...compiler.errors import TuningError
-from ..environment import commit, describe_environment
 from ..nightly.kept import copy_version
 from .disturbances import coming_and_going
 from .markdown import table
 from .partial import Partial
+from .records import Taken
+from .states import States
 
 _COMMAND = "python -m sparsetune.tuner.reports.nights"
 
@@ -111,7 +112,7 @@ _ITEMS = {"packing": ("pack csr", "pack csf"), "Python path of a bound call": ("
 
 
 @dataclass(frozen=True)
-class Night:
+class Night(Taken):
     """What one run of the command said.
 
     Attributes:
@@ -120,7 +121,6 @@ class Night:
         seconds: how long it took.
         items, regressions, improvements, undecided: how many.
         found: names of the items that regressed, with a semicolon between them.
-        date, commit: when (ISO 8601, a day) and of which version.
     """
 
     planted: str
@@ -131,8 +131,6 @@ class Night:
     improvements: int
     undecided: int
     found: str
-    date: str
-    commit: str
 
 
 def copies(folder: Path, edits: tuple[Edit, ...]) -> tuple[Path, Path]:
@@ -164,22 +162,19 @@ def night(older: Path, newer: Path, suite: str, folder: Path, margin: float) -> 
     return {"seconds": round(seconds, 1), **counts, "found": "; ".join(item["kernel"] for item in found["regressions"])}
 
 
-def page(nights: list[Night], environment: Mapping[str, Any], margin: float) -> str:
+def page(nights: list[Night], margin: float) -> str:
     """Return the page of the figures."""
     header = ("planted", "company", "nights", "right", "false alarms", "nights with undecided items", "items", "median seconds")
     kinds = list(dict.fromkeys((night.planted, night.company) for night in nights))
     rows = [_row([night for night in nights if (night.planted, night.company) == kind]) for kind in kinds]
-    days = sorted({night.date for night in nights})
-    when = " to ".join(dict.fromkeys((days[0], days[-1])))
-    versions = ", ".join(dict.fromkeys(night.commit or "unknown" for night in nights))
     return f"""# Nights
-
-Machine: {environment["processor"]}, {environment["available_cores"]} cores; commits {versions}; {when}.
 
 `tune-kernel nightly SUITE --base PATH` on two copies of one version, of which the newer has a change without effect that alters every
 generated source. "Nothing" planted, the suite `nights`: a night is right if it finds nothing, and whatever regresses or improves is a
 false alarm. Else, the suite `planted`, the newer copy is made a fifth slower in one place: a night is right if it finds that, and whatever
 else it finds is a false alarm. Company: a process a core that comes and goes, about half of the time. The margin is {margin:g}.
+
+{States(nights).text}
 
 {table(header, rows)}
 
@@ -225,9 +220,9 @@ def main(count: int, planted: tuple[str, ...], crowded: bool, margin: float, res
                 with coming_and_going(share, number):
                     found = night(older, newer, "nights" if name == "nothing" else "planted", Path(temporary), margin)
                 number += 1
-                kept.add([Night(name, share, date=time.strftime("%Y-%m-%d"), commit=commit(), **found)])
+                kept.add([Night(name, share, **found)])
                 click.echo(f"{name}, night {number}: {kept.rows[-1]}")
-                shown = page(kept.rows, describe_environment({}), margin)
+                shown = page(kept.rows, margin)
                 (results / "nights.md").write_text(shown, encoding="utf-8")
     click.echo((results / "nights.md").read_text())
 

@@ -22,6 +22,8 @@ from .contest import KERNELS, Operands, alphabetical, compiled, different, explo
 from .drawings import line_chart
 from .markdown import table
 from .partial import Partial, write_rows
+from .records import Taken
+from .states import States
 
 COMMAND = "python -m sparsetune.tuner.reports.payoff"
 DENSITY, ENOUGH, GROWTH = 0.01, 0.1, 1.5
@@ -35,7 +37,7 @@ RESULTS = Path("results")
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Taken):
     """One measurement: the least seconds of the default and of the best of the frontier."""
 
     kernel: str
@@ -116,6 +118,8 @@ depth) under the exact model; of large frontiers a selection was built, some of 
 the whole frontier could only do better. The best of several least times is taken, which favours the frontier slightly.
 
     {COMMAND}
+
+{States(points).text}
 
 {table(header, rows)}
 

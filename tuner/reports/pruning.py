@@ -19,6 +19,8 @@ from ..exploration import Exploration
 from .contest import compiled, different, explored, inputs, least_times, runs_of, work
 from .markdown import table
 from .partial import Partial, write_rows
+from .records import Taken
+from .states import States
 
 COMMAND = "python -m sparsetune.tuner.reports.pruning"
 RESULTS = Path("results")
@@ -35,7 +37,7 @@ SECONDS, FEW = 5.0, 6
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Taken):
     """The fastest program on the frontier and the fastest beside it: their least seconds, and how much work they do.
 
     ``inside_work`` and ``outside_work`` are counts of ``contest.work``.
@@ -121,6 +123,8 @@ by interpreting their loops: elements loaded and stored, passes through loops, k
 {verdict}
 
     {COMMAND}
+
+{States(findings).text}
 
 {table(header, rows)}
 

@@ -14,8 +14,21 @@ from ..measure.finals import Comparison
 from .race import Series
 
 
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """Where, when (ISO 8601, a day) and with which version something was measured; empty where that is not known."""
+
+    machine: str = field(default_factory=lambda: this_machine().model)
+    date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d"))
+    commit: str = field(default_factory=commit)
+
+    @property
+    def text(self) -> str:
+        return f"{self.machine or 'machine unknown'}, {self.date or 'date unknown'}, commit {self.commit or 'unknown'}"
+
+
 @dataclass(frozen=True)
-class Row:
+class Row(Taken):
     """Times of one variant in one race.
 
     Attributes:
@@ -24,7 +37,6 @@ class Row:
         load: load average of the last minute when the race began.
         schedule: of our variants.
         times: seconds, one a round.
-        machine, date, commit: where, when (ISO 8601, a day) and with which version the race ran; empty where that is not known.
     """
 
     figure: str
@@ -35,9 +47,6 @@ class Row:
     load: float
     schedule: str
     times: Series
-    machine: str = field(default_factory=lambda: this_machine().model)
-    date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d"))
-    commit: str = field(default_factory=commit)
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
@@ -149,7 +158,7 @@ def _cells(row: Row) -> tuple[object, ...]:
 def _row(record: dict[str, str]) -> Row:
     times = Series(tuple(float(time) / 1e3 for time in record["times_ms"].split()))
     return Row(record["figure"], record["kernel"], record["input"], record["variant"], int(record["threads"]), float(record["load"]),
-               record["schedule"], times, *(record.get(name) or "" for name in ("machine", "date", "commit")))  # fmt: skip
+               record["schedule"], times, **{name: record.get(name) or "" for name in ("machine", "date", "commit")})  # fmt: skip
 
 
 def read_records(path: Path) -> list[dict[str, str]]:

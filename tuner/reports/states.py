@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from string import ascii_lowercase
 
-from .records import Row
+from .records import Taken
 
 State = tuple[str, str]
 """Machine and commit."""
@@ -15,7 +15,7 @@ State = tuple[str, str]
 class States:
     """The states of rows; the one of most rows is the page's own and has no mark, the others are (b), (c) ..."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[Taken]) -> None:
         found = list(rows)
         self._counts: Counter[State] = Counter(_state(row) for row in found)
         self._dates: dict[State, list[str]] = {}
@@ -23,7 +23,7 @@ class States:
             self._dates.setdefault(_state(row), []).append(row.date)
         self._order = [state for state, _ in self._counts.most_common()]
 
-    def mark(self, rows: Iterable[Row]) -> str:
+    def mark(self, rows: Iterable[Taken]) -> str:
         """Return the marks of rows that stand on one line; empty where all are of the page's own state."""
         places = sorted({self._order.index(_state(row)) for row in rows} - {0})
         return "".join(f" ({_letter(place)})" for place in places)
@@ -41,7 +41,7 @@ class States:
         return "Rows were taken in these states; those on lines with a mark are not of the first:\n\n" + "\n".join(lines)
 
 
-def _state(row: Row) -> State:
+def _state(row: Taken) -> State:
     return row.machine, row.commit
 
 

@@ -12,7 +12,7 @@ from sparsetune.tuner.reports.partial import Partial
 
 
 def choice(kernel: str, company: float, number: int, against: float) -> Choice:
-    return Choice(kernel, company, number, "", 15.0, 1e-3, 2e-3, against, "2026-01-01", "abc")
+    return Choice(kernel, company, number, "", 15.0, 1e-3, 2e-3, against, machine="test", date="2026-01-01", commit="abc")
 
 
 def test_what_is_counted(tmp_path: Path) -> None:
@@ -23,9 +23,10 @@ def test_what_is_counted(tmp_path: Path) -> None:
     assert agreeing(made) == (1, 2)  # campaigns of two kernels are no pair
     kept = Partial(tmp_path / "choices.csv", Choice)
     kept.add(made)
-    shown = page(Partial(tmp_path / "choices.csv", Choice).rows, {"processor": "test", "available_cores": 2})
+    shown = page(Partial(tmp_path / "choices.csv", Choice).rows)
     assert "by geometric mean 0.949 of 3, at least 0.900" in shown
-    assert "Of 2 pairs of campaigns in a row on the quiet machine 1 differ by less than 5%" in shown
+    assert "Of 2 pairs of campaigns in a row on the quiet machine 1 differ by less than\n5%" in shown
+    assert "- test, 2026-01-01, commit abc: 7 rows" in shown
     assert "| SpMV | random:uniform:300000x300000:nnz=3e6, csr | 2.00 | 2 | 0.949 | 0.900 | 15 |" in shown
 
 

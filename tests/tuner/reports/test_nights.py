@@ -21,7 +21,7 @@ def test_edits_apply(tmp_path: Path, name: str) -> None:
 
 def night(planted: str, found: str = "", improvements: int = 0, undecided: int = 0) -> Night:
     count = len(found.split("; ")) if found else 0
-    return Night(planted, 0.5, 60.0, 4, count, improvements, undecided, found, "2026-01-01", "abc")
+    return Night(planted, 0.5, 60.0, 4, count, improvements, undecided, found, machine="test", date="2026-01-01", commit="abc")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,7 @@ def test_what_is_counted(planted: str, nights: list[dict[str, Any]], right: int,
     found = [night(planted, **given) for given in nights]
     row = _row(found)
     assert row[2:6] == [str(len(nights)), str(right), str(false), str(undecided)]
-    shown = page([*found, night("csrc helper")], {"processor": "test", "available_cores": 2}, 0.1)
+    shown = page([*found, night("csrc helper")], 0.1)
     assert re.search(rf"\| {planted} \| half of the time \| 3 \|", shown)
+    assert "- test, 2026-01-01, commit abc: 4 rows" in shown
     assert "| csrc helper | half of the time | 1 | 0 |" in shown
