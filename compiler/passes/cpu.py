@@ -9,6 +9,7 @@ from __future__ import annotations
 from .accumulators import keep_accumulators
 from .atomics import gather_atomics
 from .batches import batch_short_sums
+from .consecutive import join_segments
 from .counted import count_from_zero, name_registers_apart, shared_register_names
 from .dead import remove_dead, unread
 from .flags import raise_flags_before_loops, raised_in_loops
@@ -25,6 +26,7 @@ from .whole_rows import store_whole_rows
 PLACED = Property("every array has the storage that it keeps", too_large_for_stack)
 FOLDED = Property("what is constant is written as a constant")
 LIVE = Property("what nothing reads is gone", unread)
+JOINED = Property("entries that are treated one by one have one loop, whatever their rows")
 RAISED = Property("no loop raises a flag in every iteration", raised_in_loops)
 LOCKED_ONCE = Property("loops that update one place atomically do so once")
 ROW_BY_ROW = Property("rows are visited one by one")
@@ -50,7 +52,8 @@ CPU = PassList(
         Pass("simplify", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("dead", lambda function, _: remove_dead(function), requires=_all(FOLDED), gives=_all(LIVE)),
         Pass("flags", raise_flags_before_loops, requires=_all(LIVE), gives=_all(RAISED)),
-        Pass("atomics", gather_atomics, requires=_all(LIVE, ROW_BY_ROW), gives=_all(LOCKED_ONCE)),
+        Pass("consecutive", join_segments, requires=_all(LIVE, RAISED), gives=_all(JOINED)),
+        Pass("atomics", gather_atomics, requires=_all(LIVE, JOINED, ROW_BY_ROW), gives=_all(LOCKED_ONCE)),
         Pass("segments", separate_whole_segments, requires=_all(PLACED, LOCKED_ONCE, ROW_BY_ROW), gives=_all(WHOLE), ends=_all(APART)),
         Pass("whole_rows", store_whole_rows, requires=_all(WHOLE, ROW_BY_ROW), gives=_all(STORED_ONCE), ends=_all(LIVE)),
         Pass(

@@ -138,11 +138,11 @@ def _whole(body: Step, parent: Var, clips: list[_Clip]) -> Step:
 
     def unclipped(node: Node) -> Node:
         match node:
-            case Binary("max", begin, limit) if limit == clip.low and _is_place(begin, clip.pos, parent, 0):
+            case Binary("max", begin, limit) if limit == clip.low and is_place(begin, clip.pos, parent, 0):
                 return begin
-            case Binary("min", end, limit) if limit == clip.high and _is_place(end, clip.pos, parent, 1):
+            case Binary("min", end, limit) if limit == clip.high and is_place(end, clip.pos, parent, 1):
                 return end
-            case Declare(variable, value) if _is_place(value, clip.pos, parent, 0) or _is_place(value, clip.pos, parent, 1):
+            case Declare(variable, value) if is_place(value, clip.pos, parent, 0) or is_place(value, clip.pos, parent, 1):
                 begins[variable.name] = value
             case Binary("==", Var(name), value) if begins.get(name) == value:
                 return Const(True, BOOL)  # the question whether the segment is the tile's alone
@@ -153,7 +153,7 @@ def _whole(body: Step, parent: Var, clips: list[_Clip]) -> Step:
         return made
 
     def deeper(node: Node) -> Node:
-        if isinstance(node, For) and node.step == 1 and _is_place(_value(node.low, begins), clip.pos, parent, 0):
+        if isinstance(node, For) and node.step == 1 and is_place(_value(node.low, begins), clip.pos, parent, 0):
             return replace(node, body=_whole(node.body, node.variable, below))
         return node
 
@@ -164,7 +164,7 @@ def _value(expr: Value, declared: Declared) -> Value:
     return declared.get(expr.name, expr) if isinstance(expr, Var) else expr
 
 
-def _is_place(expr: Value, pos: str, parent: Var, offset: int) -> bool:
+def is_place(expr: Value, pos: str, parent: Var, offset: int) -> bool:
     """Return whether an expression is ``pos[parent + offset]``."""
     match expr.operand if isinstance(expr, Cast) else expr:
         case Load(array, Var() as index) if array == pos:

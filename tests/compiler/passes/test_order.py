@@ -25,6 +25,7 @@ KERNELS = {
     "sddmm": ("S(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": "csr", "S": "csr"}, "", {"k": 16}),
     "addition": ("C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}, "", {}),
     "diagonal": ("y(i) = B(i,i)", {}, "parallelize(i, cpu_vector, no_races)", {}),
+    "function": ("R(i,j) = exp(A(i,j))", {"A": "csr", "R": "csr"}, "", {}),
     "row sums": ("y(i) = A(i,j) * b(i)", {"A": "csr", "y": "compressed"}, "", {}),
 }  # fmt: skip
 SWAPS = [(first, second) for first in range(len(CPU.passes)) for second in range(first + 1, len(CPU.passes))]
