@@ -140,8 +140,8 @@ def _fail(message: str, status: int) -> int:
 
 def _usage_message(error: click.UsageError) -> str:
     message = error.format_message().rstrip(".")
-    where = f" {error.ctx.command.name}" if error.ctx is not None and error.ctx.command is not group else ""
-    return f"{message[:1].lower()}{message[1:]}; see '{PROGRAM}{where} --help'"
+    command = PROGRAM if error.ctx is None else error.ctx.command_path
+    return f"{message[:1].lower()}{message[1:]}; see '{command} --help'"
 
 
 def _how_to_go_on(interruption: BaseException) -> str:

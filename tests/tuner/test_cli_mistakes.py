@@ -114,6 +114,14 @@ def test_mistakes_in_suites_name_file_and_key(call, tmp_path: Path, change: str,
     assert message in err.splitlines()[0]
 
 
+@pytest.mark.parametrize(
+    ("words", "command"), [(["data", "search", "--grop", "x"], " data search"), (["suite", "--foo"], " suite"), (["suit"], "")]
+)
+def test_mistakes_name_the_whole_command_to_ask_for_help(call, words: list[str], command: str) -> None:
+    status, _, err = call(*words)
+    assert (status, err.splitlines()[0].endswith(f"; see 'tune-kernel{command} --help'")) == (2, True)
+
+
 def test_newer_database(call, own_database: Path) -> None:
     open_database(own_database).close()
     with sqlite3.connect(own_database) as raw:

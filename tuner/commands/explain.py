@@ -95,8 +95,10 @@ def command(**given: Any) -> None:
     if given["html"] is not None:
         from ..report.explanation import write_explanation
 
-        told = answer if given["schedule"] is None else {**answer, "schedule": {**answer["schedule"], "text": given["schedule"]}}
-        write_explanation(given["html"], told, trees, given["formats"])
+        judged = answer.get("schedule", {})
+        given_tree = drawn(judged["loop_nest"]) if judged else ""
+        told = {**answer, "schedule": {**judged, "text": given["schedule"]}} if judged else answer
+        write_explanation(given["html"], told, trees, given["formats"], given_tree)
         note(f"wrote {given['html']}")
     else:
         _show(answer, trees)

@@ -19,7 +19,9 @@ from .page import write_page
 _ROW, _HEIGHT = 90, 40
 
 
-def write_explanation(path: Path, answer: Mapping[str, Any], trees: Sequence[str], formats: Mapping[str, str]) -> None:
+def write_explanation(
+    path: Path, answer: Mapping[str, Any], trees: Sequence[str], formats: Mapping[str, str], given_tree: str = ""
+) -> None:
     """Write a page.
 
     Args:
@@ -27,6 +29,7 @@ def write_explanation(path: Path, answer: Mapping[str, Any], trees: Sequence[str
         answer: what ``explain`` prints as JSON.
         trees: the loop nests of its frontier with costs, drawn.
         formats: of the operands.
+        given_tree: that of the schedule that was given.
 
     Raises:
         DataError: the page cannot be written.
@@ -36,7 +39,8 @@ def write_explanation(path: Path, answer: Mapping[str, Any], trees: Sequence[str
         texts = dict.fromkeys([str(answer["schedule"]["text"]), *texts])
     pictures = {text: picture for text in texts if (picture := provenance(answer["expression"], text, formats)) is not None}
     write_page(
-        path, "explanation.html.j2", title=f"sparsetune: {answer['expression']}", answer=answer, trees=trees, pictures=pictures
+        path, "explanation.html.j2", title=f"sparsetune: {answer['expression']}", answer=answer, trees=trees, pictures=pictures,
+        given_tree=given_tree,
     )  # fmt: skip
 
 
