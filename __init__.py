@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .tuner.explore import explore
     from .tuner.forests.exploration import ForestExploration
     from .tuner.lookup import Match
-    from .tuner.session import TuneResult
+    from .tuner.tune_result import TuneResult
 
 __version__ = "0.1.0"
 
@@ -58,7 +58,7 @@ _HOMES = {
     "ShapeError": ".compiler.errors",
     "SparsetuneError": ".compiler.errors",
     "Tensor": ".compiler.storage.tensor",
-    "TuneResult": ".tuner.session",
+    "TuneResult": ".tuner.tune_result",
     "TuningError": ".compiler.errors",
     "autotune": ".api",
     "compile": ".api",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .tuner.automatic import AutoTuned
     from .tuner.lookup import Match
     from .tuner.progress import Progress
-    from .tuner.session import TuneResult
+    from .tuner.tune_result import TuneResult
 
 __all__ = ["autotune", "compile", "einsum", "evaluate", "evaluate_all", "lookup", "tensor", "tune"]
 

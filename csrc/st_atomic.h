@@ -64,4 +64,11 @@ ST_ATOMIC_INTEGER(uint64_t, u64)
 #undef ST_ATOMIC_ARITHMETIC
 #undef ST_ATOMIC
 
+/* Set a bit of an array of words. */
+static inline void st_atomic_mark(uint64_t *bits, int64_t place) {
+  uint64_t *word = bits + (place >> 6);
+  const uint64_t mask = UINT64_C(1) << (place & 63);
+  if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & mask)) __atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
+}
+
 #endif

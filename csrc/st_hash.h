@@ -20,8 +20,24 @@ static inline int64_t st_hash_slot(int64_t key, int64_t size) {
       if (crd[low + slot] < 0) return -1;                                                           \
     }                                                                                               \
   }
+/* The position in crd[low .. high), not all of which is taken, that holds the key, or where it may be put. */
+#define ST_HASH_VACANT(T, S)                                                                        \
+  static inline int64_t st_hash_vacant_##S(const T *crd, int64_t low, int64_t high, int64_t key) {  \
+    const int64_t mask = high - low - 1;                                                            \
+    int64_t slot = st_hash_slot(key, mask + 1);                                                     \
+    while (crd[low + slot] >= 0 && crd[low + slot] != key) slot = (slot + 1) & mask;                \
+    return low + slot;                                                                              \
+  }
 ST_HASH_FIND(int32_t, i32)
 ST_HASH_FIND(int64_t, i64)
 #undef ST_HASH_FIND
+ST_HASH_VACANT(int32_t, i32)
+ST_HASH_VACANT(int64_t, i64)
+#undef ST_HASH_VACANT
+
+/* How many slots a table of so many keys has: none, or the power of two from twice the count on. */
+static inline int64_t st_table_size(int64_t count) {
+  return count > 0 ? INT64_C(1) << (64 - __builtin_clzll((uint64_t)(2 * count - 1))) : 0;
+}
 
 #endif

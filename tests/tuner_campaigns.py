@@ -17,8 +17,9 @@ from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.search.space import Space
-from sparsetune.tuner.session import TuneResult, tune_problem
+from sparsetune.tuner.session import tune_problem
 from sparsetune.tuner.settings import Budget, Settings
+from sparsetune.tuner.tune_result import TuneResult
 
 FAKE = (sys.executable, str(Path(__file__).parent / "fake_worker.py"))
 SETTINGS = Settings(policy=Policy(max_seconds=0.05, final_rounds=6, burst_seconds=0.004))

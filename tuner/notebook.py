@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..compiler import html
 
 if TYPE_CHECKING:
-    from .session import TuneResult
+    from .tune_result import TuneResult
 
 SHOWN = 10
 """Trials in the table, the fastest ones."""

@@ -7,8 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,37 +21,31 @@ from ..compiler.errors import ScheduleError, TuningError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.source import quoted
-from ..compiler.space.instances import Instances
-from ..compiler.space.template import Template
-from .account import FIELD, account_of
 from .database import Database, open_database, studies_folder
-from .environment import code_version
+from .decision import decided, played
 from .features import distance
-from .kernels import compile_problem, default_keeps_bound
+from .kernels import compile_problem
 from .limits import make_limits, workspace_elements
 from .lookup import known_inputs, usable
-from .measure.finals import Comparison, Verdict, play
 from .measure.handover import sweep_folders
 from .measure.helpers import Helpers
-from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
 from .measure.runner import Runner, Worker
-from .model import is_far_cheaper, nothing_within
-from .payoff import calls_to_pay, conversion_seconds
+from .model import is_far_cheaper
 from .problem import Problem, make_problem
 from .progress import Progress, Report, shown_progress
 from .prune import check_stages, surviving_space
-from .records import Decision, Status
 from .search.samplers import USUAL_SAMPLER, Search, check_sampler, choose_strategy
 from .search.space import Space
 from .search.strategy import Strategy
 from .settings import MOST_SEED, Budget, Settings
 from .shipped import shipped_decisions
-from .trials import DEFAULT, Campaign, Trial, Trials, as_rows, require_default
+from .trials import DEFAULT, Campaign, Trials, require_default
+from .tune_result import TuneResult, result_of
 from .verbose import tell
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 _ALWAYS_TRIED = 4  # schedules, the default among them, that are tried though the time for the search is over
 _KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search
@@ -61,103 +54,6 @@ _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
 _LEAST_SECONDS = 5.0  # a budget below this ends the search as soon, but not what runs
 _LEAST_RUN = 3.0  # seconds that the first runs of the default schedule may take whatever the budget
 _OVERTIME = 1.0  # seconds after a budget at which whatever runs is ended
-
-
-@dataclass(frozen=True, eq=False)
-class TuneResult:
-    """What a campaign found.
-
-    Attributes:
-        problem: what was tuned.
-        best: the schedule to use; the default one where no other is surely faster.
-        best_time, default_time: seconds, from the finals.
-        speedup_low, speedup_high: 95% interval of the speed-up.
-        ties: schedules that are not surely slower than the best, which is the simplest of them, or the default.
-        stages: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
-        templates: what was searched, the most promising first.
-        measured: every trial, those of earlier runs of the campaign included.
-        database: where it is recorded.
-        seconds: that this run took; 0 where an earlier one had decided.
-    """
-
-    problem: Problem
-    best: Schedule
-    best_time: float
-    default_time: float
-    speedup_low: float
-    speedup_high: float
-    ties: tuple[Schedule, ...]
-    stages: list[dict[str, Any]]
-    templates: tuple[Template, ...]
-    measured: tuple[Trial, ...]
-    database: str
-    seconds: float = 0.0
-
-    @property
-    def speedup(self) -> float:
-        return self.default_time / self.best_time
-
-    @cached_property
-    def space(self) -> Instances:
-        """What was searched: ``count()``, ``iter``, ``sample(n, seed)``, ``in``; whatever was tried besides is in it too."""
-        tried = (Schedule(trial.schedule) for trial in self.measured)
-        others = (Template(schedule.directives) for schedule in tried if all(one.values(schedule) is None for one in self.templates))
-        return Instances((*self.templates, *others), self.stages)
-
-    @cached_property
-    def trials(self) -> pandas.DataFrame:
-        """A table, a row a trial (``trials.COLUMNS``, then a column a parameter)."""
-        import pandas
-
-        return pandas.DataFrame(as_rows(self.measured))
-
-    @property
-    def reason(self) -> str:
-        """The schedule and why it won, in one line."""
-        times = f"{self.best_time:.3g} s, the default schedule {self.default_time:.3g} s"
-        interval = f"{self.speedup:.2f} times as fast, 95% interval {self.speedup_low:.2f} to {self.speedup_high:.2f}"
-        if not self.best.directives:
-            return f"the default schedule (none of {len(self.measured)} trials was surely faster than its {self.default_time:.3g} s)"
-        return f"{self.best} (finals of {len(self.measured)} trials: {times}; {interval})"
-
-    @cached_property
-    def conversion_time(self) -> float:
-        """Seconds that converting operands for the best schedule takes; ``best_time`` counts them in every call."""
-        return conversion_seconds(self.problem, self.best)
-
-    @property
-    def pays_after(self) -> dict[str, int | None]:
-        """Calls of a bound kernel, which converts once, after which the best schedule has paid for itself; None: never.
-
-        Under "conversion" for converting operands, under "build" for compiling too, under "tuning" for the whole of this search.
-        """
-        gain = self.default_time - max(0.0, self.best_time - self.conversion_time)
-        build = next((trial.build_seconds or 0.0 for trial in self.measured if trial.schedule == str(self.best)), 0.0)
-        build = build if self.best.directives else 0.0
-        prices = {"conversion": self.conversion_time, "build": self.conversion_time + build}
-        prices["tuning"] = max(self.seconds, prices["build"])
-        return {name: calls_to_pay(price, gain) for name, price in prices.items()}
-
-    @property
-    def failed_trials(self) -> int:
-        return sum(trial.seconds is None for trial in self.measured)
-
-    def __repr__(self) -> str:
-        return (
-            f"TuneResult({self.problem.expression!r}: best {self.best_time:.3g} s, default {self.default_time:.3g} s, "
-            f"speedup {self.speedup:.2f}, {len(self.measured)} trials, best schedule {str(self.best)!r})"
-        )
-
-    def plot(self) -> Any:
-        """Return how the search went, the best time by trial, as a figure of plotly, which notebooks draw and ``write_html`` saves."""
-        from .report.figures import trials
-
-        return trials([1000 * trial.seconds for trial in self.measured if trial.seconds is not None])
-
-    def _repr_html_(self) -> str:
-        from .notebook import result_html
-
-        return result_html(self)
 
 
 def tune(
@@ -268,8 +164,9 @@ def tune_problem(
             _search(campaign, trials, space, runner, budget, deadline, (seed, settings.sampler), report, given, helpers)
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
-        verdict, samples = _finals(trials, runner, settings, budget)
-    found = _result(campaign, trials, stages, space, _decide(campaign, trials, stages, verdict, samples, settings))
+        seconds = math.inf if budget.seconds is None else _FINAL_SHARE * budget.seconds
+        verdict, samples = played(trials, runner, settings.policy, seconds)
+    found = result_of(campaign, trials, stages, space.templates, decided(campaign, trials, stages, verdict, samples, settings.policy))
     found = replace(found, seconds=time.monotonic() - start)
     tell(f"tuned '{problem.expression}': {found.reason}")
     return found
@@ -331,9 +228,9 @@ def _finished(
     exhausted = exhausted and all(schedule in trials for schedule in given)
     decisions = list(campaign.store.decisions(campaign=campaign.key))
     last = max((measurement.created for measurement in campaign.recorded()), default="")
-    decided = bool(decisions) and decisions[-1].created >= last  # not where a run ended between its trials and its finals
-    if decided and (exhausted or len(trials) >= budget.trials):
-        return _result(campaign, trials, stages, space, decisions[-1])
+    over = bool(decisions) and decisions[-1].created >= last  # not where a run ended between its trials and its finals
+    if over and (exhausted or len(trials) >= budget.trials):
+        return result_of(campaign, trials, stages, space.templates, decisions[-1])
     return None
 
 
@@ -403,107 +300,6 @@ def _known_schedules(campaign: Campaign) -> list[str]:
     texts = dict.fromkeys(decision.schedule for decision in (*here, *elsewhere))
     legal = (text for text in texts if text and usable(problem, text) is not None)
     return list(islice(legal, _KNOWN_FIRST))
-
-
-Samples = Mapping[str, Sequence[tuple[float, ...]]]
-"""By schedule: the fastest sample of every round of the finals."""
-
-
-def _finals(trials: Trials, runner: Runner, settings: Settings, budget: Budget) -> tuple[Verdict, Samples]:
-    """Measure the fastest trials and the default in turn; without the time for that the default stays."""
-    default = trials.default
-    assert default is not None
-    policy = settings.policy
-    is_eligible = default_keeps_bound(runner.problem)
-    chosen = {trial.canonical: trial for trial in (default, *trials.fastest(policy.finalists, policy.final_margin))}
-    if not is_eligible and len(chosen) == 1:
-        others = [trial for trial in trials if trial.seconds is not None and trial.canonical != DEFAULT]
-        if not others:
-            raise nothing_within(runner.problem)
-        chosen |= {trial.canonical: trial for trial in sorted(others, key=lambda trial: trial.seconds or math.inf)[:1]}
-    expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
-    samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
-    once = {schedule: [(seconds,)] for schedule, seconds in expected.items()}
-    if len(chosen) == 1:
-        return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
-    best = min((schedule for schedule in chosen if schedule != DEFAULT), key=expected.__getitem__)
-    beaten = expected[DEFAULT] >= policy.long_seconds and expected[DEFAULT] > policy.hopeless * expected[best]
-
-    def run(schedule: str) -> float | None:
-        if beaten and schedule == DEFAULT:  # timed once is enough of what is hopeless
-            samples[DEFAULT] = once[DEFAULT]
-            return expected[DEFAULT]
-        sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, expected[schedule])
-        if sample is None:
-            return None
-        samples[schedule].append(sample)
-        return sample[0]
-
-    seconds = policy.final_seconds if budget.seconds is None else min(policy.final_seconds, _FINAL_SHARE * budget.seconds)
-    try:
-        verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
-    except TimeOver:
-        if is_eligible and not beaten:
-            return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
-        ratio = expected[DEFAULT] / expected[best]
-        times = {name: (expected[name],) for name in (DEFAULT, best)}
-        return Verdict(best, times, Comparison(ratio, ratio, ratio)), {name: [found] for name, found in times.items()}
-    if verdict is None:
-        raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
-    return verdict, samples
-
-
-def _complexity(schedule: str) -> int:
-    return len(Schedule(schedule))
-
-
-def _decide(
-    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], verdict: Verdict, samples: Samples, settings: Settings
-) -> Decision:
-    """Record the finals and the decision."""
-    policy = settings.policy.as_dict() | campaign.problem.limits.given
-    for schedule, times in verdict.times.items():
-        ordered, (low, high) = sorted(times), median_interval_ranks(len(times))
-        final = {"seconds": median(times), "low": ordered[low], "high": ordered[high], "samples": tuple(samples[schedule])}
-        campaign.record("final", schedule, Status.OK, policy=policy, **final)
-    problem, winner = campaign.problem, trials[verdict.winner]
-    account = account_of(problem, stages, problem.from_canonical(verdict.winner))
-    decision = Decision(
-        workload=problem.workload,
-        input=problem.input,
-        campaign=campaign.key,
-        schedule=verdict.winner,
-        seconds=median(verdict.times[verdict.winner]),
-        default_seconds=median(verdict.times[DEFAULT]),
-        speedup_low=verdict.against_default.low,
-        speedup_high=verdict.against_default.high,
-        ties=verdict.ties,
-        policy=policy,
-        compiler=winner.compiler,
-        flags=winner.flags,
-        environment=campaign.environment | {FIELD: account.as_dict()},
-        code=code_version(),
-    )
-    campaign.store.add(decision)
-    return decision
-
-
-def _result(
-    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], space: Space, decision: Decision
-) -> TuneResult:
-    return TuneResult(
-        problem=campaign.problem,
-        best=campaign.problem.from_canonical(decision.schedule),
-        best_time=decision.seconds,
-        default_time=decision.default_seconds,
-        speedup_low=decision.speedup_low,
-        speedup_high=decision.speedup_high,
-        ties=tuple(campaign.problem.from_canonical(schedule) for schedule in decision.ties),
-        stages=stages,
-        templates=space.templates,
-        measured=tuple(trials),
-        database=campaign.store.url,
-    )
 
 
 def _progress(phase: str, trials: Trials, budget: Budget) -> Progress:

@@ -20,8 +20,9 @@ from .measure.runner import Worker
 from .operands import load_operands, load_tensor
 from .problem import Problem, make_problem
 from .progress import Report
-from .session import TuneResult, tune_problem
+from .session import tune_problem
 from .settings import Budget
+from .tune_result import TuneResult
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..attention import noted_if_long
 from ..errors import DataError, ResourceError
 from ..frozen import frozen
+from ..ir.memory import numpy_type
 from ..ir.nodes import PAST_CACHES, ArrayParameter
 from ..lowering.kernel_spec import KernelSpec
 from ..native import team
@@ -95,7 +96,7 @@ class TypedKernel:
         for slot, parameter in enumerate(self.spec.function.arrays):
             if parameter.assembled:
                 part, level = parameter.source[1], parameter.source[2] if len(parameter.source) == 3 else None
-                kind = np.dtype(self.spec.result.dtype) if part == "values" else np.dtype(f"int{8 * parameter.type.bytes}")
+                kind = np.dtype(self.spec.result.dtype) if part == "values" else numpy_type(parameter.type)
                 found.append(Assembled(slot, sizes + len(found), part, level, kind))
         return tuple(found)
 
@@ -275,7 +276,7 @@ class BoundKernel:
     def _claim(self, out: Any) -> int:
         """See that there is memory for a dense result and all workspaces together, and return how many bytes they take."""
         spec, kernel, made = self._spec, self.kernel, 0
-        if out is None and spec.format.is_dense:
+        if out is None and all(kind.inserts for kind in spec.format.levels) and spec.shares is None:
             shapes = ([self.extents[index] for index in result.indices] for result in kernel.spec.results)
             made = sum(map(math.prod, shapes)) * np.dtype(spec.dtype).itemsize
         if kernel.workspaces:

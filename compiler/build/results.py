@@ -68,20 +68,17 @@ def assembled_result(
     """Return the tensor around assembled arrays, given by part and level."""
     shape = tuple(extents[index] for index in spec.indices)
     levels = tuple(
-        LevelArrays(_ours(_narrowed(arrays.get(("pos", level)))), _ours(arrays.get(("crd", level)))) for level in range(len(spec.format))
+        LevelArrays(**{part: sealed(_narrowed(part, array)) for (part, place), array in arrays.items() if place == level})
+        for level in range(len(spec.format))
     )
     return Tensor.made(shape, spec.format, levels, arrays["values", None], fill_value)
 
 
-def _ours(array: NDArray[Any] | None) -> NDArray[Any] | None:
-    return None if array is None else sealed(array)
-
-
-def _narrowed(positions: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return positions in 32 bits where they fit, as everything else that reads the tensor expects them."""
-    if positions is None or (positions.size and positions[-1] > aligned.INDEX_LIMIT):
-        return positions
-    return positions.astype(np.int32)
+def _narrowed(part: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return positions in 32 bits where they fit, as everything else that reads the tensor expects them; other arrays as they are."""
+    if part != "pos" or (array.size and array[-1] > aligned.INDEX_LIMIT):
+        return array
+    return array.astype(np.int32)
 
 
 def fill_of(spec: ResultSpec) -> Any:

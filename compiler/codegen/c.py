@@ -45,6 +45,7 @@ class _KernelPrinter:
         head = [f"/* {line.replace('*/', '* /')} */" for line in heading.splitlines() if line.strip()]
         head.append('#include "st_runtime.h"')
         head += [f'#include "{header}"' for header in sorted(self.expressions.headers - {"st_runtime.h"})]
+        head += [code.strip() for _, code in sorted(self.expressions.brought.items())]
         lines = [*head, "", *vector_definitions(self.expressions.vectors, self.expressions.lane_functions)]
         lines += self.statements.functions
         lines += [f"int32_t {KERNEL}(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {{", *body, "}", ""]

@@ -41,11 +41,12 @@ def lane_function(function: str, kind: Type) -> str:
 
 
 class ExpressionPrinter:
-    """Prints expressions with the names of one function; remembers which headers and vector helpers they need."""
+    """Prints expressions with the names of one function; remembers which headers, functions and vector helpers they need."""
 
     def __init__(self, names: NameTable) -> None:
         self.names = names
         self.headers: set[str] = set()
+        self.brought: dict[str, str] = {}  # the C of functions that no header defines, by name
         self.vectors: set[Type] = set()
         self.lane_functions: set[tuple[str, Type]] = set()
 
@@ -133,6 +134,8 @@ class ExpressionPrinter:
             return "st_share"
         intrinsic = INTRINSICS[function]
         self.headers.add(intrinsic.header)
+        if intrinsic.code:
+            self.brought[function] = intrinsic.code
         suffix = f"_{arguments[0].type.name}" if intrinsic.typed else ""
         return f"{intrinsic.c_name}{suffix}({', '.join(self.text(argument) for argument in arguments)})"
 

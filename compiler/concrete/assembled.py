@@ -1,39 +1,67 @@
-"""The format in which a sparse result is written: levels in the order of the loops, converted afterwards if it must be."""
+"""The format in which a sparse result is written: the one asked for, or levels in the order of the loops, converted afterwards."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
 from ..format import Format
-from ..levels import COMPRESSED, DENSE
+from ..levels import COMPRESSED, DENSE, LevelKind
 from ..notation.nodes import Access, accesses
-from .nodes import Forall, Stmt, Where, assignments, path_to, targets
+from .nodes import Forall, Stmt, Where, assignments, path_to, runs_on_gpu, targets
 from .provenance import Provenance
 from .relations import Collapse, Split
 
 
-def assembled_format(result: Access, form: Format, loops: Sequence[str]) -> Format:
-    """Return the format that loops in some order append to.
+def assembled_format(result: Access, form: Format, loops: Sequence[str], *, on_gpu: bool = False) -> Format:
+    """Return the format that loops in some order write.
 
     Args:
         result: the left side.
-        form: the format that is asked for; hashed and singleton levels are made from compressed ones.
+        form: the format that is asked for.
         loops: indices in the order in which the loops around the result's assignment make them known.
+        on_gpu: whether a GPU writes it, which has compressed and dense levels only.
 
     In another order than the one asked for, only those levels stay dense that store no more than they would there: all
-    that stand above the first stored level, and the block of dense levels below the last one if it is the same.
+    that stand above the first stored level, and the block of dense levels below the last one if it is the same. Where all levels
+    are inserted into, every order does.
     """
-    if form.is_dense:
+    if form.is_dense or (not on_gpu and all(kind.inserts for kind in form.levels)):
         return form
     order = tuple(sorted(form.order, key=lambda mode: loops.index(result.subscripts[mode].index)))
-    kinds = dict(zip(form.order, (kind if kind.full else COMPRESSED for kind in form.levels), strict=True))
     if order == form.order:
-        return Format(tuple(kinds[mode] for mode in order), order)
+        return Format(_plain(form.levels) if on_gpu else written_kinds(form.levels), order)
+    kinds = dict(zip(form.order, _plain(form.levels), strict=True))
     above = next(place for place, mode in enumerate(order) if not kinds[mode].full)
     below = max(level for level, kind in enumerate(form.levels) if not kind.full) + 1
     same_block = set(order[below:]) == set(form.order[below:])
     dense = set(order[:above]) | (set(order[below:]) if same_block else set())
     return Format(tuple(DENSE if mode in dense else COMPRESSED for mode in order), order)
+
+
+def written_kinds(levels: Sequence[LevelKind]) -> tuple[LevelKind, ...]:
+    """Return the kinds in which levels are written where loops come in their order.
+
+    Levels keep their kind that are inserted into, from the first one on (full ones anywhere), that are appended to (singletons together
+    with the compressed level above), and the last one with coordinates if it places its entries; others are made from compressed levels.
+    """
+    written: list[LevelKind] = []
+    for place, kind in enumerate(levels):
+        above = written[-1] if written else None
+        inserts = kind.full or (kind.inserts and all(each.inserts for each in written))
+        carried = kind.shares_positions and above is not None and above.appends and above.repeats
+        appends = kind.appends and (carried or not kind.shares_positions)
+        places = kind.places and all(below.full for below in levels[place + 1 :])
+        written.append(kind if inserts or appends or places else COMPRESSED)
+    return tuple(written)
+
+
+def _plain(levels: Sequence[LevelKind]) -> tuple[LevelKind, ...]:
+    return tuple(kind if kind.full else COMPRESSED for kind in levels)
+
+
+def appended_levels(form: Format) -> int:
+    """Return how many levels of a format that is written have to be reached in order: all down to the last that is not inserted into."""
+    return max((level for level, kind in enumerate(form.levels) if not kind.inserts), default=-1) + 1
 
 
 def handing(statement: Stmt, entries: Collection[str]) -> frozenset[str]:
@@ -78,11 +106,11 @@ def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Form
     if path is None:
         return 0
     loops = [node.index for node in path if isinstance(node, Forall)]
-    written = assembled_format(result, form, known_order(graph, loops))
-    last = max(level for level, kind in enumerate(written.levels) if not kind.full)
-    levels = [result.subscripts[mode].index for mode in written.order[: last + 1]]
+    written = assembled_format(result, form, known_order(graph, loops), on_gpu=runs_on_gpu(statement))
+    count = appended_levels(written)
+    levels = [result.subscripts[mode].index for mode in written.order[:count]]
     ordered = _in_order(graph, loops, levels)
-    collects = writes[0].operator == "+=" and last + 1 == len(written.levels) and not _sums_at_once(path, graph, levels)
+    collects = writes[0].operator == "+=" and count == len(written.levels) and not _sums_at_once(path, graph, levels)
     if len(writes) == 1 and ordered == len(loops) and not collects:
         return None
     return _whole_levels(graph, loops[: min(ordered, _around_all_writes(path, result))], result)

@@ -16,7 +16,7 @@ from ..notation.inner_sums import Resolved, resolved
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices, transform
 from ..notation.terms import Term, addend_count, distributed, terms
 from .applied import acting, where_defined
-from .assembled import assembled_format
+from .assembled import appended_levels, assembled_format
 from .identities import without_identities
 from .lattice import cover, only_point
 from .lattice_size import cases
@@ -194,9 +194,8 @@ class _Builder:
         if shared_operand(self.target, self.result, term.value, self.formats) is not None:
             return False
         written = assembled_format(self.target, self.result, loops)
-        last = max(level for level, kind in enumerate(written.levels) if not kind.full)
         first_reduction = min(loops.index(name) for name in term.reduced)
-        return any(loops.index(self.target.subscripts[mode].index) > first_reduction for mode in written.order[: last + 1])
+        return any(loops.index(self.target.subscripts[mode].index) > first_reduction for mode in written.order[: appended_levels(written)])
 
     def several(self, orders: list[LoopOrder]) -> Stmt:
         prefix = self.common_prefix(orders)

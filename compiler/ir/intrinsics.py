@@ -30,9 +30,6 @@ OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "
 OF_VALUES = frozenset(("exp", "log", "tanh", "sqrt", "abs", "pow"))
 """Functions of floats, whose values are of their argument's type; ``csrc/st_math.h`` lets compilers apply them to vectors."""
 
-GOLDEN_RATIO = 0x9E3779B97F4A7C15
-
-
 @frozen
 class Intrinsic:
     """One function.
@@ -41,6 +38,8 @@ class Intrinsic:
         meaning: what the interpreter runs; arrays are ndarrays, maps are ``KeyMap``.
         c_name: the function in csrc/, without the suffix for its type.
         header: the file of csrc/ that defines it.
+        code: C that defines it, where no file does; it stands once in what calls it.
+        on_gpu: whether ``csrc/st_cuda.h`` defines it too, unless all of its kind are for processors (``targets.cuda.OF_PROCESSORS``).
         typed: whether the element type of the first argument is a suffix of the C name.
         updates: whether it changes its first argument.
         comparisons: how many comparisons the interpreter counts for a call, from its arguments and its result.
@@ -54,6 +53,8 @@ class Intrinsic:
     updates: bool = False
     comparisons: Callable[[Sequence[Any], Any], int] = lambda _arguments, _result: 0
     gives: Type = I64
+    code: str = ""
+    on_gpu: bool = True
 
 
 class KeyMap:
@@ -148,19 +149,6 @@ def _upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
     return low + int(np.searchsorted(crd[low:high], key, "right")) if low < high else low
 
 
-def _hash_find(crd: NDArray[Any], low: int, high: int, key: int) -> int:
-    _check_range(crd, low, high)
-    size = high - low
-    if size <= 0:
-        return -1
-    slot = ((key * GOLDEN_RATIO) & (2**64 - 1)) >> (65 - size.bit_length())
-    while crd[low + slot] >= 0:
-        if crd[low + slot] == key:
-            return low + slot
-        slot = (slot + 1) & (size - 1)
-    return -1
-
-
 def _sort(array: NDArray[Any], count: int) -> None:
     _sort_range(array, 0, count)
 
@@ -185,11 +173,6 @@ def _bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
     new = not int(bits[word]) & mask
     bits[word] = int(bits[word]) | mask
     return new
-
-
-def _bits_have(bits: NDArray[Any], key: int) -> bool:
-    _check_range(bits, key >> 6, (key >> 6) + 1)
-    return bool(int(bits[key >> 6]) >> (key & 63) & 1)
 
 
 def _bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
@@ -260,12 +243,10 @@ INTRINSICS: dict[str, Intrinsic] = {
     "gallop": Intrinsic(_gallop, "st_gallop", typed=True, comparisons=_leaps),
     "far_gallop": Intrinsic(_gallop, "st_far_gallop", typed=True, comparisons=_leaps),
     "gallop_stride": Intrinsic(_gallop_stride, "st_gallop_stride"),
-    "hash_find": Intrinsic(_hash_find, "st_hash_find", "st_hash.h", typed=True, comparisons=_one),
     "sort": Intrinsic(_sort, "st_sort", "st_sort.h", typed=True, updates=True),
     "sort_range": Intrinsic(_sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
     "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one, gives=BOOL),
-    "bits_have": Intrinsic(_bits_have, "st_bits_have", "st_bits.h", comparisons=_one, gives=BOOL),
     "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),
     "few_insert": Intrinsic(_bits_insert, "st_few_insert", "st_few.h", updates=True, comparisons=_one, gives=BOOL),
     "few_drain": Intrinsic(_few_drain, "st_few_drain", "st_few.h", typed=True, updates=True),
@@ -291,3 +272,19 @@ INTRINSICS: dict[str, Intrinsic] = {
     },
     SHARE_NUMBER: Intrinsic(lambda: 0, "st_share", "st_loop.h"),
 }
+
+
+def define(name: str, intrinsic: Intrinsic) -> None:
+    """Make a function known that something brings along, such as a kind of level.
+
+    Raises:
+        ValueError: there is one of that name.
+    """
+    if name in INTRINSICS or name in OF_LANES:
+        raise ValueError(f"there is a function '{name}' of the loop IR already")
+    INTRINSICS[name] = intrinsic
+
+
+def forget(name: str) -> None:
+    """Make a function unknown again."""
+    del INTRINSICS[name]

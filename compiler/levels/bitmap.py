@@ -7,21 +7,37 @@ the range, or over what another operand stores, and ask.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ir.arithmetic import ONE, add, minimum, multiply, quotient, subtract
-from ..ir.nodes import BOOL, Call, Type, Value
+from ..ir.arithmetic import ONE, add, ceiling_quotient, integer, minimum, multiply, quotient, subtract
+from ..ir.intrinsics import Intrinsic
+from ..ir.nodes import BOOL, Call, Run, Step, Type, Value
 from ..native.memory import FLOOR, claim
 from ..storage.aligned import index_dtype
 from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
 from .dense import MOST_POSITIONS, indexed
-from .kind import LevelKind, Parts
+from .kind import LevelKind, Parts, Size
 from .level import Level
 from .traversal import Claimed, Column, Frontier, Walk
+
+
+def _have(bits: NDArray[Any], position: int) -> bool:
+    return bool(int(bits[_word(bits, position)]) >> (position & 63) & 1)
+
+
+def _mark(bits: NDArray[Any], position: int) -> None:
+    bits[_word(bits, position)] |= np.uint64(1 << (position & 63))
+
+
+def _word(bits: NDArray[Any], position: int) -> int:
+    if not 0 <= position < 64 * len(bits):
+        raise IndexError(f"bit {position} of {len(bits)} words")
+    return position >> 6
 
 
 class Bitmap(LevelKind):
@@ -31,11 +47,19 @@ class Bitmap(LevelKind):
     holes = True
     located = True
     relative = True
+    inserts = True
+    intrinsics = MappingProxyType({
+        "bits_have": Intrinsic(_have, "st_bits_have", "st_bits.h", comparisons=lambda _arguments, _result: 1, gives=BOOL),
+        "bits_mark": Intrinsic(_mark, "st_atomic_mark", "st_atomic.h", updates=True, on_gpu=False),
+    })
 
     def types(self, width: Type) -> dict[str, Type]:
         return {"bits": Type("u64")}
 
     def positions(self, parts: Parts, parents: int, extent: int) -> int:
+        return parents * extent
+
+    def size(self, parents: Size, extent: Size, stored: Size) -> Size:
         return parents * extent
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
@@ -95,6 +119,12 @@ class Bitmap(LevelKind):
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:
         return quotient(position, level.extent)
+
+    def room(self, level: Level, positions: Value) -> dict[str, Value]:
+        return {"bits": ceiling_quotient(positions, integer(64))}
+
+    def insert(self, level: Level, position: Value) -> list[Step]:
+        return [Run("bits_mark", (level.reference("bits"), position))]
 
 
 def _words(positions: int) -> int:

@@ -17,6 +17,7 @@ from .traversal import Claimed, Column, Frontier
 class Compressed(Segmented):
     letters = "sc"
     repeats = True
+    appends = True
 
     def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
         if not frontier.ordered:

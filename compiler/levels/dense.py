@@ -12,7 +12,7 @@ from ..storage.aligned import index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
-from .kind import LevelKind, Parts
+from .kind import LevelKind, Parts, Size
 from .level import Level
 from .traversal import Claimed, Column, Frontier, Walk
 
@@ -26,11 +26,15 @@ class Dense(LevelKind):
     steps = False
     merges = False
     located = True
+    inserts = True
 
     def types(self, width: Type) -> dict[str, Type]:
         return {}
 
     def positions(self, parts: Parts, parents: int, extent: int) -> int:
+        return parents * extent
+
+    def size(self, parents: Size, extent: Size, stored: Size) -> Size:
         return parents * extent
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:

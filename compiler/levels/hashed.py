@@ -6,17 +6,40 @@ unsorted and are found by hashing; ``csrc/st_hash.h`` says how.
 
 from __future__ import annotations
 
-import numpy as np
+from types import MappingProxyType
+from typing import Any
 
-from ..ir.arithmetic import ZERO, compare, maximum
-from ..ir.nodes import I64, Call, Value
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ir.arithmetic import ONE, ZERO, add, compare, integer, maximum
+from ..ir.intrinsics import Intrinsic
+from ..ir.nodes import I64, Allocate, Call, For, Run, Step, Steps, Store, Value
 from ..storage import hashing
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
 from .kind import Parts
-from .level import Level
+from .level import Level, Listed, NewVariable
 from .segments import Segmented, check_positions, check_types, pack_unordered, reached, within
 from .traversal import Claimed, Column, Frontier, Walk
+
+
+def _find(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    slot = _vacant(crd, low, high, key) if low < high else -1
+    return slot if slot >= 0 and crd[slot] == key else -1
+
+
+def _vacant(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    """Return the slot that holds a key, or the first free one of those where it may stand."""
+    if not 0 <= low < high <= len(crd):
+        raise IndexError(f"a table from {low} to {high} of an array of {len(crd)} elements")
+    home = int(hashing.home_slots(np.array([key]), np.array([high - low]))[0])
+    places = (low + (home + step & high - low - 1) for step in range(high - low))
+    return next(place for place in places if crd[place] == key or crd[place] < 0)
+
+
+def _table_size(count: int) -> int:
+    return int(hashing.table_sizes(np.array([count]))[0])
 
 
 class Hashed(Segmented):
@@ -25,6 +48,12 @@ class Hashed(Segmented):
     merges = False
     holes = True
     located = True
+    places = True
+    intrinsics = MappingProxyType({
+        "hash_find": Intrinsic(_find, "st_hash_find", "st_hash.h", typed=True, comparisons=lambda _arguments, _result: 1),
+        "hash_vacant": Intrinsic(_vacant, "st_hash_vacant", "st_hash.h", typed=True, on_gpu=False),
+        "table_size": Intrinsic(_table_size, "st_table_size", "st_hash.h", on_gpu=False),
+    })
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
         size, _ = super().bytes(parents, children, extent)
@@ -62,6 +91,23 @@ class Hashed(Segmented):
 
     def within(self, level: Level, coordinate: Value) -> Value:
         return maximum(coordinate, ZERO)  # slots without one hold -1
+
+    def slots(self, level: Level, listed: Listed, variable: NewVariable) -> tuple[list[Step], dict[str, Value]]:
+        pos, parent = level.array("pos"), variable("parent")
+        size = Call("table_size", (listed.count(parent),), I64)
+        length = add(listed.parents, ONE)
+        return [
+            Allocate(pos.name, pos.type, length, zero=True),
+            For(parent, ZERO, listed.parents, Steps((Store(pos.name, add(parent, ONE), size),))),
+            Run("scan", (level.reference("pos"), length)),
+        ], {"pos": length, "crd": level.load("pos", listed.parents)}  # fmt: skip
+
+    def vacant(self, level: Level) -> Value:
+        return integer(-1)
+
+    def place(self, level: Level, listed: Listed, parent: Value, entry: Value, coordinate: Value) -> Value:
+        low, high = self.bounds(level, parent, None)
+        return Call("hash_vacant", (level.reference("crd"), low, high, coordinate), I64)
 
 
 HASHED = Hashed("hashed")

@@ -8,21 +8,32 @@ kind can do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
 from ..ir.arithmetic import ONE, add, compare, every
-from ..ir.nodes import I64, Call, Type, Value
+from ..ir.intrinsics import Intrinsic, define, forget
+from ..ir.nodes import I64, Call, Step, Type, Value
 
 if TYPE_CHECKING:
     from ..storage.level_arrays import LevelArrays
-    from .level import Level, Terms
+    from .level import Level, Listed, NewVariable, Terms
     from .traversal import Claimed, Column, Frontier, Walk
 
 Parts = Mapping[str, NDArray[Any]]
+
+
+class Multiplied(Protocol):
+    """What sizes are given in: numbers, or ``space.forests.posynomial.Posynomial``."""
+
+    def __mul__(self, other: Any, /) -> Any: ...
+
+
+Size = TypeVar("Size", bound=Multiplied)
 
 
 class LevelKind(str):
@@ -41,6 +52,11 @@ class LevelKind(str):
         repeats: above a level that shares positions a coordinate stands once an entry (COO).
         has_segments: an array ``pos`` delimits the children of each parent.
         relative: what is stored of a coordinate does not say it without the parent's position.
+        appends: results are assembled in it by appending: the next coordinate below a parent goes behind the last one, into ``crd``.
+        inserts: results are written into it at any place: a position is the parent's times the extent, plus the coordinate (``insert``).
+        places: results are listed first; how many positions a parent takes, and which are whose, is known once entries are counted
+            (``slots``, ``vacant``, ``place``).
+        intrinsics: the functions that its generated code calls and that are not known without it, by name.
     """
 
     letters: str = ""
@@ -55,6 +71,10 @@ class LevelKind(str):
     repeats = False
     has_segments = False
     relative = False
+    appends = False
+    inserts = False
+    places = False
+    intrinsics: Mapping[str, Intrinsic] = MappingProxyType({})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return level_kind, (str(self),)
@@ -97,6 +117,16 @@ class LevelKind(str):
     def positions(self, parts: Parts, parents: int, extent: int) -> int:
         """Return how many positions a level has, below so many parents."""
         return len(parts["crd"])
+
+    def size(self, parents: Size, extent: Size, stored: Size) -> Size:
+        """Return how many positions loops go through, in numbers or in symbols, for the cost models.
+
+        Args:
+            parents: positions of the level above.
+            extent: of the level's mode.
+            stored: what is stored in the level.
+        """
+        return stored
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
         """Return (bytes, positions) that packing a level takes at least, for so many different coordinates below so many parents."""
@@ -189,6 +219,31 @@ class LevelKind(str):
         """Return the parent, of so many, that a position stands below."""
         raise NotImplementedError
 
+    # Generated code that writes results
+
+    def room(self, level: Level, positions: Value) -> dict[str, Value]:
+        """Return how many elements, 0 at first, each array has for so many positions; for kinds that insert."""
+        return {}
+
+    def insert(self, level: Level, position: Value) -> list[Step]:
+        """Return the steps that note that something stands at a position, which threads may do at once; for kinds that insert."""
+        return []
+
+    def slots(self, level: Level, listed: Listed, variable: NewVariable) -> tuple[list[Step], dict[str, Value]]:
+        """Return the steps that make the arrays for what is listed, but for ``crd``, and how many elements each has; for kinds that place.
+
+        ``crd`` has one for every position.
+        """
+        raise NotImplementedError
+
+    def vacant(self, level: Level) -> Value:
+        """Return what ``crd`` holds at positions where nothing stands; for kinds that place."""
+        raise NotImplementedError
+
+    def place(self, level: Level, listed: Listed, parent: Value, entry: Value, coordinate: Value) -> Value:
+        """Return the position where a listed entry of a parent goes, which is vacant; for kinds that place."""
+        raise NotImplementedError
+
 
 _known: dict[str, LevelKind] = {}
 _letters: dict[str, LevelKind] = {}
@@ -211,6 +266,8 @@ def register(kind: LevelKind) -> LevelKind:
     for name in (str(kind), *kind.letters):
         if name in _known or name in _letters:
             raise FormatError(f"there is a level kind '{name}' already; choose another name")
+    for name, intrinsic in kind.intrinsics.items():
+        define(name, intrinsic)
     _known[str(kind)] = kind
     _letters.update(dict.fromkeys(kind.letters, kind))
     return kind
@@ -221,6 +278,8 @@ def unregister(kind: LevelKind) -> None:
     del _known[str(kind)]
     for letter in kind.letters:
         del _letters[letter]
+    for name in kind.intrinsics:
+        forget(name)
 
 
 def level_kind(name: str) -> LevelKind:

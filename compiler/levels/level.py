@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..frozen import frozen
-from ..ir.arithmetic import ZERO, add, load_index, multiply
-from ..ir.nodes import I64, ArrayRef, Type, Value
+from ..ir.arithmetic import ONE, ZERO, add, load_index, multiply, subtract
+from ..ir.nodes import I64, ArrayRef, Load, Type, Value, Var
 
 if TYPE_CHECKING:
     from .kind import LevelKind
@@ -16,6 +16,31 @@ if TYPE_CHECKING:
 
 Keep: TypeAlias = Callable[[str, Value], Value]
 """Gives what a value is kept as that is computed once beside a loop, under a name like the one wished for."""
+
+
+NewVariable: TypeAlias = Callable[[str], Var]
+"""Gives a variable of 64 bits that nothing else has the name of."""
+
+
+@frozen
+class Listed:
+    """The entries of a level of a result in the order of their coordinates, before they have their positions.
+
+    Attributes:
+        pos: the array that delimits those of each parent.
+        parents: how many there are.
+    """
+
+    pos: str
+    parents: Value
+
+    def begin(self, parent: Value) -> Value:
+        """Return the number of the first entry of a parent; at the number of parents, how many there are."""
+        return Load(self.pos, parent, I64)
+
+    def count(self, parent: Value) -> Value:
+        """Return how many entries a parent has."""
+        return subtract(self.begin(add(parent, ONE)), self.begin(parent))
 
 
 @frozen

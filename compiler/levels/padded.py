@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.arithmetic import ONE, ZERO, compare, minimum, multiply, quotient, subtract
-from ..ir.nodes import Type, Value
+from ..ir.arithmetic import ONE, ZERO, add, compare, minimum, multiply, quotient, subtract
+from ..ir.nodes import Allocate, Declare, For, SetVar, Step, Steps, Store, Type, Value
 from ..storage.aligned import aligned_full, index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
@@ -17,7 +17,7 @@ from ..storage.sealed import sealed
 from .compressed import COMPRESSED
 from .dense import MOST_POSITIONS
 from .kind import LevelKind, Parts
-from .level import Level
+from .level import Level, Listed, NewVariable
 from .segments import check_types
 from .traversal import Claimed, Column, Frontier, Walk
 
@@ -25,6 +25,7 @@ from .traversal import Claimed, Column, Frontier, Walk
 class Padded(LevelKind):
     letters = "p"
     holes = True
+    places = True
 
     def types(self, width: Type) -> dict[str, Type]:
         return {"crd": width, "width": width}
@@ -82,6 +83,21 @@ class Padded(LevelKind):
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:
         return quotient(position, level.load("width", ZERO))
+
+    def slots(self, level: Level, listed: Listed, variable: NewVariable) -> tuple[list[Step], dict[str, Value]]:
+        longest, parent, width = variable("longest"), variable("parent"), level.array("width")
+        return [
+            Declare(longest, ZERO),
+            For(parent, ZERO, listed.parents, Steps((SetVar(longest, listed.count(parent), "max"),))),
+            Allocate(width.name, width.type, ONE),
+            Store(width.name, ZERO, longest),
+        ], {"crd": multiply(listed.parents, longest), "width": ONE}  # fmt: skip
+
+    def vacant(self, level: Level) -> Value:
+        return level.extent
+
+    def place(self, level: Level, listed: Listed, parent: Value, entry: Value, coordinate: Value) -> Value:
+        return add(self.begin(level, parent), subtract(entry, listed.begin(parent)))
 
 
 PADDED = Padded("padded")

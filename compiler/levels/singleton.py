@@ -26,6 +26,7 @@ class Singleton(LevelKind):
     letters = "q"
     shares_positions = True
     repeats = True
+    appends = True
 
     def misplaced(self, above: LevelKind | None) -> str | None:
         if above is None:

@@ -1,22 +1,26 @@
-"""Assembly of sparse results: entries are appended in the order of the levels while the loops run through them.
+"""Assembly of sparse results: entries are appended in the order of the levels while the loops run through them, or inserted.
 
-A level of coordinates has a cursor, the position where the next coordinate goes. A loop over the index of a level opens it
+A level that coordinates are appended to has a cursor, the position where the next one goes; singletons below it share it. A loop over
+the index of a level opens it
 (remembers where the cursor of the level below stands) and closes it (records how many children came, and appends its own
 coordinate if any did). Segments are counted first, ``pos[parent + 1] = count``, and summed at the end, so that parents
-without children, also those that a sparse loop skips, need no step of their own.
+without children, also those that a sparse loop skips, need no step of their own. Levels that are inserted into have a position for every
+coordinate, whatever the order in which these come, and their kind notes which are taken.
 
 Loops that are run twice, to count and to fill, have ``insertion`` around them; those of threads, which append to arrays of their own,
-``pieces``.
+``pieces``; where entries go whose positions are known once all are counted, ``placing``.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
 from ..format import Format
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
+from ..ir.names import Names
 from ..ir.nodes import (
     BOOL,
     I32,
@@ -38,8 +42,8 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from ..levels import COMPRESSED, DENSE, LevelKind
-from .names import Names
+from ..levels import LevelKind
+from ..levels.level import Level, LevelArray
 
 START = 1024  # elements of a growing array at first
 
@@ -48,30 +52,67 @@ Phase: TypeAlias = Literal["append", "count", "fill"]
 
 @frozen
 class AssembledLevel:
-    """One level of the result that is being assembled; arrays and variables are "" or None where a kind has none."""
+    """One level of the result that is being assembled.
 
-    kind: LevelKind
-    index: str
-    extent: Value
-    pos: str
-    crd: str
+    Attributes:
+        level: its kind, index and extent, and the arrays that are handed back.
+        listed: where entries are appended that its kind places afterwards (``placing``); elsewhere the same as ``level``.
+        carried: the levels above that have the same positions, one coordinate an entry: what is appended to this one is to them too.
+        head: the first of these, or the level's own number.
+        cursor: where the next coordinate goes; None for levels that are inserted into, and for those that another one carries.
+        total: how many entries there are once all are in.
+        counts: the array of what each iteration of the outermost loop appends.
+        pos: the array that delimits the entries of each parent, and ``pos_capacity`` what it has room for.
+        crd_capacity: what arrays of coordinates have room for.
+    """
+
+    level: Level
+    listed: Level
     width: Type
-    cursor: Var | None
-    total: Var | None
-    counts: str
-    crd_capacity: Var | None
-    pos_capacity: Var | None
+    head: int
+    carried: tuple[AssembledLevel, ...] = ()
+    cursor: Var | None = None
+    total: Var | None = None
+    counts: str = ""
+    pos: str = ""
+    crd_capacity: Var | None = None
+    pos_capacity: Var | None = None
+
+    @property
+    def kind(self) -> LevelKind:
+        return self.level.kind
+
+    @property
+    def index(self) -> str:
+        return self.level.index
+
+    @property
+    def extent(self) -> Value:
+        return self.level.extent
+
+    @property
+    def crd(self) -> str:
+        """The array that coordinates are appended to."""
+        return self.listed.array("crd").name
+
+    @property
+    def entries(self) -> tuple[AssembledLevel, ...]:
+        """The levels to which an entry is appended at once."""
+        return (*self.carried, self)
 
 
 @frozen
 class Assembly:
     """The levels of an assembled result and the steps that fill them, at one place of the nest.
 
+    Levels that are inserted into stand above those that are appended to, or dense ones below them.
+
     Attributes:
         name: of the result.
         levels: in the order in which the result is written.
-        values, capacity, used: the array of values, how many it has room for, and whether the present block of dense levels has any.
-        zero: what blocks of dense levels hold before.
+        values: the array of values in the order in which entries come; ``given`` is the one that is handed back.
+        capacity, used: how many values it has room for, and whether the present block of dense levels has any.
+        zero: what is stored where nothing was entered.
         phase: "append", or "count" and "fill": the two passes of an insertion.
         reserved: room for all that the loop around appends has been made.
         inserted: the result is counted, then filled, so that its totals are known beforehand.
@@ -81,6 +122,7 @@ class Assembly:
     name: str
     levels: tuple[AssembledLevel, ...]
     values: str
+    given: str
     capacity: Var
     used: Var
     value_type: Type
@@ -92,8 +134,8 @@ class Assembly:
 
     @property
     def last(self) -> int:
-        """The last level that stores coordinates."""
-        return max(level for level, entry in enumerate(self.levels) if entry.kind is COMPRESSED)
+        """The last level that entries are appended to; -1 where all are inserted into."""
+        return max((level for level, entry in enumerate(self.levels) if entry.cursor is not None), default=-1)
 
     # Shape of the tree
 
@@ -104,15 +146,15 @@ class Assembly:
         return any(entry.index == index for entry in self.levels)
 
     def child(self, level: int) -> int | None:
-        """Return the next level below that stores coordinates."""
-        return next((below for below in range(level + 1, self.last + 1) if self.levels[below].kind is COMPRESSED), None)
+        """Return the next level below that entries are appended to."""
+        return next((below for below in range(level + 1, self.last + 1) if self.levels[below].cursor is not None), None)
 
     def stored_above(self, level: int) -> int | None:
-        """Return the next level above that stores coordinates."""
-        return next((above for above in range(level - 1, -1, -1) if self.levels[above].kind is COMPRESSED), None)
+        """Return the next level above that entries are appended to."""
+        return next((above for above in range(level - 1, -1, -1) if self.levels[above].cursor is not None), None)
 
     def position(self, level: int, coordinates: dict[str, Value]) -> Value:
-        """Return the position of a level at the present coordinates: the cursor, or the arithmetic of dense levels."""
+        """Return the position of a level at the present coordinates: the cursor, or the arithmetic of levels that are inserted into."""
         above = self.stored_above(level + 1)
         start = 0 if above is None else above + 1
         position: Value = ZERO if above is None else cursor(self.levels[above])
@@ -121,10 +163,10 @@ class Assembly:
         return position
 
     def block(self, level: int) -> Value:
-        """Return how many positions of the dense levels below a level belong to one of its positions."""
+        """Return how many positions of the levels below that are inserted into belong to one position of a level."""
         size: Value = ONE
         for entry in self.levels[level + 1 :]:
-            if entry.kind is not DENSE:
+            if not entry.kind.inserts:
                 break
             size = multiply(size, entry.extent)
         return size
@@ -133,8 +175,8 @@ class Assembly:
 
     @property
     def stored(self) -> list[AssembledLevel]:
-        """The levels that store coordinates."""
-        return [entry for entry in self.levels if entry.kind is COMPRESSED]
+        """The levels that entries are appended to."""
+        return [entry for entry in self.levels if entry.cursor is not None]
 
     @property
     def counting(self) -> bool:
@@ -145,23 +187,31 @@ class Assembly:
         level = self.level_of(index)
         entry = self.levels[level]
         child = self.child(level)
+        inserts, stored = entry.kind.inserts, entry.cursor is not None
         if child is None:
-            return self._open_last(level, coordinates[index]) if level == self.last and level + 1 < len(self.levels) else ([], [])
-        if entry.kind is DENSE and (child != level + 1 or self.counting):
-            return [], []
+            return self._open_last(level, coordinates) if level == self.last and level + 1 < len(self.levels) else ([], [])
         below = self.levels[child]
+        if not stored and not (inserts and below.head == level + 1 and not self.counting):
+            return [], []
         begin = Var(names.local(f"begin_{self.name}{child + 1}"), I64)
         before: list[Step] = [Declare(begin, cursor(below))]
         count = subtract(cursor(below), begin)
-        if entry.kind is DENSE:
-            return before, [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
+        if inserts:
+            after: list[Step] = [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
+            notes = self._notes(level, coordinates)
+            return before, [*after, If(compare(">", cursor(below), begin), Steps(tuple(notes)))] if notes else after
         record: list[Step] = []
-        if child == level + 1:
+        if below.head == level + 1:
             record = self._stored(below.pos, I64, below.pos_capacity, add(cursor(entry), ONE), count)
         elif self.phase == "append":
             before += self._blank_segments(level, below)
-        after = If(compare(">", cursor(below), begin), Steps((*record, *self._append(entry, coordinates[index]))))
-        return before, [after]
+        return before, [If(compare(">", cursor(below), begin), Steps((*record, *self._append(entry, coordinates))))]
+
+    def _notes(self, level: int, coordinates: dict[str, Value]) -> list[Step]:
+        """Return the steps that note in levels that are inserted into, down to one, that something stands at the present coordinates."""
+        places = range(0 if self.stored_above(level) is None else level + 1, level + 1)
+        levels = ((self.levels[place].level, self.position(place, coordinates)) for place in places)
+        return [step for found, position in levels for step in found.kind.insert(found, position)]
 
     def _blank_segments(self, level: int, below: AssembledLevel) -> list[Step]:
         """Make empty segments for all dense positions below the next position of a level."""
@@ -170,7 +220,7 @@ class Assembly:
         end = add(start, size)
         return [Grow(below.pos, I64, known(below.pos_capacity), end), Fill(below.pos, start, end, Const(0, I64))]
 
-    def _open_last(self, level: int, coordinate: Value) -> tuple[list[Step], list[Step]]:
+    def _open_last(self, level: int, coordinates: dict[str, Value]) -> tuple[list[Step], list[Step]]:
         """The last stored level, with dense levels below: reserve their block of values, keep it if it is used.
 
         While inserting, all blocks are blank already: one that is not used is the next one's, which another thread may be filling.
@@ -181,44 +231,50 @@ class Assembly:
         before: list[Step] = [SetVar(self.used, Const(False, BOOL))]
         if self.phase == "append":
             before += [Grow(self.values, self.value_type, self.capacity, end), Fill(self.values, start, end, self.zero)]
-        return before, [If(self.used, Steps(tuple(self._append(entry, coordinate))))]
+        return before, [If(self.used, Steps(tuple(self._append(entry, coordinates))))]
 
     def _stored(self, array: str, kind: Type, capacity: Var | None, position: Value, value: Value) -> list[Step]:
         """Store an element: with room made for it while appending, not at all while counting."""
         if self.counting:
             return []
-        if self.phase == "append" and not (self.reserved and array in (self.values, self.levels[self.last].crd)):
+        if self.phase == "append" and not (self.reserved and array in self._grown):
             return [Grow(array, kind, known(capacity), add(position, ONE)), Store(array, position, value)]
         return [Store(array, position, value)]
 
-    def _append(self, entry: AssembledLevel, coordinate: Value) -> list[Step]:
-        place = cursor(entry)
-        return [*self._stored(entry.crd, entry.width, entry.crd_capacity, place, coordinate), SetVar(place, ONE, "+")]
+    @property
+    def _grown(self) -> tuple[str, ...]:
+        """The arrays that grow with every entry of the last level that is appended to."""
+        return (self.values, *(entry.crd for entry in self.levels[self.last].entries))
+
+    def _append(self, entry: AssembledLevel, coordinates: dict[str, Value]) -> list[Step]:
+        place, steps = cursor(entry), list[Step]()
+        for stored in entry.entries:
+            steps += self._stored(stored.crd, stored.width, stored.crd_capacity, place, coordinates[stored.index])
+        return [*steps, SetVar(place, ONE, "+")]
 
     def store(self, coordinates: dict[str, Value], value: Value, op: str) -> list[Step]:
         """Return the steps that enter one component."""
-        entry = self.levels[self.last]
-        if self.last + 1 < len(self.levels):
-            position = self.position(len(self.levels) - 1, coordinates)
+        bottom = len(self.levels) - 1
+        if self.last < bottom:
+            position = self.position(bottom, coordinates)
             stored: list[Step] = [] if self.counting else [Store(self.values, position, value, op)]
-            return [*stored, SetVar(self.used, Const(True, BOOL))]
+            return [*stored, *(self._notes(bottom, coordinates) if self.last < 0 else [SetVar(self.used, Const(True, BOOL))])]
         assert not op, "a component of an appended level is stored once"
+        entry = self.levels[bottom]
         room = self._stored(self.values, self.value_type, self.capacity, cursor(entry), value)
-        return [*room, *self._append(entry, coordinates[entry.index])]
+        return [*room, *self._append(entry, coordinates)]
 
     def appends_once(self, statement: Stmt, index: str) -> bool:
         """Whether every iteration of a loop over ``index`` around a statement appends at most one entry of the last level."""
-        last = self.last + 1 == len(self.levels) and self.levels[self.last].index == index
+        last = self.last + 1 == len(self.levels) and self.levels[-1].index == index
         return last and self.phase == "append" and not self.reserved and _at_once(statement, self.name)
 
     def reserve(self, count: Value) -> list[Step]:
         """Return the steps that make room for so many further entries of the last level."""
         entry = self.levels[self.last]
         needed = add(cursor(entry), count)
-        return [
-            Grow(self.values, self.value_type, self.capacity, needed),
-            Grow(entry.crd, entry.width, known(entry.crd_capacity), needed),
-        ]
+        grown: list[Step] = [Grow(self.values, self.value_type, self.capacity, needed)]
+        return grown + [Grow(each.crd, each.width, known(each.crd_capacity), needed) for each in entry.entries]
 
     # Beginning and end of appending
 
@@ -227,6 +283,8 @@ class Assembly:
 
         Memory that is not used in the end is never touched, and is given back.
         """
+        if self.last < 0:
+            return [*self.blank_values(self.block(-1)), *self.shared_room()]
         entries = add(expected, integer(START))
         steps: list[Step] = [
             Declare(self.capacity, multiply(entries, self.block(self.last))),
@@ -234,19 +292,34 @@ class Assembly:
         ]
         if self.last + 1 < len(self.levels):
             steps.append(Declare(self.used, Const(False, BOOL)))
-        for level, entry in enumerate(self.levels):
-            if entry.kind is DENSE:
-                continue
-            crd_capacity, pos_capacity = known(entry.crd_capacity), known(entry.pos_capacity)
-            steps += [
-                Declare(cursor(entry), ZERO),
-                Declare(crd_capacity, entries if level == self.last else integer(START)),
-                Allocate(entry.crd, entry.width, crd_capacity),
-            ]
-            if self.apart and self.stored_above(level) is None:
+        if not self.apart:
+            steps += self.shared_room()
+        for entry in self.stored:
+            pos_capacity = known(entry.pos_capacity)
+            steps.append(Declare(cursor(entry), ZERO))
+            for each in entry.entries:
+                room = known(each.crd_capacity)
+                steps.append(Declare(room, entries if entry is self.levels[self.last] else integer(START)))
+                steps.append(Allocate(each.crd, each.width, room))
+            if self.apart and self.stored_above(entry.head) is None:
                 continue  # threads share it: all know which element is whose
-            parents = self.parents(level) if self.stored_above(level) is None else integer(START)
+            parents = self.parents(entry.head) if self.stored_above(entry.head) is None else integer(START)
             steps += [Declare(pos_capacity, add(parents, ONE)), Allocate(entry.pos, I64, pos_capacity, zero=True)]
+        return steps
+
+    def blank_values(self, length: Value) -> list[Step]:
+        """Return the steps that make the values, as they are where nothing is entered."""
+        zeros = self.zero.value == 0
+        made: list[Step] = [Allocate(self.values, self.value_type, length, zero=zeros)]
+        return made if zeros else [*made, Fill(self.values, ZERO, length, self.zero)]
+
+    def shared_room(self) -> list[Step]:
+        """Return the allocations of the arrays of levels that are inserted into."""
+        steps: list[Step] = []
+        for place, entry in enumerate(self.levels):
+            if entry.kind.inserts and self.stored_above(place) is None:
+                room = entry.kind.room(entry.level, self.parents(place + 1))
+                steps += [Allocate(array.name, array.type, room[array.part], zero=True) for array in entry.level.arrays]
         return steps
 
     def total(self, level: int) -> Var:
@@ -261,21 +334,31 @@ class Assembly:
             count = multiply(count, entry.extent)
         return count
 
+    def positions(self) -> Value:
+        """Return how many values there are, once all entries are in."""
+        return self.block(-1) if self.last < 0 else multiply(self.total(self.last), self.block(self.last))
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the entries of the last level are listed, and placed once all are there."""
+        return self.values != self.given
+
     def end(self) -> list[Step]:
-        """Return the steps that turn counts into segments and hand the arrays over."""
+        """Return the steps that turn counts into segments and hand the arrays over, but for what is placed afterwards."""
         steps: list[Step] = []
-        for level, entry in enumerate(self.levels):
-            if entry.kind is DENSE:
+        for place, entry in enumerate(self.levels):
+            if entry.kind.inserts:
+                room = entry.kind.room(entry.level, self.parents(place + 1))
+                steps += [Publish(f"{array.name}_out", array.name, room[array.part]) for array in entry.level.arrays]
+            if entry.cursor is None:
                 continue
-            parents = self.parents(level)
-            if level == 0:
-                steps.append(Store(entry.pos, ONE, self.total(level)))
-            else:
-                steps.append(Run("scan", (ArrayRef(entry.pos, I64), add(parents, ONE))))
-            steps.append(Publish(f"{entry.pos}_out", entry.pos, add(parents, ONE)))
-            steps.append(Publish(f"{entry.crd}_out", entry.crd, self.total(level)))
-        steps.append(Publish(f"{self.values}_out", self.values, multiply(self.total(self.last), self.block(self.last))))
-        return steps
+            parents, total = self.parents(entry.head), self.total(place)
+            segments: Step = Run("scan", (ArrayRef(entry.pos, I64), add(parents, ONE)))
+            steps.append(Store(entry.pos, ONE, total) if entry.head == 0 else segments)
+            if not entry.kind.places:
+                steps.append(Publish(f"{entry.pos}_out", entry.pos, add(parents, ONE)))
+                steps += [Publish(f"{each.crd}_out", each.crd, total) for each in entry.entries]
+        return steps if self.is_listed else [*steps, Publish(f"{self.values}_out", self.values, self.positions())]
 
 
 def assembly_of(
@@ -285,25 +368,45 @@ def assembly_of(
     """Return how a result is put together, with names for its arrays and variables.
 
     Args:
-        form: the format in which it is written, of dense and compressed levels.
+        form: the format in which it is written (``concrete.assembled.written_kinds``).
         indices, extents, widths: of every level; widths in bits.
     """
-    levels = tuple(
-        _level(name, level, kind, index, extent, I32 if width == 32 else I64, names)
-        for level, (kind, index, extent, width) in enumerate(zip(form.levels, indices, extents, widths, strict=True))
-    )
-    values = names.permanent(f"{name}_vals")
+    levels: list[AssembledLevel] = []
+    for place, (kind, index, extent, bits) in enumerate(zip(form.levels, indices, extents, widths, strict=True)):
+        width, stem = I32 if bits == 32 else I64, f"{name}{place + 1}"
+        level = Level(kind, index, extent, arrays=_arrays(kind, stem, width, names))
+        if kind.inserts:
+            levels.append(AssembledLevel(level, level, width, place))
+            continue
+        carried: tuple[AssembledLevel, ...] = ()
+        if kind.shares_positions:
+            above = levels[-1]
+            carried = (*above.carried, replace(above, carried=(), cursor=None))
+            levels[-1] = carried[-1]
+        levels.append(_appended(level, width, place, carried, stem, names))
+    given = names.permanent(f"{name}_vals")
+    values = names.permanent(f"{name}_listed") if any(kind.places for kind in form.levels) else given
     capacity, used = Var(names.permanent(f"{name}_capacity"), I64), Var(names.permanent(f"{name}_used"), BOOL)
-    return Assembly(name, levels, values, capacity, used, value_type, zero)
+    return Assembly(name, tuple(levels), values, given, capacity, used, value_type, zero)
 
 
-def _level(name: str, level: int, kind: LevelKind, index: str, extent: Value, width: Type, names: Names) -> AssembledLevel:
-    if kind is DENSE:
-        return AssembledLevel(kind, index, extent, "", "", width, None, None, "", None, None)
-    stem = f"{name}{level + 1}"
-    pos, crd, counts = (names.permanent(f"{stem}_{part}") for part in ("pos", "crd", "counts"))
-    place, total, *room = (Var(names.permanent(f"{stem}_{part}"), I64) for part in ("count", "total", "crd_capacity", "pos_capacity"))
-    return AssembledLevel(kind, index, extent, pos, crd, width, place, total, counts, *room)
+def _arrays(kind: LevelKind, stem: str, width: Type, names: Names) -> tuple[LevelArray, ...]:
+    """Return the arrays of a level; positions are counted in 64 bits, as how many entries come is known at the end only."""
+    types = ((part, I64 if part == "pos" else own) for part, own in kind.types(width).items())
+    return tuple(LevelArray(part, names.permanent(f"{stem}_{part}"), own) for part, own in types)
+
+
+def _appended(level: Level, width: Type, place: int, carried: tuple[AssembledLevel, ...], stem: str, names: Names) -> AssembledLevel:
+    """Return a level that entries are appended to, below those that it carries."""
+    listed = level
+    if level.kind.places:
+        own = (("pos", I64), ("crd", width))
+        listed = replace(level, arrays=tuple(LevelArray(part, names.permanent(f"{stem}_listed_{part}"), kind) for part, kind in own))
+    head = carried[0] if carried else None
+    counts = names.permanent(f"{stem}_counts")
+    cursor, total, *room = (Var(names.permanent(f"{stem}_{part}"), I64) for part in ("count", "total", "crd_capacity", "pos_capacity"))
+    pos = listed.array("pos").name if head is None else head.pos
+    return AssembledLevel(level, listed, width, place if head is None else head.head, carried, cursor, total, counts, pos, *room)
 
 
 def _at_once(statement: Stmt, tensor: str) -> bool:

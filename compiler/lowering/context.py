@@ -16,12 +16,12 @@ from ..ir.arithmetic import integer, multiply
 from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value, Var
 from ..levels.level import Level, LevelArray, Terms
 from ..notation.nodes import Access, Div, walk
+from ..workspaces.held import HeldWorkspace
+from ..workspaces.levels import Storage
 from .assembly import Assembly
-from .levels import Storage
 from .parameters import Parameters
 from .scope import Scope
 from .semiring import Semiring
-from .workspaces import HeldWorkspace
 
 if TYPE_CHECKING:
     from .privatize import PrivateCopies

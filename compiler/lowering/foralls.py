@@ -14,6 +14,7 @@ from ..concrete.shapes import Between, Entries, Nest, Through, Tiles
 from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
 from ..notation.printer import show
+from ..workspaces import keeps_entries
 from .coiterate import iterate
 from .context import Context
 from .insertion import inserted, inserts
@@ -26,7 +27,6 @@ from .scope import Clip, Scope, Window
 from .threads import dealt
 from .tiles import lower_by_value, lower_numbers, lower_tiles
 from .windows import narrowed, opening, window
-from .workspaces import BitmapWorkspace, HashedWorkspace, ListWorkspace
 
 
 def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
@@ -42,8 +42,7 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
 
 def _adds_entries(context: Context, forall: Forall) -> bool:
     """Whether a loop puts entries into a list: of a workspace that keeps them, or of an assembled result."""
-    held = (context.held.get(name) for name in targets(forall))
-    lists = any(isinstance(found, (ListWorkspace, BitmapWorkspace, HashedWorkspace)) for found in held)
+    lists = any(found is not None and keeps_entries(found.kind) for found in map(context.held.get, targets(forall)))
     return lists or (context.assembly is not None and context.result.tensor in targets(forall))
 
 

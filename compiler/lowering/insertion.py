@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..concrete.nodes import Block, Forall, Program, Stmt, Where, runs_on_gpu, targets
-from ..ir.arithmetic import ONE, ZERO, add, integer, multiply, subtract
-from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Const, Declare, Fill, For, Free, Load, Run, SetVar, Step, Steps, Store, Value
-from ..levels import COMPRESSED
+from ..ir.arithmetic import ONE, ZERO, add, integer, subtract
+from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Const, Declare, For, Free, Load, Run, SetVar, Step, Steps, Store, Value
 from .assembly import Assembly, Phase, cursor, known
 from .context import Context
 from .scope import Scope
@@ -94,15 +93,13 @@ def _at_once(assembly: Assembly, steps: list[Step]) -> list[Step]:
 
 
 def _allocated(assembly: Assembly) -> list[Step]:
-    length = multiply(assembly.total(assembly.last), assembly.block(assembly.last))
-    blank, zeros = assembly.last + 1 < len(assembly.levels), assembly.zero.value == 0
-    steps: list[Step] = [Allocate(assembly.values, assembly.value_type, length, zero=blank and zeros)]
-    if blank and not zeros:
-        steps.append(Fill(assembly.values, ZERO, length, assembly.zero))
-    for level, entry in enumerate(assembly.levels):
-        if entry.kind is COMPRESSED:
-            steps.append(Allocate(entry.crd, entry.width, assembly.total(level)))
-            steps.append(Allocate(entry.pos, I64, add(assembly.parents(level), ONE), zero=True))
+    length, blank = assembly.positions(), assembly.last + 1 < len(assembly.levels)
+    steps: list[Step] = assembly.blank_values(length) if blank else [Allocate(assembly.values, assembly.value_type, length)]
+    steps += assembly.shared_room()
+    for entry in assembly.stored:
+        total = assembly.total(assembly.levels.index(entry))
+        steps += [Allocate(each.crd, each.width, total) for each in entry.entries]
+        steps.append(Allocate(entry.pos, I64, add(assembly.parents(entry.head), ONE), zero=True))
     return steps
 
 

@@ -39,7 +39,7 @@ class ResultSpec:
     """The result as the kernel makes it.
 
     Attributes:
-        format: the format that the kernel writes: dense, or levels that it assembles (compressed and dense ones).
+        format: the format that the kernel writes (``concrete.assembled.assembled_format``).
         requested: the format that the caller gets; where it differs the result is converted afterwards.
         indices: the index of each mode; extents give the shape.
         shares: key of the operand whose index arrays are also those of the result, or None.

@@ -8,14 +8,13 @@ from dataclasses import replace
 from ..concrete.affine import Viewed
 from ..concrete.annihilation import doing_something
 from ..concrete.assembled import assembled_format, known_order, loops_to
-from ..concrete.nodes import Program, reads, said_of
+from ..concrete.nodes import Program, reads, runs_on_gpu, said_of
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Provenance
 from ..errors import ScheduleError
 from ..format import Format
 from ..ir.arithmetic import ONE, ZERO, multiply
 from ..ir.nodes import (
-    I64,
     PAST_CACHES,
     ArrayRef,
     Const,
@@ -46,6 +45,7 @@ from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
 from .parameters import Parameters
 from .patterns import is_copy, shared_type_of
 from .pieces import is_appended_in_pieces
+from .placing import placed
 from .rooms import expected_entries
 from .rows import added_in_rows, written_in_rows
 from .scope import Scope
@@ -103,7 +103,9 @@ def lower(
     if shares is None and not made.format.is_dense:
         zero = Semiring(program.add, program.multiply).zero(value_type)
         inserted, apart = is_inserted(program, result.tensor), is_appended_in_pieces(program, result.tensor)
-        assembly = replace(_assembly(parameters, result, made, value_type, zero), inserted=inserted, apart=apart)
+        assembly = _assembly(parameters, result, made, value_type, zero)
+        anywhere = assembly.last < 0  # there is nothing to count, and no order
+        assembly = replace(assembly, inserted=inserted and not anywhere, apart=apart and not anywhere)
     context = Context(
         program, {**operand_types, **{other.tensor: types[other.tensor] for other in also}, result.tensor: made}, result, keys, value_type,
         parameters, lower_statement, assembly=assembly, shares=shares, wide=wide, also=frozenset(other.tensor for other in also),
@@ -214,7 +216,7 @@ def _assembled_type(program: Program, requested: TensorType, result: Access) -> 
     if requested.format.is_dense:
         return requested
     loops = known_order(Provenance(program.relations), loops_to(program.statement, result.tensor))  # type: ignore[arg-type]
-    form = assembled_format(result, requested.format, loops)
+    form = assembled_format(result, requested.format, loops, on_gpu=runs_on_gpu(program.statement))
     widest = max(requested.widths, default=32)
     return TensorType(form, requested.dtype, tuple(widest for _ in form.levels))
 
@@ -224,12 +226,10 @@ def _assembly(parameters: Parameters, result: Access, kind: TensorType, value_ty
     indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
     extents = tuple(map(parameters.size, indices))
     assembly = assembly_of(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, parameters.names)
-    for level, entry in enumerate(assembly.levels):
-        if entry.crd:
-            # Positions are counted in 64 bits: how many entries come is known at the end only.
-            for part, array, width in (("pos", entry.pos, I64), ("crd", entry.crd, entry.width)):
-                parameters.assembled(result.tensor, part, level, width, array)
-    parameters.assembled(result.tensor, "values", None, value_type, assembly.values)
+    for place, entry in enumerate(assembly.levels):
+        for array in entry.level.arrays:
+            parameters.assembled(result.tensor, array.part, place, array.type, array.name)
+    parameters.assembled(result.tensor, "values", None, value_type, assembly.given)
     return assembly
 
 
@@ -242,7 +242,8 @@ def _framed(context: Context, results: tuple[Access, ...], steps: list[Step]) ->
         made = bool(steps)  # nothing to count appends nothing
         assembly = replace(context.assembly, inserted=context.assembly.inserted and made, apart=context.assembly.apart and made)
         begin = [] if assembly.inserted or assembly.apart else assembly.begin(expected_entries(context))
-        return Steps((*begin, *before, *steps, *assembly.end(), *after))
+        last = placed(assembly, context.names, in_threads=_in_threads(steps))
+        return Steps((*begin, *before, *steps, *assembly.end(), *last, *after))
     for result in results:
         facts = context.facts.get(result.tensor)
         if facts is None or facts.needs_zero:
@@ -261,10 +262,15 @@ def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
         sizes = sizes[depth:]
     for level in sizes:
         length = multiply(length, level.extent)
-    if not any(isinstance(node.tag, Parallel) for step in steps for node in nodes_of(step, For)):
+    if not _in_threads(steps):
         return [Fill(stored.values, ZERO, length, zero)]
     place = Var(context.names.permanent("place"), ZERO.type)
     return [For(place, ZERO, length, Steps((Store(stored.values, place, zero),)), Parallel("static"))]
+
+
+def _in_threads(steps: list[Step]) -> bool:
+    """Whether threads run any of the loops."""
+    return any(isinstance(node.tag, Parallel) for step in steps for node in nodes_of(step, For))
 
 
 def _function(context: Context, body: Steps) -> Function:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..ir.arithmetic import integer
+from ..ir.names import Names
 from ..ir.nodes import I64, ArrayParameter, SizeParameter, Type, Value, Var
-from .names import Names
 
 
 class Parameters:

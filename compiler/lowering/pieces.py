@@ -8,11 +8,13 @@ copied when all are there. Nothing of the result depends on who did what. One pi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..concrete.nodes import Forall, Program, targets
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, compare, every, integer, maximum, minimum, multiply, subtract
+from ..ir.names import Names
 from ..ir.nodes import (
     I64,
     PARTS,
@@ -39,11 +41,9 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..levels import COMPRESSED
 from .assembly import START, AssembledLevel, Assembly, cursor, known
 from .context import Context
 from .insertion import is_inserted, outermost
-from .names import Names
 from .rooms import expected_entries
 from .scope import Scope
 from .threads import Loop, dealt
@@ -120,26 +120,34 @@ def _parts(assembly: Assembly, names: Names) -> tuple[Part, ...]:
         found.append(Part(names.permanent(f"own_{whole}"), whole, room, kind, level, block, shift))
 
     part(assembly.values, assembly.value_type, assembly.last, assembly.block(assembly.last))
-    for level, entry in enumerate(assembly.levels):
-        if entry.kind is COMPRESSED:
-            part(entry.crd, entry.width, level)
-            above = assembly.stored_above(level)
-            if above is not None:
-                part(entry.pos, I64, above, assembly.block(above), ONE)
+    for entry in assembly.stored:
+        for each in entry.entries:
+            part(each.crd, each.width, assembly.levels.index(entry))
+        above = assembly.stored_above(entry.head)
+        if above is not None:
+            part(entry.pos, I64, above, assembly.block(above), ONE)
     return tuple(found)
 
 
 def _owned(assembly: Assembly, parts: tuple[Part, ...]) -> Assembly:
     """Return the assembly with the arrays of a thread in the place of the result's."""
     own = {part.whole: part.own for part in parts}
-    levels = tuple(replace(entry, pos=own.get(entry.pos, entry.pos), crd=own.get(entry.crd, "")) for entry in assembly.levels)
-    return replace(assembly, levels=levels, values=own[assembly.values])
+    return replace(assembly, levels=tuple(_owned_level(entry, own) for entry in assembly.levels), values=own[assembly.values])
+
+
+def _owned_level(entry: AssembledLevel, own: Mapping[str, str]) -> AssembledLevel:
+    if entry.kind.inserts:
+        return entry
+    arrays = tuple(replace(array, name=own.get(array.name, array.name)) for array in entry.listed.arrays)
+    carried = tuple(_owned_level(each, own) for each in entry.carried)
+    return replace(entry, listed=replace(entry.listed, arrays=arrays), carried=carried, pos=own.get(entry.pos, entry.pos))
 
 
 def _shared(assembly: Assembly) -> list[Step]:
     """Return the allocations of what threads fill together: the segments of positions that are known beforehand."""
-    roots = [(level, entry) for level, entry in enumerate(assembly.levels) if entry.pos and assembly.stored_above(level) is None]
-    return [Allocate(entry.pos, I64, add(assembly.parents(level), ONE), zero=True) for level, entry in roots]
+    roots = [entry for entry in assembly.stored if assembly.stored_above(entry.head) is None]
+    made: list[Step] = [Allocate(entry.pos, I64, add(assembly.parents(entry.head), ONE), zero=True) for entry in roots]
+    return [*assembly.shared_room(), *made]
 
 
 def _iterations(loop: For) -> Value:
@@ -202,7 +210,7 @@ class _Pieces:
 
     def _level(self, part: Part) -> int:
         """Return which of the stored levels an array follows."""
-        return sum(entry.crd != "" for entry in self.assembly.levels[: part.level])
+        return self.assembly.stored.index(self.assembly.levels[part.level])
 
     def _call(self, function: str, *arguments: Value) -> Call:
         return Call(function, (ArrayRef(self.table, I64), integer(len(self.levels)), *arguments), I64)

@@ -15,10 +15,10 @@ from ..ir.nodes import I64, For, Step, Steps, Value, Var
 from ..levels.level import Level
 from ..levels.segments import parent_past
 from ..notation.nodes import Access
+from ..workspaces.levels import Storage
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .known import coordinate_at, lower_known, parent_at
-from .levels import Storage
 from .prefetching import prefetches
 from .recovery import position_at, root_of
 from .resolve import Body, named, settle

@@ -12,8 +12,8 @@ from dataclasses import replace
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, integer, multiply, quotient
 from ..ir.nodes import I64, SHARE_NUMBER, Allocate, Call, Declare, Fill, For, Free, Load, Parallel, Step, Steps, Store, Value, Var
+from ..workspaces.levels import Storage
 from .context import Context
-from .levels import Storage
 
 LINE = 64  # bytes; copies of different shares lie in different cache lines
 PRIVATE = ("temporary", "parallel_reduction")

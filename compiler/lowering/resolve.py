@@ -11,8 +11,8 @@ from ..ir.arithmetic import ZERO
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
 from ..levels.level import Level
 from ..notation.nodes import Access
+from ..workspaces.levels import Storage
 from .context import Context
-from .levels import Storage
 from .recovery import coordinate, known
 from .scope import Scope
 

@@ -14,18 +14,18 @@ from ..concrete.lattice import Domain, least_points, met, points, stored
 from ..concrete.nodes import Stmt
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, TRUE, ZERO, add, compare, subtract
+from ..ir.names import Names
 from ..ir.nodes import BOOL, I64, ArrayRef, Call, Declare, For, If, Load, Step, Steps, Store, Value, Var, While
 from ..notation.nodes import Access
+from ..workspaces.bitmap import U64, bit_words
 from .context import Context
 from .cursors import Cursor, cursors_of, move_on, with_segment
 from .merges import cases
-from .names import Names
 from .origins import coordinates_of, originating
 from .resolve import Body, has_parts
 from .rooms import room
 from .scope import Scope, Window
 from .unions import undecided
-from .workspaces import U64, bit_words
 
 
 @frozen

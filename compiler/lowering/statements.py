@@ -9,17 +9,18 @@ from ..concrete.nodes import Assign, Block, Forall, Stmt, Where, reads
 from ..errors import ScheduleError
 from ..ir.nodes import Cast, If, Step, Steps, Store, Value
 from ..notation.nodes import Access
+from ..workspaces.dense import DenseWorkspace
+from ..workspaces.held import row_major
+from ..workspaces.levels import Storage
 from .accumulate import promote
 from .context import Context, StoreFacts
 from .foralls import lower_forall
-from .levels import Storage
 from .privatize import PRIVATE, private_copies
 from .recovery import known
 from .resolve import restrict, settle, stepping_level
 from .scope import ParallelLoop, Scope
 from .values import nonempty, value_of
 from .where import lower_where
-from .workspaces import DenseWorkspace, row_major
 
 
 def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Step]:

@@ -10,14 +10,15 @@ from ..concrete.nodes import Assign
 from ..ir.arithmetic import FALSE, every, some
 from ..ir.nodes import BOOL, Binary, Cast, Const, Load, Select, Type, Unary, Value
 from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg
+from ..workspaces.held import HeldWorkspace
+from ..workspaces.levels import EntryLevel, KeyLevel, Storage
+from ..workspaces.scalar import ScalarWorkspace
 from .applied import applied
 from .context import Context
-from .levels import EntryLevel, KeyLevel, Storage
 from .recovery import known
 from .resolve import patterns
 from .scope import Scope
 from .semiring import Semiring
-from .workspaces import HeldWorkspace, ScalarWorkspace
 
 
 def value_of(context: Context, scope: Scope, expr: Expr) -> Value:

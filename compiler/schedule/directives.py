@@ -6,12 +6,13 @@ Every directive lists its parameters, in the order of its text. ``schedule.text`
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import field
 from typing import ClassVar, Final
 
-from ..concrete.workspace_kinds import WORKSPACES
 from ..frozen import frozen
 from ..notation.nodes import Access, Assignment, Expr
+from ..workspaces import WORKSPACES
 
 UNITS: Final = ("cpu_thread", "cpu_vector", "gpu_block", "gpu_warp", "gpu_thread")
 RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
@@ -44,7 +45,7 @@ class Parameter:
 
     field: str
     kind: str
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     default: object = Required
     many: bool = False
 

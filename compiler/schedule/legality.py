@@ -14,9 +14,9 @@ from ..concrete.apart import covers
 from ..concrete.assembled import handing
 from ..concrete.nodes import Assign, Forall, Program, assignments_in_loops, operand_of, reads
 from ..concrete.provenance import Coord
-from ..concrete.workspace_kinds import KEEPERS, keeps_entries
 from ..notation.nodes import Access, accesses
 from ..notation.printer import show
+from ..workspaces import keepers, keeps_entries
 from . import directives as d
 from .addresses import Address, accesses_meant, at, enclosing_loops, everywhere, find_loop, leaves
 from .context import Context
@@ -130,7 +130,7 @@ class Judgement:
             refuse(
                 Rule.WORKSPACE_FITS,
                 f"what reads {directive.workspace} stores only entries, and a {directive.kind} workspace does not know which it has;"
-                f" use {KEEPERS}",
+                f" use {keepers()}",
             )
 
     def prefetch(self, program: Program, directive: d.Prefetch) -> None:

@@ -12,11 +12,11 @@ from ..concrete.lattice import is_everywhere, stored
 from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
-from ..concrete.workspace_kinds import keeps_entries
 from ..format import Format
 from ..frozen import frozen
 from ..notation.nodes import Access
 from ..notation.printer import show
+from ..workspaces import keeps_entries
 from . import directives as d
 from .addresses import Address, at, enclosing_loops, everywhere, find_loop, frames, leaves
 from .context import Context

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..concrete.nodes import Program, assignments
-from ..concrete.workspace_kinds import is_whole
 from ..notation.nodes import accesses
+from ..workspaces import is_whole
 from .decorations import shares_pattern
 from .situation import Situation, result_leaf
 

@@ -13,13 +13,13 @@ from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
-from ..concrete.workspace_kinds import KEEPING
 from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, everywhere, frames, leaves, path_to
 from ..schedule.context import names_of
 from ..schedule.dependence import graph_of
 from ..schedule.iteration import inlined, producers_inside
+from ..workspaces import keeping_kinds
 from .situation import Situation, Structure, format_read, result_leaf
 from .template import Hole, Part, opened
 
@@ -143,7 +143,7 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
     if not situation.formats[result_leaf(program)[1].target.tensor].is_dense and not shares_pattern(program, situation):
         for space in program.workspaces:
             if space.indices:
-                kinds = (d.WorkspaceDirective(space.name, kind) for kind in KEEPING)
+                kinds = (d.WorkspaceDirective(space.name, kind) for kind in keeping_kinds())
                 yield Hole(f"kind_{space.name}", (None, *kinds))
 
 

@@ -15,7 +15,6 @@ from typing import TypeVar
 from ..concrete.assembled import handing
 from ..concrete.concretize import Concretized
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, operand_of, said_of, transform
-from ..concrete.workspace_kinds import keeps_entries
 from ..format import Format
 from ..notation.nodes import Access, Assignment, Expr, index_subscript
 from ..notation.nodes import transform as transform_expr
@@ -25,6 +24,7 @@ from ..schedule.addresses import Address, chain, frames, path_to
 from ..schedule.apply import carry_out
 from ..schedule.factors import flatten
 from ..schedule.schedule import Schedule
+from ..workspaces import keeps_entries
 from .groupings import workspace_number
 from .layout import Layout, Nest
 from .naming import workspace_names

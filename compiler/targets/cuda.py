@@ -170,7 +170,7 @@ class CudaTarget:
     )  # fmt: skip
     memory: tuple[str, ...] = ("heap", "registers", "block", "warp")
     intrinsics: Mapping[str, Intrinsic] = field(
-        default_factory=lambda: {name: found for name, found in INTRINSICS.items() if name not in OF_PROCESSORS}
+        default_factory=lambda: {name: found for name, found in INTRINSICS.items() if name not in OF_PROCESSORS and found.on_gpu}
     )
     passes: PassList = PASSES
 

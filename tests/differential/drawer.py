@@ -15,9 +15,10 @@ from sparsetune.compiler.notation.nodes import walk as walk_expression
 from sparsetune.compiler.notation.printer import show
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.dependence import graph_of
+from sparsetune.compiler.workspaces import WORKSPACES
 
 RACES = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
-KINDS = ("scalar", "registers", "dense", "list", "bitmap", "hashed", "positions")
+KINDS = tuple(WORKSPACES)
 CONVERSIONS = {1: ("dense", "compressed"), 2: ("csr", "csc", "dcsr", "coo", "dense"), 3: ("csf", "dss", "coo", "dense")}
 SHAPING = (
     "reorder", "reorder", "split", "split", "split_up", "collapse", "collapse", "pos", "pos", "coord", "bound", "precompute", "precompute",

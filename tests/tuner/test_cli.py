@@ -16,7 +16,8 @@ from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.cli import COMMANDS
 from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.records import SCHEMA_VERSION
-from sparsetune.tuner.session import TuneResult, tune_problem
+from sparsetune.tuner.session import tune_problem
+from sparsetune.tuner.tune_result import TuneResult
 
 needs_compiler = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 PROGRAM = [sys.executable, "-c", "from sparsetune.tuner.cli import main; main()"]

@@ -161,7 +161,7 @@ def test_a_run_that_ended_before_its_finals_is_decided_by_the_next(monkeypatch: 
     expression, operands = SPMV
     st.tune(expression, operands, trials=1, threads=2, database=database)
     with monkeypatch.context() as patch:
-        patch.setattr(session, "_finals", interrupt)
+        patch.setattr(session, "played", interrupt)
         with pytest.raises(KeyboardInterrupt):
             st.tune(expression, operands, trials=4, threads=2, database=database)
     st.tune(expression, operands, trials=4, threads=2, database=database)

@@ -24,11 +24,12 @@ from ..progress import Progress, Report, show_seconds, shown_progress
 from ..prune import SWITCHES, surviving_space
 from ..reason import reason
 from ..search.samplers import SAMPLERS, USUAL_SAMPLER
-from ..session import TuneResult, make_budget, tune_problem
+from ..session import make_budget, tune_problem
 from ..settings import Settings
 from ..truth.measuring import measure_table
 from ..truth.replay import replay
 from ..truth.table import read_table
+from ..tune_result import TuneResult
 from . import options
 from .help import ExampleCommand
 from .output import interruptible, print_json, print_table, require_compiler, warn_if_busy

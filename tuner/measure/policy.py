@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -57,8 +56,3 @@ class Policy:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def cache_of(policy: Mapping[str, Any]) -> str:
-    """Return what runs found in the caches by a stored policy; those of before there was a choice found them warm."""
-    return str(policy.get("cache", "warm"))

@@ -33,14 +33,12 @@ class Contraction:
         operands: the factors, as written.
         indices: all indices; masks count them from the first on.
         chains: for every sparse operand its number and its indices in the order of its levels, outermost first.
-        result_chain: the indices of the result's levels, outermost first, down to the last that is not dense; empty if it is dense.
     """
 
     target: Access
     operands: tuple[Access, ...]
     indices: tuple[str, ...]
     chains: tuple[tuple[int, tuple[int, ...]], ...]
-    result_chain: tuple[int, ...] = ()
 
     @cached_property
     def sets(self) -> tuple[int, ...]:
@@ -117,10 +115,4 @@ def contraction_of(assignment: Assignment, formats: Mapping[str, Format]) -> Con
         for number, access in enumerate(operands)
         if not formats[access.tensor].is_dense
     )
-    return Contraction(assignment.target, operands, indices, chains, _result_chain(assignment.target, formats, indices))
-
-
-def _result_chain(target: Access, formats: Mapping[str, Format], indices: tuple[str, ...]) -> tuple[int, ...]:
-    form = formats[target.tensor]
-    last = max((level for level, kind in enumerate(form.levels) if not kind.full), default=-1)
-    return tuple(indices.index(target.indices[mode]) for mode in form.order[: last + 1])
+    return Contraction(assignment.target, operands, indices, chains)

@@ -103,8 +103,9 @@ def driven_product(contraction: Contraction, deepest: Mapping[int, int], indices
     return product * elements(contraction, left)
 
 
+@lru_cache(maxsize=4096)
 def positions(tensor: str, form: Format, names: tuple[str, ...], level: int) -> Posynomial:
-    """Return how many positions a level has: a symbol where coordinates are stored, else those above times an extent.
+    """Return how many positions of a level loops go through, as its kind says: a symbol for what is stored, or those above times an extent.
 
     Args:
         tensor: the operand.
@@ -114,9 +115,9 @@ def positions(tensor: str, form: Format, names: tuple[str, ...], level: int) -> 
     """
     if level < 0:
         return ONE
-    if form.levels[level].full:
-        return positions(tensor, form, names, level - 1) * Posynomial.of([((names[level],), 1)])
-    return Posynomial.of([((f"nnz_{tensor}_{level + 1}",), 1)])
+    above = positions(tensor, form, names, level - 1)
+    extent, stored = (Posynomial.of([((symbol,), 1)]) for symbol in (names[level], f"nnz_{tensor}_{level + 1}"))
+    return form.levels[level].size(above, extent, stored)
 
 
 def elements(contraction: Contraction, mask: int) -> Posynomial:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...errors import TuningError
 from .contraction import Contraction, members
-from .paths import Path, part_indices, term_indices
+from .paths import Path, part_indices
 
 USUAL_EXTENT = 100.0
 """The extent of an index that nothing is known of."""
@@ -48,11 +48,6 @@ class Peel(NamedTuple):
     def buffers(self) -> tuple[tuple[str, ...], ...]:
         """The names of the open indices of every buffer that is passed on."""
         return tuple(self.contraction.names(mask) for mask in self.passed)
-
-    @property
-    def open_terms(self) -> tuple[tuple[str, ...], ...]:
-        """The names of the indices of every term that the loops around this one leave open."""
-        return tuple(self.contraction.names(term_indices(self.contraction, term) & ~self.removed) for term in self.terms)
 
 
 Phi = Callable[[Peel, float], float]

@@ -1,8 +1,4 @@
-"""Stored tensors as lowering sees them: per level, where its positions begin and end, which coordinate each one holds.
-
-One interface for operands, results and workspaces, so that iteration lattices need not know what they step through (Chou
-et al., "Format abstraction for sparse tensor algebra compilers", section 3).
-"""
+"""Workspaces as their readers see them: with levels, as stored tensors have them, so that iteration lattices know no difference."""
 
 from __future__ import annotations
 
@@ -11,7 +7,8 @@ from collections.abc import Callable
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, compare, multiply, quotient, remainder, subtract
 from ..ir.nodes import BOOL, I64, MAP, ArrayRef, Call, Const, Load, Select, Type, Value
-from ..levels.level import Level, Place
+from ..levels import COMPRESSED, DENSE, SINGLETON
+from ..levels.level import Level, Place, index_array
 
 
 @frozen
@@ -89,5 +86,28 @@ class Storage:
         return place.parent
 
 
-def element(array: str, position: Value, kind: Type) -> Value:
-    return Load(array, position, kind)
+def dense_levels(indices: tuple[str, ...], extents: tuple[Value, ...]) -> tuple[Level, ...]:
+    return tuple(Level(DENSE, index, extent) for index, extent in zip(indices, extents, strict=True))
+
+
+def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, key_type: Type, count: Value) -> tuple[Level, ...]:
+    """Return the modes of a sorted list of keys as levels that are stepped through."""
+    levels = []
+    for mode, (index, extent) in enumerate(zip(indices, extents, strict=True)):
+        stride: Value = ONE
+        for inner in extents[mode + 1 :]:
+            stride = multiply(stride, inner)
+        last = mode == len(indices) - 1
+        kind = COMPRESSED if mode == 0 else SINGLETON
+        levels.append(
+            KeyLevel(
+                kind, index, extent, last, index_array("crd", keys, key_type), count, stride=stride, first=mode == 0, leading=mode == 0
+            )
+        )
+    return tuple(levels)
+
+
+def entry_levels(indices: tuple[str, ...], extents: tuple[Value, ...], marks: str = "", keys: str = "") -> tuple[Level, ...]:
+    """Return the modes of a workspace whose entries are only looked up: in an array of ``marks``, or in a map of ``keys``."""
+    modes = enumerate(zip(indices, extents, strict=True), 1)
+    return tuple(EntryLevel(COMPRESSED, index, extent, last=mode == len(indices), marks=marks, map=keys) for mode, (index, extent) in modes)

@@ -1,0 +1,59 @@
+"""Workspaces that are arrays over the whole range of their indices: in memory (dense, positions) or in registers."""
+
+from __future__ import annotations
+
+from ..errors import ScheduleError
+from ..frozen import frozen
+from ..ir.arithmetic import ZERO
+from ..ir.nodes import Allocate, Const, Fill, Step, Value
+from .held import HeldWorkspace
+from .kind import Making, WorkspaceKind
+from .levels import Storage, dense_levels
+
+
+@frozen
+class DenseWorkspace(HeldWorkspace):
+    """``length`` values over the whole range; registers are made anew in every iteration around, memory only once."""
+
+    kind = "dense"
+    length: Value
+    registers: bool
+
+    def prepare(self, needs_zero: bool) -> list[Step]:
+        if self.registers:
+            plain = self.zero.value == 0
+            made = Allocate(self.stored.values, self.stored.type, self.length, "registers", needs_zero and plain)
+            return [made, Fill(self.stored.values, ZERO, self.length, self.zero)] if needs_zero and not plain else [made]
+        return [Fill(self.stored.values, ZERO, self.length, self.zero)] if needs_zero else []
+
+
+class Dense(WorkspaceKind):
+    whole = True
+
+    def make(self, making: Making) -> DenseWorkspace:
+        return _over(making, making.array("", making.type, making.length), registers=False)
+
+
+class Positions(Dense):
+    """Over the positions of an operand, one for every stored component."""
+
+    whole = False
+
+
+class Registers(WorkspaceKind):
+    whole = True
+
+    def make(self, making: Making) -> DenseWorkspace:
+        if not isinstance(making.length, Const):
+            raise ScheduleError(
+                f"workspace({making.name}, registers): its size is not a compile-time constant; give extents or split its loops"
+            )
+        return _over(making, making.names.permanent(making.name), registers=True)
+
+
+def _over(making: Making, array: str, *, registers: bool) -> DenseWorkspace:
+    stored = Storage(making.name, dense_levels(making.indices, making.extents), array, making.type)
+    return DenseWorkspace(stored, making.zero, making.depth, making.length, registers)
+
+
+DENSE, POSITIONS, REGISTERS = Dense("dense"), Positions("positions"), Registers("registers")

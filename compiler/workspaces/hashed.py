@@ -1,0 +1,77 @@
+"""Workspaces with a map from keys to slots, where a dense array would be too large (csrc/st_map.h)."""
+
+from __future__ import annotations
+
+from ..frozen import frozen
+from ..ir.arithmetic import ONE, ZERO, compare, integer
+from ..ir.names import Names
+from ..ir.nodes import I64, MAP, ArrayRef, Call, Declare, For, Grow, If, Load, Run, SetVar, Step, Steps, Store, Value, Var
+from .held import HeldWorkspace
+from .kind import Making, WorkspaceKind
+from .levels import Storage, entry_levels, key_levels
+
+START = integer(64)  # slots at first
+
+
+@frozen
+class HashedWorkspace(HeldWorkspace):
+    """A map from keys to slots, and a sorted list of the keys unless entries are only looked up."""
+
+    kind = "hashed"
+    map: str
+    keys: str
+    count: Var
+    capacity: Var
+    keys_capacity: Var
+
+    def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
+        slot = Var(names.local("slot"), I64)
+        new = Steps((
+            SetVar(self.count, ONE, "+"),
+            Grow(self.stored.values, self.stored.type, self.capacity, self.count),
+            Store(self.stored.values, slot, value),
+        ))  # fmt: skip
+        again = Steps((Store(self.stored.values, slot, value, op),))
+        insert = Call("map_insert", (ArrayRef(self.map, MAP), position), I64)
+        return [Declare(slot, insert), If(compare("==", slot, self.count), new, again)]
+
+    def mark(self, position: Value, names: Names) -> list[Step]:
+        slot = Var(names.local("slot"), I64)
+        insert = Call("map_insert", (ArrayRef(self.map, MAP), position), I64)
+        return [Declare(slot, insert), If(compare("==", slot, self.count), Steps((SetVar(self.count, ONE, "+"),)))]
+
+    def finish(self) -> list[Step]:
+        if self.looked_up:
+            return []
+        place = Var("n", I64)
+        copy = Store(self.keys, place, Call("map_key", (ArrayRef(self.map, MAP), place), I64))
+        return [
+            Grow(self.keys, I64, self.keys_capacity, self.count),
+            For(place, ZERO, self.count, Steps((copy,))),
+            Run("sort", (ArrayRef(self.keys, I64), self.count)),
+        ]
+
+    def clean(self, names: Names) -> list[Step]:
+        return [Run("map_clear", (ArrayRef(self.map, MAP),)), SetVar(self.count, ZERO)]
+
+    def slot_of_key_at(self, position: Value) -> Value:
+        return Call("map_find", (ArrayRef(self.map, MAP), Load(self.keys, position, I64)), I64)
+
+
+class Hashed(WorkspaceKind):
+    keeps_entries = True
+
+    def make(self, making: Making) -> HashedWorkspace:
+        count = making.counter("_count", ZERO)
+        capacity, keys_capacity = making.counter("_capacity", START), making.counter("_keys_capacity", START)
+        table = making.array("_map", MAP, START)
+        values, keys = making.array("_vals", making.type, START), making.array("_keys", I64, START)
+        if making.looked_up:
+            levels = entry_levels(making.indices, making.extents, keys=table)
+        else:
+            levels = key_levels(making.indices, making.extents, keys, I64, count)
+        stored = Storage(making.name, levels, values, making.type)
+        return HashedWorkspace(stored, making.zero, making.depth, table, keys, count, capacity, keys_capacity)
+
+
+HASHED = Hashed("hashed")

@@ -1,0 +1,76 @@
+"""A workspace in scope: what its writes become, and what comes before, between and after. A kind's file has its subclass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from ..frozen import frozen
+from ..ir.arithmetic import ZERO, add, multiply
+from ..ir.names import Names
+from ..ir.nodes import Const, Step, Store, Value
+from ..levels.level import Level
+from .kind import workspace_kind
+from .levels import EntryLevel, Storage
+
+
+@frozen
+class HeldWorkspace:
+    """A workspace in scope: what its writes and reads become.
+
+    Attributes:
+        stored: its levels and values as reads see them.
+        zero: the identity of the semiring's add.
+        depth: how many guards stood around the ``where`` that owns it.
+    """
+
+    kind: ClassVar[str]
+    stored: Storage
+    zero: Const
+    depth: int
+
+    @property
+    def keeps_entries(self) -> bool:
+        """Whether it knows which components were written."""
+        return workspace_kind(self.kind).keeps_entries
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether its entries are only looked up, so that nobody asks for them in order."""
+        return bool(self.stored.levels) and isinstance(self.stored.levels[-1], EntryLevel)
+
+    def prepare(self, needs_zero: bool) -> list[Step]:
+        """Return what happens before the producer."""
+        return []
+
+    def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
+        """Return the steps that store (op "") or accumulate a value at a row-major position."""
+        return [Store(self.stored.values, position, value, op)]
+
+    def mark(self, position: Value, names: Names) -> list[Step]:
+        """Return the steps that note an entry without its value, for the counting pass of an insertion."""
+        return []
+
+    def finish(self) -> list[Step]:
+        """Return what happens between producer and consumer."""
+        return []
+
+    def produced(self, steps: list[Step]) -> list[Step]:
+        """Return a producer that is through with the workspace, and what happens between it and the consumer."""
+        return [*steps, *self.finish()]
+
+    def clean(self, names: Names) -> list[Step]:
+        """Return what happens after the consumer."""
+        return []
+
+    def slot_of_key_at(self, position: Value) -> Value:
+        """Return where the value of the entry at a position of the sorted list stands."""
+        return position
+
+
+def row_major(levels: tuple[Level, ...], coordinate: Callable[[str], Value]) -> Value:
+    """Return the key of a component; ``coordinate`` gives the values of indices."""
+    key: Value = ZERO
+    for level in levels:
+        key = add(multiply(key, level.extent), coordinate(level.index))
+    return key

@@ -1,0 +1,106 @@
+"""The end of a campaign: the finals between the fastest trials and the default schedule, and the decision that is recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..compiler.deadline import TimeOver
+from ..compiler.errors import TuningError
+from ..compiler.schedule.schedule import Schedule
+from .account import FIELD, account_of
+from .environment import code_version
+from .kernels import default_keeps_bound
+from .measure.finals import Comparison, Verdict, play
+from .measure.order_statistics import median, median_interval_ranks
+from .measure.policy import Policy
+from .measure.runner import Runner
+from .model import nothing_within
+from .records import Decision, Status
+from .trials import DEFAULT, Campaign, Trials
+
+Samples = Mapping[str, Sequence[tuple[float, ...]]]
+"""By schedule: the fastest sample of every round of the finals."""
+
+
+def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tuple[Verdict, Samples]:
+    """Measure the fastest trials and the default in turn; without the time for that, ``seconds`` at most, the default stays.
+
+    Raises:
+        TuningError: the default schedule does not run any more.
+    """
+    default = trials.default
+    assert default is not None
+    is_eligible = default_keeps_bound(runner.problem)
+    chosen = {trial.canonical: trial for trial in (default, *trials.fastest(policy.finalists, policy.final_margin))}
+    if not is_eligible and len(chosen) == 1:
+        others = [trial for trial in trials if trial.seconds is not None and trial.canonical != DEFAULT]
+        if not others:
+            raise nothing_within(runner.problem)
+        chosen |= {trial.canonical: trial for trial in sorted(others, key=lambda trial: trial.seconds or math.inf)[:1]}
+    expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
+    samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
+    once = {schedule: [(seconds,)] for schedule, seconds in expected.items()}
+    if len(chosen) == 1:
+        return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
+    best = min((schedule for schedule in chosen if schedule != DEFAULT), key=expected.__getitem__)
+    beaten = expected[DEFAULT] >= policy.long_seconds and expected[DEFAULT] > policy.hopeless * expected[best]
+
+    def run(schedule: str) -> float | None:
+        if beaten and schedule == DEFAULT:  # timed once is enough of what is hopeless
+            samples[DEFAULT] = once[DEFAULT]
+            return expected[DEFAULT]
+        sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, expected[schedule])
+        if sample is None:
+            return None
+        samples[schedule].append(sample)
+        return sample[0]
+
+    seconds = min(policy.final_seconds, seconds)
+    try:
+        verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
+    except TimeOver:
+        if is_eligible and not beaten:
+            return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
+        ratio = expected[DEFAULT] / expected[best]
+        times = {name: (expected[name],) for name in (DEFAULT, best)}
+        return Verdict(best, times, Comparison(ratio, ratio, ratio)), {name: [found] for name, found in times.items()}
+    if verdict is None:
+        raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
+    return verdict, samples
+
+
+def _complexity(schedule: str) -> int:
+    return len(Schedule(schedule))
+
+
+def decided(
+    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], verdict: Verdict, samples: Samples, policy: Policy
+) -> Decision:
+    """Record the finals and the decision."""
+    rules = policy.as_dict() | campaign.problem.limits.given
+    for schedule, times in verdict.times.items():
+        ordered, (low, high) = sorted(times), median_interval_ranks(len(times))
+        final = {"seconds": median(times), "low": ordered[low], "high": ordered[high], "samples": tuple(samples[schedule])}
+        campaign.record("final", schedule, Status.OK, policy=rules, **final)
+    problem, winner = campaign.problem, trials[verdict.winner]
+    account = account_of(problem, stages, problem.from_canonical(verdict.winner))
+    decision = Decision(
+        workload=problem.workload,
+        input=problem.input,
+        campaign=campaign.key,
+        schedule=verdict.winner,
+        seconds=median(verdict.times[verdict.winner]),
+        default_seconds=median(verdict.times[DEFAULT]),
+        speedup_low=verdict.against_default.low,
+        speedup_high=verdict.against_default.high,
+        ties=verdict.ties,
+        policy=rules,
+        compiler=winner.compiler,
+        flags=winner.flags,
+        environment=campaign.environment | {FIELD: account.as_dict()},
+        code=code_version(),
+    )
+    campaign.store.add(decision)
+    return decision

@@ -1,0 +1,134 @@
+"""What ``st.tune`` returns: the best schedule, how sure that is, and everything that was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.space.instances import Instances
+from ..compiler.space.template import Template
+from .payoff import calls_to_pay, conversion_seconds
+from .problem import Problem
+from .records import Decision
+from .trials import Campaign, Trial, Trials, as_rows
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class TuneResult:
+    """What a campaign found.
+
+    Attributes:
+        problem: what was tuned.
+        best: the schedule to use; the default one where no other is surely faster.
+        best_time, default_time: seconds, from the finals.
+        speedup_low, speedup_high: 95% interval of the speed-up.
+        ties: schedules that are not surely slower than the best, which is the simplest of them, or the default.
+        stages: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
+        templates: what was searched, the most promising first.
+        measured: every trial, those of earlier runs of the campaign included.
+        database: where it is recorded.
+        seconds: that this run took; 0 where an earlier one had decided.
+    """
+
+    problem: Problem
+    best: Schedule
+    best_time: float
+    default_time: float
+    speedup_low: float
+    speedup_high: float
+    ties: tuple[Schedule, ...]
+    stages: list[dict[str, Any]]
+    templates: tuple[Template, ...]
+    measured: tuple[Trial, ...]
+    database: str
+    seconds: float = 0.0
+
+    @property
+    def speedup(self) -> float:
+        return self.default_time / self.best_time
+
+    @cached_property
+    def space(self) -> Instances:
+        """What was searched: ``count()``, ``iter``, ``sample(n, seed)``, ``in``; whatever was tried besides is in it too."""
+        tried = (Schedule(trial.schedule) for trial in self.measured)
+        others = (Template(schedule.directives) for schedule in tried if all(one.values(schedule) is None for one in self.templates))
+        return Instances((*self.templates, *others), self.stages)
+
+    @cached_property
+    def trials(self) -> pandas.DataFrame:
+        """A table, a row a trial (``trials.COLUMNS``, then a column a parameter)."""
+        import pandas
+
+        return pandas.DataFrame(as_rows(self.measured))
+
+    @property
+    def reason(self) -> str:
+        """The schedule and why it won, in one line."""
+        times = f"{self.best_time:.3g} s, the default schedule {self.default_time:.3g} s"
+        interval = f"{self.speedup:.2f} times as fast, 95% interval {self.speedup_low:.2f} to {self.speedup_high:.2f}"
+        if not self.best.directives:
+            return f"the default schedule (none of {len(self.measured)} trials was surely faster than its {self.default_time:.3g} s)"
+        return f"{self.best} (finals of {len(self.measured)} trials: {times}; {interval})"
+
+    @cached_property
+    def conversion_time(self) -> float:
+        """Seconds that converting operands for the best schedule takes; ``best_time`` counts them in every call."""
+        return conversion_seconds(self.problem, self.best)
+
+    @property
+    def pays_after(self) -> dict[str, int | None]:
+        """Calls of a bound kernel, which converts once, after which the best schedule has paid for itself; None: never.
+
+        Under "conversion" for converting operands, under "build" for compiling too, under "tuning" for the whole of this search.
+        """
+        gain = self.default_time - max(0.0, self.best_time - self.conversion_time)
+        build = next((trial.build_seconds or 0.0 for trial in self.measured if trial.schedule == str(self.best)), 0.0)
+        build = build if self.best.directives else 0.0
+        prices = {"conversion": self.conversion_time, "build": self.conversion_time + build}
+        prices["tuning"] = max(self.seconds, prices["build"])
+        return {name: calls_to_pay(price, gain) for name, price in prices.items()}
+
+    @property
+    def failed_trials(self) -> int:
+        return sum(trial.seconds is None for trial in self.measured)
+
+    def __repr__(self) -> str:
+        return (
+            f"TuneResult({self.problem.expression!r}: best {self.best_time:.3g} s, default {self.default_time:.3g} s, "
+            f"speedup {self.speedup:.2f}, {len(self.measured)} trials, best schedule {str(self.best)!r})"
+        )
+
+    def plot(self) -> Any:
+        """Return how the search went, the best time by trial, as a figure of plotly, which notebooks draw and ``write_html`` saves."""
+        from .report.figures import trials
+
+        return trials([1000 * trial.seconds for trial in self.measured if trial.seconds is not None])
+
+    def _repr_html_(self) -> str:
+        from .notebook import result_html
+
+        return result_html(self)
+
+
+def result_of(
+    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], templates: tuple[Template, ...], decision: Decision
+) -> TuneResult:
+    """Return what a campaign that has come to a decision found."""
+    return TuneResult(
+        problem=campaign.problem,
+        best=campaign.problem.from_canonical(decision.schedule),
+        best_time=decision.seconds,
+        default_time=decision.default_seconds,
+        speedup_low=decision.speedup_low,
+        speedup_high=decision.speedup_high,
+        ties=tuple(campaign.problem.from_canonical(schedule) for schedule in decision.ties),
+        stages=stages,
+        templates=templates,
+        measured=tuple(trials),
+        database=campaign.store.url,
+    )
