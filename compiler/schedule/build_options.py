@@ -35,7 +35,7 @@ PROCESSORS: Final = frozenset(("native", "generic", *_X86.split(), *_ARM.split()
 LEVELS: Final = ("-O0", "-O1", "-O2", "-O3")
 
 FLAGS: Final = frozenset((
-    *LEVELS, "-funroll-loops", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fwrapv",
+    *LEVELS, "-funroll-loops", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fwrapv", "-fno-tree-vectorize",
     "-mavx", "-mavx2", "-mfma", "-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq", "-mavx512cd",
 ))  # fmt: skip
 """Flags without a value; beside the common ones those that the project adds itself, so that recorded flags can be asked for again."""
