@@ -33,6 +33,7 @@ from ..compiler.deadline import Deadline
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.tensor import Tensor
 from .database import Database, database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .environment import code_version
@@ -294,7 +295,8 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
 
 
 class _Key:
-    """What a lookup depends on, cheap to compare: shapes of dense arrays; identity, shape and nonzeros of everything else.
+    """What a lookup depends on, cheap to compare: shapes of dense arrays; the index arrays of tensors, which never change, so that other
+    values on the same pattern are no other operand; identity, shape and nonzeros of everything else.
 
     An array of another library whose pattern was changed in place keeps its schedule: it may no longer be the best, but it is right.
     """
@@ -309,6 +311,9 @@ class _Key:
                 parts.append((name, operand.shape, operand.dtype.char))
             elif isinstance(operand, (int, float, np.generic)):
                 parts.append((name, type(operand)))
+            elif isinstance(operand, Tensor):
+                parts.append((name, operand.shape, operand.format, operand.dtype.char, operand.fill_value, *map(id, operand.levels)))
+                self.watched += operand.levels if any(level.parts for level in operand.levels) else (operand,)
             else:
                 parts.append((name, id(operand), getattr(operand, "shape", None), getattr(operand, "nnz", None)))
                 self.watched.append(operand)

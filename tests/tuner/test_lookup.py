@@ -291,6 +291,18 @@ def test_arrays_of_other_libraries_are_remembered_while_they_keep_their_shape(da
         lookup(EXPRESSION, given, threads=2, database=database)
 
 
+def test_other_values_on_a_pattern_are_no_other_operand(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as results of functions, which are made anew by every call of ``evaluate_all``."""
+    given = operands()
+    lookup(EXPRESSION, given, threads=2, database=database)
+    monkeypatch.setattr(module, "make_problem", None)
+    again = {**given, "A": given["A"].with_values(2 * given["A"].values)}
+    assert lookup(EXPRESSION, again, threads=2, database=database).origin == "default"
+    for other in (operands(seed=5)["A"], given["A"].astype("float32")):
+        with pytest.raises(TypeError):
+            lookup(EXPRESSION, {**given, "A": other}, threads=2, database=database)
+
+
 def test_choose_leaves_unknown_extents_to_the_caller(database: Path) -> None:
     assert choose("A(i,j) = b(i)", {"b": np.ones(3)}, database=database) == Schedule()
 
