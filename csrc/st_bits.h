@@ -45,8 +45,13 @@ static inline int64_t st_bits_words(uint32_t *words, uint64_t *bits, int64_t n) 
 }
 
 /* Take all keys out, in increasing order, into `keys`; return how many. */
+ST_CALLED int64_t st_bits_drain_i32(int32_t *keys, uint64_t *bits, int64_t n);
+ST_CALLED int64_t st_bits_drain_i64(int64_t *keys, uint64_t *bits, int64_t n);
+
+#ifndef ST_LINKED
+
 #define ST_BITS_DRAIN(T, S)                                                                      \
-  static inline int64_t st_bits_drain_##S(T *keys, uint64_t *bits, int64_t n) {                  \
+  ST_CALLED int64_t st_bits_drain_##S(T *keys, uint64_t *bits, int64_t n) {                      \
     const int64_t words = (n + 63) >> 6, middles = (words + 63) >> 6, tops = (middles + 63) >> 6; \
     uint64_t *middle = bits + words, *top = middle + middles;                                    \
     int64_t count = 0;                                                                           \
@@ -71,5 +76,7 @@ static inline int64_t st_bits_words(uint32_t *words, uint64_t *bits, int64_t n) 
 ST_BITS_DRAIN(int32_t, i32)
 ST_BITS_DRAIN(int64_t, i64)
 #undef ST_BITS_DRAIN
+
+#endif
 
 #endif

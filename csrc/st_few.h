@@ -18,6 +18,11 @@ static inline bool st_few_insert(uint64_t *bits, int64_t n, int64_t key) {
   return true;
 }
 
+/* Take all keys out, of which there are `count` in `keys`, in increasing order; return how many. */
+ST_CALLED int64_t st_few_drain_i32(int32_t *keys, uint64_t *bits, int64_t n, int64_t count);
+
+#ifndef ST_LINKED
+
 /* How many of 16 keys are smaller. */
 static inline int st_smaller(const int32_t *keys, int32_t key) {
 #if ST_AVX512(__builtin_ia32_cmpd512_mask)
@@ -43,8 +48,7 @@ static inline __attribute__((always_inline)) void st_few_ranked(int32_t *keys, u
   }
 }
 
-/* Take all keys out, of which there are `count` in `keys`, in increasing order; return how many. */
-static inline int64_t st_few_drain_i32(int32_t *keys, uint64_t *bits, int64_t n, int64_t count) {
+ST_CALLED int64_t st_few_drain_i32(int32_t *keys, uint64_t *bits, int64_t n, int64_t count) {
   if (count <= ST_COMPARED) {
     st_few_ranked(keys, bits, count, ST_COMPARED);
   } else if (count <= 2 * ST_COMPARED) {
@@ -59,5 +63,7 @@ static inline int64_t st_few_drain_i32(int32_t *keys, uint64_t *bits, int64_t n,
   }
   return count;
 }
+
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef ST_LOOP_H
 #define ST_LOOP_H
 
+#include "st_called.h"
 #include "st_team.h"
 
 /* Pieces of `chunk` iterations, the last one may be shorter; where `guided` is not 0, so many pieces at a time share half of what is
@@ -42,18 +43,29 @@ static inline st_loop st_guided(int64_t low, int64_t high, int64_t least, int64_
   return loop;
 }
 
+/* Where a piece of a guided loop begins. */
+ST_CALLED int64_t st_begin_guided(const st_loop *loop, int64_t piece);
+
 static inline int64_t st_begin(const st_loop *loop, int64_t piece) {
-  int64_t at = loop->low;
-  for (int64_t size; loop->guided > 1 && (size = st_guided_size(loop, loop->high - at)) > loop->chunk; at += loop->guided * size) {
-    if (piece < loop->guided) return at + piece * size;
-    piece -= loop->guided;
-  }
-  return at + piece * loop->chunk;
+  return loop->guided > 1 ? st_begin_guided(loop, piece) : loop->low + piece * loop->chunk;
 }
 
 static inline int64_t st_end(const st_loop *loop, int64_t piece) {
   const int64_t end = st_begin(loop, piece + 1);
   return end < loop->high ? end : loop->high;
 }
+
+#ifndef ST_LINKED
+
+ST_CALLED int64_t st_begin_guided(const st_loop *loop, int64_t piece) {
+  int64_t at = loop->low;
+  for (int64_t size; (size = st_guided_size(loop, loop->high - at)) > loop->chunk; at += loop->guided * size) {
+    if (piece < loop->guided) return at + piece * size;
+    piece -= loop->guided;
+  }
+  return at + piece * loop->chunk;
+}
+
+#endif
 
 #endif

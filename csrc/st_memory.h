@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "st_called.h"
+
 #ifdef __linux__
 #include <sys/mman.h>
 size_t malloc_usable_size(void *memory); /* malloc.h would bring stdio.h along */
@@ -36,6 +39,28 @@ typedef struct {
 
 _Static_assert(sizeof(st_spare_set) <= 4096, "callers make one of 4096 zero bytes");
 
+extern __attribute__((weak)) st_spare_set *st_spares;
+
+/* Give memory back: to the spares, which let go of the oldest where they hold too much, or to the system. */
+__attribute__((weak)) void st_release(void *memory);
+
+ST_CALLED void *st_allocate(int64_t length, size_t size);
+ST_CALLED void *st_allocate_zeros(int64_t length, size_t size);
+
+/* Memory for an array that grows: room for `capacity` elements, which is more than most need, or the largest spare below that, and what
+   it has room for. */
+ST_CALLED void *st_reserve(int64_t *capacity, size_t size);
+
+/* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory.
+   Blocks that have pages of their own move without a copy, and keep their alignment, so that larger arrays get such a block at
+   once: what they do not use of it is never touched. realloc might copy others twice. */
+ST_CALLED void *st_grow(void *array, int64_t *capacity, int64_t needed, size_t size);
+
+/* Give back what an array holds beyond `length` elements, unless it is a small part of it: the next array may be a little longer. */
+ST_CALLED void *st_trim(void *array, int64_t length, size_t size);
+
+#ifndef ST_LINKED
+
 __attribute__((weak)) st_spare_set *st_spares = NULL;
 
 /* Whether the set is there and ours for a moment. Nobody waits: who finds it busy asks the system. Sanitizers see each block for itself. */
@@ -58,7 +83,7 @@ static inline void *st_spares_remove(int32_t place) {
 }
 
 /* A spare of at least `least` and at most `most` bytes, the smallest, or the largest if asked; NULL if there is none. */
-static inline void *st_spare(size_t least, size_t most, bool largest, size_t *bytes) {
+static void *st_spare(size_t least, size_t most, bool largest, size_t *bytes) {
   void *memory = NULL;
   if (most < ST_SPARE_LEAST || !st_spares_enter()) return NULL;
   int32_t best = -1;
@@ -75,7 +100,6 @@ static inline void *st_spare(size_t least, size_t most, bool largest, size_t *by
   return memory;
 }
 
-/* Give memory back: to the spares, which let go of the oldest where they hold too much, or to the system. */
 __attribute__((weak)) void st_release(void *memory) {
 #ifdef __linux__
   const size_t bytes = memory && st_spares ? malloc_usable_size(memory) : 0;
@@ -110,7 +134,7 @@ static inline void *st_in_huge_pages(void *array, size_t bytes) {
   return array;
 }
 
-static inline void *st_allocate(int64_t length, size_t size) {
+ST_CALLED void *st_allocate(int64_t length, size_t size) {
   size_t bytes = st_bytes(length, size);
   if (!bytes) return NULL;
   void *memory = st_spare(bytes, bytes + bytes / 4, false, &bytes);
@@ -123,15 +147,13 @@ static inline void *st_allocate(int64_t length, size_t size) {
   return st_in_huge_pages(memory, bytes);
 }
 
-static inline void *st_allocate_zeros(int64_t length, size_t size) {
+ST_CALLED void *st_allocate_zeros(int64_t length, size_t size) {
   void *memory = st_allocate(length, size);
   if (memory) memset(memory, 0, st_bytes(length, size));
   return memory;
 }
 
-/* Memory for an array that grows: room for `capacity` elements, which is more than most need, or the largest spare below that, and what
-   it has room for. */
-static inline void *st_reserve(int64_t *capacity, size_t size) {
+ST_CALLED void *st_reserve(int64_t *capacity, size_t size) {
   enum { TOO_SMALL = 128 };
   size_t bytes = st_bytes(*capacity, size);
   void *memory = st_spare(bytes / TOO_SMALL, bytes, true, &bytes);
@@ -150,10 +172,7 @@ static inline void *st_realigned(void *array, size_t bytes, size_t used) {
   return memory;
 }
 
-/* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory.
-   Blocks that have pages of their own move without a copy, and keep their alignment, so that larger arrays get such a block at
-   once: what they do not use of it is never touched. realloc might copy others twice. */
-static inline void *st_grow(void *array, int64_t *capacity, int64_t needed, size_t size) {
+ST_CALLED void *st_grow(void *array, int64_t *capacity, int64_t needed, size_t size) {
   enum { LARGE = 1 << 20, OWN_PAGES = 1 << 25 };
   int64_t wanted = *capacity < 16 ? 16 : 2 * *capacity;
   if (wanted < needed) wanted = needed;
@@ -171,8 +190,7 @@ static inline void *st_grow(void *array, int64_t *capacity, int64_t needed, size
   return memory;
 }
 
-/* Give back what an array holds beyond `length` elements, unless it is a small part of it: the next array may be a little longer. */
-static inline void *st_trim(void *array, int64_t length, size_t size) {
+ST_CALLED void *st_trim(void *array, int64_t length, size_t size) {
   enum { SMALL_PART = 8 };
   const size_t bytes = st_bytes(length, size);
 #ifdef __linux__
@@ -181,5 +199,7 @@ static inline void *st_trim(void *array, int64_t length, size_t size) {
   void *memory = realloc(array, bytes);
   return memory ? memory : array;
 }
+
+#endif
 
 #endif

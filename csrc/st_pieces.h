@@ -8,28 +8,14 @@
 /* Of each piece the numbers of entries of all levels, those of the first piece behind a row of zeros: their sums as far as `summed`. */
 enum { ST_SUMMED, ST_SUMMING, ST_PIECES_HEAD };
 
-static inline void st_begin_pieces(int64_t *table, int64_t levels, int64_t pieces) {
-  for (int64_t k = 0; k < ST_PIECES_HEAD + levels; k++) table[k] = 0;
-  for (int64_t k = 0; k < levels * pieces; k++) table[ST_PIECES_HEAD + levels + k] = -1;
-}
+ST_CALLED void st_begin_pieces(int64_t *table, int64_t levels, int64_t pieces);
 
 static inline void st_note_piece(int64_t *table, int64_t levels, int64_t piece, int64_t level, int64_t count) {
   __atomic_store_n(&table[ST_PIECES_HEAD + levels * (piece + 1) + level], count, __ATOMIC_RELEASE);
 }
 
 /* How many pieces have none before them whose numbers are not known. Nobody waits for another thread that is summing. */
-static inline int64_t st_sum_pieces(int64_t *table, int64_t levels, int64_t pieces) {
-  if (!__atomic_exchange_n(&table[ST_SUMMING], 1, __ATOMIC_ACQUIRE)) {
-    int64_t summed = table[ST_SUMMED];
-    for (int64_t *row = table + ST_PIECES_HEAD + levels * (summed + 1);
-         summed < pieces && __atomic_load_n(&row[levels - 1], __ATOMIC_ACQUIRE) >= 0; summed++, row += levels)
-      for (int64_t level = 0; level < levels; level++) row[level] += row[level - levels];
-    __atomic_store_n(&table[ST_SUMMED], summed, __ATOMIC_RELEASE);
-    __atomic_store_n(&table[ST_SUMMING], 0, __ATOMIC_RELEASE);
-    return summed;
-  }
-  return __atomic_load_n(&table[ST_SUMMED], __ATOMIC_ACQUIRE);
-}
+ST_CALLED int64_t st_sum_pieces(int64_t *table, int64_t levels, int64_t pieces);
 
 static inline int64_t st_piece_place(const int64_t *table, int64_t levels, int64_t piece, int64_t level) {
   return table[ST_PIECES_HEAD + levels * piece + level];
@@ -41,17 +27,8 @@ typedef struct {
   void *arrays[];
 } st_parts;
 
-static inline st_parts *st_parts_make(int64_t places) {
-  const size_t bytes = st_bytes(places, sizeof(void *));
-  st_parts *parts = bytes ? calloc(1, sizeof *parts + bytes) : NULL;
-  if (parts) parts->places = places;
-  return parts;
-}
-
-static inline void st_parts_free(st_parts *parts) {
-  for (int64_t place = 0; parts && place < parts->places; place++) st_release(parts->arrays[place]);
-  free(parts);
-}
+ST_CALLED st_parts *st_parts_make(int64_t places);
+ST_CALLED void st_parts_free(st_parts *parts);
 
 static inline int64_t st_enlist(st_parts *parts) { return __atomic_fetch_add(&parts->enlisted, 1, __ATOMIC_RELAXED); }
 
@@ -75,5 +52,39 @@ ST_COPIES(uint32_t, u32)
 ST_COPIES(uint64_t, u64)
 ST_COPIES(bool, bool)
 #undef ST_COPIES
+
+#ifndef ST_LINKED
+
+ST_CALLED void st_begin_pieces(int64_t *table, int64_t levels, int64_t pieces) {
+  for (int64_t k = 0; k < ST_PIECES_HEAD + levels; k++) table[k] = 0;
+  for (int64_t k = 0; k < levels * pieces; k++) table[ST_PIECES_HEAD + levels + k] = -1;
+}
+
+ST_CALLED int64_t st_sum_pieces(int64_t *table, int64_t levels, int64_t pieces) {
+  if (!__atomic_exchange_n(&table[ST_SUMMING], 1, __ATOMIC_ACQUIRE)) {
+    int64_t summed = table[ST_SUMMED];
+    for (int64_t *row = table + ST_PIECES_HEAD + levels * (summed + 1);
+         summed < pieces && __atomic_load_n(&row[levels - 1], __ATOMIC_ACQUIRE) >= 0; summed++, row += levels)
+      for (int64_t level = 0; level < levels; level++) row[level] += row[level - levels];
+    __atomic_store_n(&table[ST_SUMMED], summed, __ATOMIC_RELEASE);
+    __atomic_store_n(&table[ST_SUMMING], 0, __ATOMIC_RELEASE);
+    return summed;
+  }
+  return __atomic_load_n(&table[ST_SUMMED], __ATOMIC_ACQUIRE);
+}
+
+ST_CALLED st_parts *st_parts_make(int64_t places) {
+  const size_t bytes = st_bytes(places, sizeof(void *));
+  st_parts *parts = bytes ? calloc(1, sizeof *parts + bytes) : NULL;
+  if (parts) parts->places = places;
+  return parts;
+}
+
+ST_CALLED void st_parts_free(st_parts *parts) {
+  for (int64_t place = 0; parts && place < parts->places; place++) st_release(parts->arrays[place]);
+  free(parts);
+}
+
+#endif
 
 #endif

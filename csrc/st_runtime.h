@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "st_called.h"
 #include "st_memory.h"
 
 #define ST_PRAGMA(text) _Pragma(#text)
@@ -139,13 +140,18 @@ static inline int64_t st_gallop_stride(int64_t length, int64_t shortest) {
 
 /* Inclusive prefix sums in place: counts at [1 .. count) below a 0 at [0] become positions. */
 
+ST_CALLED void st_scan_i32(int32_t *array, int64_t count);
+ST_CALLED void st_scan_i64(int64_t *array, int64_t count);
+
+#ifndef ST_LINKED
 #define ST_SCAN(T, S)                                               \
-  static inline void st_scan_##S(T *array, int64_t count) {         \
+  ST_CALLED void st_scan_##S(T *array, int64_t count) {             \
     T sum = 0;                                                      \
     for (int64_t k = 0; k < count; k++) array[k] = sum += array[k]; \
   }
 ST_SCAN(int32_t, i32)
 ST_SCAN(int64_t, i64)
 #undef ST_SCAN
+#endif
 
 #endif

@@ -21,14 +21,14 @@ from pathlib import Path
 from ..errors import BuildError
 from ..frozen import frozen
 from ..warn import warn
-from .compile import TookTooLong, compile_program, compile_shared
+from .compile import TookTooLong, compile_object, compile_program, compile_shared
 from .machine import this_machine
 from .scratch import Scratch, new_scratch, sweep
-from .toolchain import Compiler
+from .toolchain import Compiler, default_flags
 from .trial_load import PROGRAM, refusal, works
 from .trust import flaw, make_private
 
-_OBJECT, _LOADER, _SOURCE, _SEAL = "kernel.so", "loader", "kernel.c", "sha256"
+_OBJECT, _LOADER, _CALLED, _SOURCE, _SEAL = "kernel.so", "loader", "called.o", "kernel.c", "sha256"
 _MAKING, _PRIVATE = ".making-", "sparsetune-kernels-"
 _ROOM = 1 << 20  # bytes that a folder has room for where a compiler does not fail for want of it
 
@@ -58,6 +58,7 @@ def cached_object(
     timeout: float = 120.0,
     files: tuple[str, ...] = (),
     symbols: tuple[str, ...] = (),
+    is_linked: bool = False,
 ) -> Path:
     """Return the shared object of a C source, compiling it if no sound entry is in the cache.
 
@@ -68,6 +69,7 @@ def cached_object(
         timeout: seconds that the compiler may take.
         files: names of C files in the folder ``include`` that are compiled along, each a translation unit.
         symbols: what the object must define.
+        is_linked: whether the functions that the source calls are compiled once for all such objects (csrc/st_called.h).
 
     Raises:
         BuildError: the compiler fails or takes too long, the object cannot be loaded or lacks a symbol, or no folder can be written.
@@ -79,9 +81,12 @@ def cached_object(
         if isinstance(hung := _loader(workplace.parent, compiler, seconds), TookTooLong):
             raise BuildError(str(hung))
         sources = (workplace / _SOURCE, *(include / name for name in files))
-        compile_shared(sources, workplace / _OBJECT, compiler, flags, include, timeout)
+        if is_linked:
+            sources = (*sources, _called(workplace.parent, compiler, flags, include, timeout))
+        compile_shared(sources, workplace / _OBJECT, compiler, (*flags, *linking), include, timeout)
 
-    key = _key(source, compiler.identity, *flags, *files, *symbols, this_machine().features, _generator(include))
+    linking = ("-DST_LINKED",) if is_linked else ()
+    key = _key(source, compiler.identity, *flags, *linking, *files, *symbols, this_machine().features, _generator(include))
     for folder in _folders():
         try:
             _sweep(folder)
@@ -146,6 +151,22 @@ def _loader(folder: Path, compiler: Compiler, seconds: float) -> Path | TookTooL
         return hung
     except (BuildError, OSError):
         return None
+
+
+def _called(folder: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float) -> Path:
+    """Return the object of the functions that kernels call: made with the usual flags, whatever those of a kernel are; sanitized as it is.
+
+    Raises:
+        OSError, BuildError: it cannot be made.
+    """
+    chosen = (*default_flags(), *(flag for flag in flags if flag.startswith("-fsanitize")))
+    source = include / "st_called.c"
+
+    def make(workplace: Path) -> None:
+        compile_object(source, workplace / _CALLED, compiler, chosen, timeout)
+
+    key = _key(_CALLED, compiler.identity, *chosen, this_machine().features, _generator(include))
+    return _sound(folder, _Recipe(key, "", _CALLED, make, lambda _: None))
 
 
 def _sound(folder: Path, recipe: _Recipe) -> Path:

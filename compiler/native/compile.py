@@ -21,13 +21,18 @@ class TookTooLong(BuildError):
 def compile_shared(
     sources: tuple[Path, ...], target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float
 ) -> None:
-    """Compile C files into one shared object; what the compiler writes meanwhile lies beside it.
+    """Compile C files into one shared object, with objects among them; what the compiler writes meanwhile lies beside it.
 
     Raises:
         BuildError: the compiler reports an error (its first one is the message, the others are notes of the exception), cannot be
             run, or takes longer than ``timeout`` seconds.
     """
     _run((*REQUIRED_FLAGS, "-shared", *flags, "-I", str(include), *map(str, sources), "-lm"), target, compiler, timeout)
+
+
+def compile_object(source: Path, target: Path, compiler: Compiler, flags: tuple[str, ...], timeout: float) -> None:
+    """Compile a C file into an object that shared ones are linked with. Raises ``BuildError`` as ``compile_shared`` does."""
+    _run((*REQUIRED_FLAGS, "-c", *flags, str(source)), target, compiler, timeout)
 
 
 def compile_program(source: Path, target: Path, compiler: Compiler, timeout: float) -> None:

@@ -55,15 +55,16 @@ def load_compiled(
     timeout: float = 120.0,
     files: tuple[str, ...] = (),
     symbols: tuple[str, ...] | None = None,
+    is_linked: bool = False,
 ) -> Any:
-    """Compile a C source with these flags alone (or take it from the cache) and load it; see ``load_source``."""
+    """Compile a C source with these flags alone (or take it from the cache) and load it; see ``load_source`` and ``cached_object``."""
     from .cache import cached_object  # with all that runs compilers, which a kernel's text does not need
 
     wanted = declared(declarations) if symbols is None else symbols
     try:
-        return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted), declarations)
+        return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted, is_linked), declarations)
     except NotLoaded:  # somebody cleared the cache just now, perhaps
-        return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted), declarations)
+        return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted, is_linked), declarations)
 
 
 @cache

@@ -135,7 +135,7 @@ def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout
     """
     parallel = '#include "st_loop.h"' in source
     symbols = (KERNEL, "st_release", "st_spares", *(("st_team",) if parallel else ()))
-    library = load_compiled(source, DECLARATIONS, compiler, flags, timeout, symbols=symbols)
+    library = load_compiled(source, DECLARATIONS, compiler, flags, timeout, symbols=symbols, is_linked=True)
     library.st_spares = _spares()
     if parallel:
         team.join_team(library)
