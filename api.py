@@ -47,18 +47,21 @@ def tensor(
         DataError: data hold no tensor. FormatError: the format does not fit it.
     """
     from .compiler.storage.construct import tensor as construct
+    from .compiler.storage.foreign import path_of
 
-    if isinstance(data, (str, PathLike)):
+    if (path := path_of(data)) is not None:
         from .datasets import load
 
-        data = load(data)
+        data = load(path)
     return construct(data, format, shape, dtype, fill_value)
 
 
 def _from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(operands, Mapping):
         return operands
-    return {name: tensor(data) if isinstance(data, (str, PathLike)) else data for name, data in operands.items()}
+    from .compiler.storage.foreign import path_of
+
+    return {name: tensor(data) if path_of(data) is not None else data for name, data in operands.items()}
 
 
 @cache

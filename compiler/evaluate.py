@@ -26,7 +26,7 @@ from .pipeline import Kernel, checked_dtype, checked_extents, checked_semiring, 
 from .schedule.schedule import Schedule
 from .storage.aligned import FEWER_LEVELS
 from .storage.construct import borrowed
-from .storage.foreign import bytes_to_pack
+from .storage.foreign import attribute, bytes_to_pack
 from .storage.tensor import Tensor
 from .warn import warn
 
@@ -97,7 +97,7 @@ def evaluate(
     given = checked_extents(_parsed(expression), shape) if shape else {}
     names = _operand_names(expression)
     checked = checked_operands(expression, names, operands)
-    kinds = [getattr(data, "dtype", None) for data in checked.values()]
+    kinds = [attribute(data, "dtype") for data in checked.values()]
     _claim(expression, checked, output_format, given)
     ready = {name: _ready(name, data, kinds) for name, data in checked.items()}
     described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
@@ -198,7 +198,7 @@ def _claim(expression: str, operands: Mapping[str, Any], output_format: Format |
         return
     assignment, result = _parsed(expression), 0
     if output_format in (None, "dense"):
-        extents = {**_extents(assignment, {name: getattr(data, "shape", ()) for name, data in operands.items()}), **given}
+        extents = {**_extents(assignment, {name: attribute(data, "shape") or () for name, data in operands.items()}), **given}
         result = math.prod(extents.get(index, 1) for index in assignment.target.indices) * 4
     claim(packed + result, f"what '{expression}' needs of positions and of its result", FEWER_LEVELS)
 

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from . import html
 from .build.kernel import BoundKernel, TypedKernel
+from .build.operands import check_order
 from .build.repeat import MISS, Repeats
 from .concrete.affine import Boundary, Viewed, extents_of_result, writings_of
 from .concrete.affine import viewed as plainly
@@ -34,6 +35,7 @@ from .schedule.schedule import Schedule
 from .space.mapping import default_mapping
 from .storage import aligned
 from .storage.construct import borrowed, tensor
+from .storage.foreign import attribute
 from .storage.tensor import Tensor
 from .targets.registry import find_target
 from .targets.target import Target
@@ -233,23 +235,26 @@ class Kernel:
         form = self.formats.get(name)
         if form is None or name not in self._operand_names or (type(data) is np.ndarray and form.is_dense):
             return data
-        if isinstance(data, (int, float)):
+        kind = type(data)  # an object may fail when it is asked for its class
+        if issubclass(kind, (int, float)):
             return data
-        if isinstance(data, Tensor):
-            return data if data.format == form or data.order != len(form) else data.convert(form)
+        found = data if issubclass(kind, Tensor) else None
         try:
-            if once:
+            if found is None and once:
                 found = borrowed(data)
-                return found if found.format == form else tensor(found, form)
-            return tensor(data, form)
+            if found is None:
+                return tensor(data, form)
+            return found if found.format == form else found.convert(form)
         except DataError as error:
             raise DataError(f"operand '{name}': {error}") from None
         except FormatError:
-            return data
+            found = tensor(data) if found is None else found
+            check_order(name, found.order, len(form))
+            raise
 
     def _signature(self, operands: Mapping[str, Any], extents: Mapping[str, int]) -> Signature:
         dtypes, widths, wide = [], [], bool(extents) and max(extents.values()) > aligned.INDEX_LIMIT
-        kinds = [getattr(data, "dtype", None) for data in operands.values()]
+        kinds = [attribute(data, "dtype") for data in operands.values()]
         for name in self._operand_names:
             data = operands.get(name)
             kind = self.dtype or getattr(data, "dtype", None) or number_dtype(0.0 if data is None else data, kinds)
@@ -318,7 +323,8 @@ def supported_dtype(kind: Any, name: str | None) -> str:
     """Return the name of a dtype that kernels compute with; DataError for others."""
     found = _SUPPORTED.get(kind) if isinstance(kind, np.dtype) else np.dtype(kind).name
     if found not in TYPES:
-        kind = np.dtype(kind).newbyteorder("=")
+        kind = np.dtype(kind)
+        kind = kind if kind.isnative else kind.newbyteorder("=")
         found = kind.name
         if kind in _SUPPORTED:
             return found

@@ -6,7 +6,6 @@ an operand is a path.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +20,7 @@ from ..compiler.concrete.affine import viewed as plainly
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from ..compiler.concrete.concretize import Concretized, concretize, initial_name
 from ..compiler.concrete.result_format import AUTO, auto_format
-from ..compiler.errors import ExpressionError, FormatError, ShapeError, TuningError
+from ..compiler.errors import DataError, ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
 from ..compiler.native.devices import architecture_here, require_device
 from ..compiler.native.machine import this_machine
@@ -31,6 +30,7 @@ from ..compiler.notation.parser import parse
 from ..compiler.pipeline import checked_dtype, checked_extents, checked_semiring, constant_extents, supported_dtype
 from ..compiler.schedule.schedule import Schedule, canonical_names
 from ..compiler.storage.construct import tensor
+from ..compiler.storage.foreign import path_of
 from ..compiler.storage.tensor import Tensor
 from .extents import all_extents, known_extents, reads
 from .features import describe_input
@@ -268,13 +268,13 @@ def require_target(target: str, arch: str | None = None) -> None:
 def _load(name: str, data: Any) -> Tensor:
     if isinstance(data, Tensor):
         return data
-    if isinstance(data, (str, os.PathLike)):
+    if (path := path_of(data)) is not None:
         from ..datasets import load
 
-        return load(os.fspath(data))
+        return load(path)
     try:
         return tensor(data)
-    except (FormatError, ShapeError) as error:
+    except (DataError, FormatError, ShapeError) as error:
         raise type(error)(f"operand {name}: {error}") from None
 
 

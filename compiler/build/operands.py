@@ -136,9 +136,14 @@ def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: A
     return convert(found, spec.format, drop_padding=not as_expected).astype(dtype)
 
 
+def check_order(name: str, order: int, expected: int) -> None:
+    """Raise ``ShapeError`` where an operand has another number of modes than the expression indexes."""
+    if order != expected:
+        raise ShapeError(f"operand '{name}' has {order} modes, but the expression indexes {expected} of them")
+
+
 def _check_order(spec: OperandSpec, order: int) -> None:
-    if order != len(spec.format):
-        raise ShapeError(f"operand '{spec.tensor}' has {order} modes, but the expression indexes {len(spec.format)} of them")
+    check_order(spec.tensor, order, len(spec.format))
 
 
 def _check_fill(spec: OperandSpec, data: Tensor, fill_value: Any) -> None:

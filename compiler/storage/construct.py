@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -48,8 +47,8 @@ def tensor(
         FormatError: the format does not fit.
     """
     wanted = None if dtype is None else checked_dtype(dtype)
-    if isinstance(data, (str, os.PathLike)):
-        raise DataError(f"{os.fspath(data)!r} is a path: read it with sparsetune.tensor(path) or sparsetune.datasets.load(path)")
+    if (path := foreign.path_of(data)) is not None:
+        raise DataError(f"{path!r} is a path: read it with sparsetune.tensor(path) or sparsetune.datasets.load(path)")
     if isinstance(data, tuple):
         return _from_pair(data, format, shape, wanted, fill_value)
     extents = None if shape is None else checked_shape(shape)

@@ -34,7 +34,8 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     if isinstance(dtype, np.dtype) and dtype in SUPPORTED:  # native, since others are not equal to their native twins
         return dtype
     try:
-        kind = np.dtype(dtype).newbyteorder("=")
+        found = np.dtype(dtype)
+        kind = found if found.isnative else found.newbyteorder("=")  # there are native ones that have no byte order
     except TypeError:
         raise DataError(f"{dtype!r} is no dtype; use float64, float32, an integer type or bool") from None
     if kind not in SUPPORTED:

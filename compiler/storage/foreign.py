@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Callable, Mapping, Set
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ from .sealed import kept
 from .shape import checked_shape
 from .tensor import LevelArrays, Tensor
 
+T = TypeVar("T")
+
+_SHOWN = 200  # characters of what an object calls itself or says
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -32,15 +37,39 @@ def read(data: Any, format: Format | str | None = None, borrow: bool = False) ->
         DataError: the array's own structure is broken, its values are not supported, or its library fails on it.
         ResourceError: there is no memory for what its library makes of it.
     """
+    return _asked(data, lambda: _read(data, format, borrow))
+
+
+def _asked(data: Any, question: Callable[[], T]) -> T:
+    """Return what a foreign object answers, which may fail in any way when it is asked for its parts.
+
+    Raises:
+        DataError, ResourceError: it fails.
+    """
     try:
-        return _read(data, format, borrow)
+        return question()
     except SparsetuneError:
         raise
     except MemoryError:
         raise ResourceError(f"there is no memory to read {_named(data)}") from None
-    except Exception as error:  # whatever a foreign object does when it is asked for its parts
-        reason = (str(error).splitlines() or [""])[0]
+    except Exception as error:
+        reason = (str(error).splitlines() or [""])[0][:_SHOWN]
         raise DataError(f"cannot make a tensor of {_named(data)}: {type(error).__name__}: {reason}") from error
+
+
+def path_of(data: Any) -> str | None:
+    """Return the path that data are, None where they are none. Raises ``DataError`` where they only say so."""
+    if type(data) is np.ndarray:
+        return None
+    return _asked(data, lambda: os.fsdecode(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else None)
+
+
+def attribute(data: Any, name: str) -> Any:
+    """Return an attribute, None where there is none or asking for it fails: reading the data says why."""
+    try:
+        return getattr(data, name, None)
+    except Exception:  # whatever a foreign object does
+        return None
 
 
 def _read(data: Any, format: Format | str | None, borrow: bool) -> Tensor | None:
@@ -63,15 +92,17 @@ def _refuse_strangers(data: Any, library: str) -> None:
         raise DataError("a graph of networkx is no tensor on its own; hand over networkx.to_scipy_sparse_array(graph)")
     if library in ("pandas", "polars", "pyarrow") and hasattr(data, "columns"):
         raise DataError(f"a table of {library} is no tensor on its own; hand over its numbers: .to_numpy(), or (coordinates, values)")
+    if library == "torch" and not (hasattr(data, "layout") or isinstance(data, tuple)):
+        raise DataError(f"{_named(data)} is no tensor; hand over a tensor of torch")
     if library == "torch" and getattr(data, "requires_grad", False):
         raise DataError("a torch tensor that requires grad would lose its derivatives; hand over tensor.detach()")
 
 
 def bytes_to_pack(data: Any) -> int:
     """Return how many bytes of positions ``read`` makes by default for a matrix that stores no rows, one a row at least."""
-    if not type(data).__module__.startswith(("scipy.", "sparse.", "torch", "cupyx.")) or getattr(data, "format", "") in ("csr", "csc"):
+    if not type(data).__module__.startswith(("scipy.", "sparse.", "torch", "cupyx.")) or attribute(data, "format") in ("csr", "csc"):
         return 0
-    shape = getattr(data, "shape", ())
+    shape = attribute(data, "shape")
     return 4 * int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 and isinstance(shape[0], int) else 0
 
 
@@ -85,7 +116,12 @@ def dense_array(data: Any) -> NDArray[Any]:
 
     Raises:
         DataError: the data are no array of numbers.
+        ResourceError: there is no memory for what its library makes of it.
     """
+    return _asked(data, lambda: _dense_array(data))
+
+
+def _dense_array(data: Any) -> NDArray[Any]:
     library = type(data).__module__.partition(".")[0]
     _refuse_strangers(data, library)
     if library == "cupy" and hasattr(data, "get"):
@@ -93,15 +129,15 @@ def dense_array(data: Any) -> NDArray[Any]:
     elif library == "torch" and hasattr(data, "detach"):
         data = _of_torch(data)
     elif _only_dlpack(data):
-        data = _from_dlpack(data)
+        data = np.from_dlpack(data)
     if isinstance(data, np.ma.MaskedArray):
         raise DataError("a masked array is no tensor; use .filled(0), or coordinates and values of what is not masked")
-    if isinstance(data, (Tensor, str, bytes, dict, set)) or callable(data) or data is None:
+    if isinstance(data, (Tensor, str, bytes, Mapping, Set)) or callable(data) or data is None:
         raise DataError(f"cannot make a tensor of {_named(data)}; give an ndarray, a sparse array or (coordinates, values)")
     try:
         array = np.asarray(data)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"cannot make a tensor of {_named(data)}: {str(error).splitlines()[0]}") from None
+        raise DataError(f"cannot make a tensor of {_named(data)}: {(str(error).splitlines() or [''])[0]}") from None
     if array.dtype == object and not isinstance(data, np.ndarray):
         raise DataError(f"cannot make a tensor of {_named(data)}; give an ndarray, a sparse array or (coordinates, values)")
     return array
@@ -117,13 +153,6 @@ def _of_torch(data: Any) -> NDArray[Any]:
 
 def _only_dlpack(data: Any) -> bool:
     return hasattr(data, "__dlpack__") and not any(hasattr(data, name) for name in ("__array__", "__array_interface__"))
-
-
-def _from_dlpack(data: Any) -> NDArray[Any]:
-    try:
-        return np.from_dlpack(data)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise DataError(f"cannot make a tensor of {_named(data)}: {str(error).splitlines()[0]}") from None
 
 
 def _from_scipy(array: Any, format: Format | str | None, borrow: bool = False) -> Tensor:
@@ -243,4 +272,4 @@ def _from_columns(
 
 
 def _named(data: Any) -> str:
-    return f"{type(data).__module__}.{type(data).__qualname__}"
+    return f"{type(data).__module__}.{type(data).__qualname__}"[:_SHOWN]
