@@ -1,4 +1,4 @@
-"""A kernel as files that compile without this package: its source, the headers that it includes, and a Makefile."""
+"""A kernel as files that compile without this package: its source, the headers that it includes, a main that times it, and a Makefile."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from ..native.library import CSRC
 from ..targets.cuda import CudaTarget, compile_flags
 from .kernel import TypedKernel
+from .timed import timed
 
 _INCLUDED = re.compile(r'#include "(st_\w+\.h)"')
 _MAKEFILE = """# {title}
@@ -16,8 +17,13 @@ kernel.so: {source} {headers}
 \t$({compiler}) {flags} -I . -o $@ {source}
 {more}
 clean:
-\trm -f kernel.so kernel_on_cpu.so
+\trm -f kernel.so kernel_on_cpu.so timed
 .PHONY: clean
+"""
+_TIMED = """
+# runs it on the arguments of operands.bin: make timed && ./timed
+timed: main.c {source} {headers}
+\t$(CC) -std=gnu11 -O3 -march=native -fopenmp-simd -I . -o $@ main.c {source} -lm
 """
 _ON_CPU = """
 # the same kernel thread by thread on the processor, everything that it does checked
@@ -26,8 +32,8 @@ kernel_on_cpu.so: {source} {headers}
 """
 
 
-def standalone(kernel: TypedKernel, arch: str | None = None) -> dict[str, str]:
-    """Return the text of each file by its name.
+def standalone(kernel: TypedKernel, arch: str | None = None) -> dict[str, str | bytes]:
+    """Return what each file holds by its name. Kernels in C come with a main, but for those of compound subscripts.
 
     Args:
         arch: architecture of the GPU, such as "sm_90", for which the Makefile compiles CUDA; None: "native", that of the machine.
@@ -35,14 +41,16 @@ def standalone(kernel: TypedKernel, arch: str | None = None) -> dict[str, str]:
     on_gpu = isinstance(kernel.target, CudaTarget)
     source = "kernel.cu" if on_gpu else "kernel.c"
     headers = _headers(kernel.source)
+    main: dict[str, str | bytes] = {}
     names = {"title": kernel.spec.expression, "source": source, "headers": " ".join(headers)}
     if on_gpu:
         flags = " ".join(compile_flags(arch or "native"))
         make = _MAKEFILE.format(compiler="NVCC", default="nvcc", flags=flags, more=_ON_CPU.format(**names), **names)
     else:
         flags = "-std=gnu11 -O3 -march=native -fopenmp-simd -shared -fPIC"
-        make = _MAKEFILE.format(compiler="CC", default="cc", flags=flags, more="", **names).replace("CC ?= cc\n", "")
-    return {source: _parameters(kernel) + kernel.source, **headers, "Makefile": make}
+        more = _TIMED.format(**names) if (main := timed(kernel)) else ""
+        make = _MAKEFILE.format(compiler="CC", default="cc", flags=flags, more=more, **names).replace("CC ?= cc\n", "")
+    return {source: _parameters(kernel) + kernel.source, **headers, "Makefile": make, **main}
 
 
 def _headers(source: str) -> dict[str, str]:

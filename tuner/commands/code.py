@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -37,7 +38,7 @@ ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
     click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
     options.target, options.arch,
     click.option("--after", type=click.Choice(ALL_STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),
-    click.option("-o", "output", metavar="DIR", help="Write sources that compile alone, with a Makefile, into a folder."),
+    click.option("-o", "output", metavar="DIR", help="Write sources that compile alone, a Makefile and a main that times them."),
     click.option("--loop-nest", is_flag=True, help="Print concrete index notation in place of the source, as --after concrete does."),
     options.as_json,
 )  # fmt: skip
@@ -62,7 +63,7 @@ def command(**given: Any) -> None:
         print(text.rstrip())
 
 
-def write_sources(folder: str, files: dict[str, str]) -> list[str]:
+def write_sources(folder: str, files: Mapping[str, str | bytes]) -> list[str]:
     """Write files into a folder, made where there is none; each is there whole or not at all. Returns their paths.
 
     Raises:
@@ -71,11 +72,11 @@ def write_sources(folder: str, files: dict[str, str]) -> list[str]:
     written = []
     try:
         os.makedirs(folder, exist_ok=True)
-        for name, text in files.items():
+        for name, content in files.items():
             path = os.path.join(folder, name)
             scratch = f"{path}.{os.getpid()}"
-            with open(scratch, "w", encoding="utf-8") as file:
-                file.write(text)
+            with open(scratch, "wb") as file:
+                file.write(content if isinstance(content, bytes) else content.encode())
             os.replace(scratch, path)
             written.append(path)
     except OSError as error:

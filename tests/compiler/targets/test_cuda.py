@@ -253,7 +253,7 @@ def test_the_nvcc_that_a_user_names_comes_first(monkeypatch: pytest.MonkeyPatch,
 def test_sources_compile_without_the_package(nvcc: str, tmp_path: Path) -> None:
     kernel = st.compile(SPMM, {"A": "csr"}, schedule=SHARED, target="cuda", arch="sm_90").default_kernel
     for name, text in standalone(kernel, "sm_90").items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     for target in ("kernel.so", "kernel_on_cpu.so"):
         done = subprocess.run(["make", f"NVCC={nvcc}", target], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:3000]
