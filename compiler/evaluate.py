@@ -18,6 +18,7 @@ from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
 from .native.memory import FLOOR, claim
+from .notation.functions import FUNCTIONS
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .notation.suggest import indexed_name
@@ -91,6 +92,8 @@ def evaluate(
     """
     if not isinstance(expression, str):
         parse(expression)  # says what an expression is
+    if not isinstance(operands, Mapping):
+        checked_operands(expression, (), operands)  # says how they are given
     if not isinstance(output_format, (str, Format, type(None))):
         parse_format(output_format, 0)  # says what a format is
     wish = _wish(schedule)
@@ -182,8 +185,11 @@ def checked_operands(expression: str, names: tuple[str, ...], operands: Mapping[
         raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
     for name in names:
         if name not in operands:
-            access = indexed_name(name)
-            hint = f"indices stand in brackets, {access}" if access and access.partition("(")[0] in operands else "give it by its name"
+            access, hint = indexed_name(name), "give it by its name"
+            if access and access.partition("(")[0] in operands:
+                hint = f"indices stand in brackets, {access}"
+            elif name in FUNCTIONS:
+                hint = f"around bare names it is a tensor; the function takes tensors with indices: {name}(A(i,j)), {name}(s())"
             raise ExpressionError(f"operand '{name}' of '{expression}' is missing; {hint}")
     for name in operands:
         if name not in names:

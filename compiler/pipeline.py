@@ -238,7 +238,7 @@ class Kernel:
         kind = type(data)  # an object may fail when it is asked for its class
         if issubclass(kind, (int, float)):
             return data
-        found = data if issubclass(kind, Tensor) else None
+        found: Any = data if issubclass(kind, Tensor) else None
         try:
             if found is None and once:
                 found = borrowed(data)

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from ..errors import ExpressionError
 from ..frozen import frozen
-from ..source import Span, pointing
+from ..source import Span, nearest, pointing
 from .functions import COMPARISONS, FUNCTIONS, SUM
 from .nodes import Access, Add, Affine, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum
 from .suggest import advice, rewritten
@@ -234,6 +234,9 @@ class _Parser:
             self.take()
             if self.at(closing):
                 self.fail("expected an index after ','")
+        if self.at("(", "[") and name.text not in (*FUNCTIONS, SUM):
+            hint = nearest(name.text, (*FUNCTIONS, SUM))
+            self.fail(f"subscripts are indices and sums of them, and {name.text} is no function{hint}", name.span)
         self.expect(closing, f"to close the subscripts of {name.text}")
         return Access(name.text, tuple(subscripts), span=self.span_from(name.span))
 

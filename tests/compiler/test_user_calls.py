@@ -173,3 +173,10 @@ def test_unsorted_operands_with_duplicates_are_left_as_they_are() -> None:
         array.setflags(write=False)
     assert st.evaluate("y(i) = M(i,j)", {"M": messy}, schedule="default").tolist() == [6.0]
     assert messy.indices.tolist() == [2, 0, 2]
+
+
+def test_functions_around_bare_names_are_told_apart_from_tensors() -> None:
+    with pytest.raises(ExpressionError, match=r"operand 'exp' .* missing; around bare names .* exp\(A\(i,j\)\)"):
+        st.evaluate("B(i,j) = exp(A)", {"A": np.ones((2, 2))})
+    with pytest.raises(ExpressionError, match="operands are given by name"):
+        st.evaluate("y(i) = A(i,j) * x(j)", np.ones((2, 2)), np.ones(2))  # type: ignore[arg-type]

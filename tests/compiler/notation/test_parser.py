@@ -111,3 +111,8 @@ def flat(expr: Expr) -> Expr:
 def test_assignments_round_trip() -> None:
     for text in ("A(i,j) = B(i,k) * C(k,j)", "y(i) += -A(i,j) * (x(j) - 2)", "s = a / b / c"):
         assert show_assignment(parse(text)) == text
+
+
+def test_what_is_no_function_is_told_with_one_that_is() -> None:
+    with pytest.raises(ExpressionError, match=r"expp is no function \(did you mean 'exp'\?\) \(column 10\)"):
+        parse("B(i,j) = expp(A(i,j))")
