@@ -12,6 +12,8 @@ import pytest
 import scipy.sparse as sp
 import sparsetune as st
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of NumPy and torch about the objects
+
 M = odd_objects.MATRIX
 CSR = sp.csr_array(M)
 ONES = np.ones(4)
