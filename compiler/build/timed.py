@@ -86,7 +86,8 @@ def timed(kernel: TypedKernel) -> dict[str, str | bytes]:
     if spec.ranges is not None or any(index is None for operand in spec.operands for index in operand.indices):
         return {}
     extents = _extents(spec)
-    bound = TypedKernel(spec, _Described()).bind_operands(_operands(spec, extents), threads=1, extents=extents)
+    target: Any = _Described()
+    bound = TypedKernel(spec, target).bind_operands(_operands(spec, extents), threads=1, extents=extents)
     arrays, sizes = bound.arguments()
     stored = [b"" if array is None else _padded(array) for array in arrays]
     text = _MAIN.format(
