@@ -45,11 +45,12 @@ class Comparison:
 
 
 def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Peer], settings: Settings) -> Comparison:
-    """Measure a schedule, the default schedule and every peer that has the kernel, in turn."""
+    """Measure a schedule, the default schedule and every peer that has the kernel, in turn; schedules that are equal run as one."""
     calls: dict[str, Callable[[], Any]] = {}
     static = model_choice(problem)
     ours = {OURS: schedule, OURS_BY_DEFAULT: Schedule()} | ({} if static is None else {OURS_UNTUNED: static})
-    for name, chosen in ours.items():
+    firsts = {chosen: name for name, chosen in reversed(ours.items())}
+    for chosen, name in firsts.items():
         calls[name] = compile_problem(problem, chosen).bind(problem.operands, problem.threads)
     expected, wrong = _dense(calls[OURS]()), []
     for peer in peers:
@@ -59,6 +60,7 @@ def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Pee
         elif call is not None:
             wrong.append(peer.name)
     rounds = _play(calls, settings)
+    rounds = {name: rounds[firsts[chosen]] for name, chosen in ours.items()} | rounds
     others = {name: times for name, times in rounds.items() if name not in ours}
     best = min(others, key=lambda name: median(others[name]), default=None)
     beside = {name: compare(times, rounds[OURS]) for name, times in rounds.items() if name != OURS}

@@ -103,6 +103,13 @@ class TestComparison:
         assert found.wrong == ("liar",)
         assert (found.best_peer, found.ratio) == (None, None)
 
+    def test_equal_schedules_run_as_one(self) -> None:
+        problem = make_problem("y(i) = A(i,j) * x(j)", {"A": MATRIX, "x": X[:, 0].copy()}, threads=1)
+        found = compare_with_peers(problem, Schedule(), choose_peers(("scipy",)), self.QUICK)
+        assert found.ratios[OURS_BY_DEFAULT] == (1.0, 1.0, 1.0)
+        assert found.times[OURS] == found.times[OURS_BY_DEFAULT]
+        assert found.ratios["scipy"] != (1.0, 1.0, 1.0)
+
     def test_sparse_results_are_compared(self) -> None:
         problem = make_problem("C(i,j) = A(i,k) * B(k,j)", {"A": MATRIX, "B": MATRIX.T.tocsr()}, output_format="csr", threads=1)
         found = compare_with_peers(problem, Schedule(), choose_peers(("scipy",)), self.QUICK)
