@@ -222,7 +222,12 @@ class _Costs:
         self._completeness = Completeness(program.statement, self._graph, lambda name: dense and name == result)
         self._patterns = Patterns(Stored, program.add)
         self._written: dict[str, tuple[set[str], float]] = {}
+        views = [access for _, leaf in self._leaves for access in accesses(leaf.value) if self._is_stored_view(access)]
+        self._seen = {index for access in views for index in access.indices}  # which no loop goes through in vectors
         self._writes()
+
+    def _is_stored_view(self, access: Access) -> bool:
+        return isinstance(self._formats.get(access.tensor), View) and self._is_stored(access)
 
     def total(self) -> float:
         return sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves) + self._conversions()
@@ -239,7 +244,8 @@ class _Costs:
         innermost = set(self._graph.originals(loops[-1])) if loops else set()
         touched = [access for access in accesses(leaf.value) if self._moves(access, innermost)]
         writes = 2.0 if self._moves(leaf.target, innermost) else 0.0
-        lanes = _VECTOR_LANES if self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost) else 1.0
+        contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
+        lanes = _VECTOR_LANES if contiguous else 1.0
         return self._shared_out(address, iterations * (1 + len(touched) + writes) / lanes, iterations, leaf)
 
     def _entering(self, address: Address, leaf: Assign) -> float:

@@ -55,3 +55,47 @@ def test_signals_that_are_both_sparse_are_correlated() -> None:
     left, right = sparse(40), sparse(12)
     assert np.allclose(value("y(i) = a(i+j) * b(j)", {"a": "s", "b": "s"}, a=left, b=right), np.correlate(left, right, "valid"))
     assert np.allclose(value("y(i+j) = a(i) * b(j)", {"a": "s", "b": "s"}, a=left, b=right), np.convolve(left, right))
+
+
+def test_layers_of_channels_first_and_transposed_layers() -> None:
+    images, weights = sparse(2, 3, 9, 8), RNG.integers(-3, 4, (4, 3, 3, 2)) * 1.0
+    found = value("O(n,f,h,w) = I(n,c,2*h+p,2*w+q) * F(f,c,p,q)", {"I": "dsss"}, I=images, F=weights)
+    whole = [[sum(signal.correlate2d(image[c], one[c], "valid") for c in range(3)) for one in weights] for image in images]
+    assert np.allclose(found, np.array(whole)[:, :, ::2, ::2])
+    back = st.evaluate("I(n,c,2*h+p,2*w+q) = O(n,f,h,w) * F(f,c,p,q)", {"O": found, "F": weights}, schedule="default")
+    inside = images[:, :, : back.shape[2], : back.shape[3]]
+    assert np.isclose((back * inside).sum(), (found * found).sum(), rtol=1e-12)
+
+
+def test_windows_are_pooled_by_their_maximum_and_by_their_mean() -> None:
+    image = sparse(8, 10)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (2, 2))[::2, ::2]
+    stored = st.tensor(image, "csr")
+    mean = st.evaluate("P(i,j) = 0.25 * A(2*i+p,2*j+q)", {"A": stored}, shape={"p": 2, "q": 2}, schedule="default")
+    assert np.allclose(mean, windows.mean(axis=(2, 3)))
+    coordinates, values = stored.to_coordinates()
+    largest = st.tensor((coordinates, values), "csr", image.shape, fill_value=-np.inf)
+    found = st.evaluate("P(i,j) = A(2*i+p,2*j+q)", {"A": largest}, shape={"p": 2, "q": 2}, semiring=("max", "+"), schedule="default")
+    wanted = windows.max(axis=(2, 3))
+    assert np.array_equal(found, np.where(wanted > 0, wanted, -np.inf))
+
+
+def test_a_sparse_filter_on_a_sparse_signal_of_a_chain() -> None:
+    signals, weights = sparse(60), sparse(7)
+    found = value("y(i) = x(i+2*j) * F(j)", {"x": "s", "F": "s"}, x=signals, F=weights)
+    dilated = np.zeros(13)
+    dilated[::2] = weights
+    assert np.allclose(found, np.correlate(signals, dilated, "valid"))
+
+
+@pytest.mark.parametrize("forms", [("s", "s"), ("d", "s"), ("s", "d"), ("h", "b")])
+def test_unions_and_intersections_with_shifted_operands(forms: tuple[str, str]) -> None:
+    left, right = sparse(6), sparse(10)
+    shifted = np.lib.stride_tricks.sliding_window_view(right, 5)
+    operands = {"B": st.tensor(left, forms[0]), "C": st.tensor(right, forms[1])}
+    total = st.evaluate("A(i,j) = B(i) + C(i+j)", operands, shape={"j": 5}, schedule="default")
+    assert np.array_equal(total, left[:, None] + shifted)
+    product = st.evaluate("A(i,j) = B(i) * C(i+j)", operands, "csr", shape={"j": 5}, schedule="default")
+    assert np.array_equal(product.to_numpy(), left[:, None] * shifted)
+    swapped = st.evaluate("A(i,j) = B(i) * C(i+j)", operands, shape={"j": 5}, schedule="reorder(j, i)")
+    assert np.array_equal(swapped, left[:, None] * shifted)
