@@ -131,7 +131,9 @@ def make_item(item: Item, tensor: Tensor) -> Problem:
     """Return the problem of an item on its loaded input. Raises ``SparsetuneError``: they do not fit."""
     kernel = item.kernel
     stored = tensor if kernel.format is None else tensor.convert(kernel.format)
-    operands: dict[str, Any] = load_operands(kernel.expression, {}, dict(item.dims), {}, given={kernel.operand: stored})
+    operands: dict[str, Any] = load_operands(
+        kernel.expression, {}, dict(item.dims), {}, given={kernel.operand: stored}, output_format=kernel.output_format
+    )
     return make_problem(kernel.expression, operands, kernel.output_format, "cpu", item.threads, item.input.name, dict(item.dims))
 
 

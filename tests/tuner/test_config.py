@@ -13,8 +13,9 @@ from sparsetune.datasets.catalogue import bundled
 from sparsetune.tuner import config
 from sparsetune.tuner.config import load_machine, load_settings, load_suite, suite_names
 from sparsetune.tuner.extents import reads
+from sparsetune.tuner.operands import load_tensor
 from sparsetune.tuner.settings import Settings
-from sparsetune.tuner.suite import suite_items
+from sparsetune.tuner.suite import make_item, suite_items
 from sparsetune.tuner.suite_keys import KEYS
 
 
@@ -126,3 +127,12 @@ def test_machines(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "machines.toml").write_text("[default]\nworkspace_shar = 0.5\n")
     with pytest.raises(DataError, match=r"workspace_share' is missing \(is it 'workspace_shar'\?\)"):
         load_machine("Big One")
+
+
+def test_sparse_results_of_suites_need_no_memory_for_dense_ones(tmp_path: Path) -> None:
+    source = 'name = "large"\nsource = "random:uniform:1000000x1000000:nnz=10"\norder = 2\n'
+    text = mine(tmp_path, f'format = "dcsr"\noutput_format = "dcsr"\n[[input]]\n{source}')
+    Path(text).write_text(Path(text).read_text().replace("y(i) = A(i,j) * x(j)", "Y(i,j) = A(i,j) * x(j)"))
+    (item,) = suite_items(load_suite(text))
+    problem = make_item(item, load_tensor(item.input.source))
+    assert str(problem.formats["Y"]) == "compressed, compressed"
