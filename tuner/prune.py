@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from ..compiler.concrete.concretize import Concretized, started
+from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import TuningError
@@ -24,9 +24,10 @@ from ..compiler.schedule.build_options import compiler_fault
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.draws import drawn_nests
+from ..compiler.space.full import FullSpace
 from ..compiler.space.selection import CLOSED, DRAWN, RULES, UNDOMINATED, Selection
 from ..compiler.space.situation import Situation
-from ..compiler.space.space import ScheduleSpace
+from ..compiler.space.whole import WholeSpace
 from .asymptotic.screening import Screening, beaten
 from .asymptotic.undominated import undominated_schedules
 from .kernels import default_keeps_bound, lowers
@@ -75,7 +76,10 @@ FRONTIER_SECONDS = 2.0
 """Processor time that the asymptotic frontier may take."""
 
 COUNTING_SECONDS = 0.5
-"""Processor time that counting the stages of the structural space may take, and as much for drawing loop nests from it."""
+"""Processor time that counting the stages of the whole space may take."""
+
+DRAWING_SECONDS = 0.5
+"""Processor time that drawing loop nests may take."""
 
 DRAWN_NESTS = 32
 """Loop nests that are drawn where there are more of them."""
@@ -127,26 +131,27 @@ def surviving_space(
         Stage("legal", lambda items: [item for item in items if not item.template or (not proving.over and usable(item))], proving),
         Stage("ranked", lambda items: _worth_a_trial(rank(problem, items, ranking)), ranking),
     ]
-    counted = structural_stages(problem, Deadline(min(COUNTING_SECONDS, generating.left / 8)))
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     if len(kept) < 2 and not default_keeps_bound(problem):
         raise nothing_within(problem)
-    return Space(tuple(item.template for item in kept), problem.to_canonical, problem.from_canonical), [*counted, *report]
+    return Space(tuple(item.template for item in kept), problem.to_canonical, problem.from_canonical), report
 
 
-def structural_stages(problem: Problem, deadline: Deadline) -> list[dict[str, Any]]:
-    """Return how many structures there are once rewrites, groupings, nestings and protocols are decided, as stages of the space.
+def counted_stages(problem: Problem) -> list[dict[str, Any]]:
+    """Return how many schedules there are in the whole space, stage by stage, and after every filter that narrows it.
 
-    What is not counted before the deadline is left out, and so is what has functions, of which there are no structures.
+    What is not counted within ``COUNTING_SECONDS`` is left out, and so is what has functions, of which there are no structures.
     """
-    rows: list[dict[str, Any]] = []
+    deadline, rows = Deadline(COUNTING_SECONDS), list[dict[str, Any]]()
     if has_functions(problem.assignment.value):
         return rows
-    space = ScheduleSpace(*started(problem.assignment, problem.formats), watch=deadline.watch)
+    space = FullSpace(WholeSpace(problem.assignment, problem.formats, problem.semiring, watch=deadline.watch), problem.extents)
+    start = time.perf_counter()
     with suppress(TimeOver):
-        for name, count in space.stages:
-            start = time.perf_counter()
-            rows.append({"stage": name, "kept": count(), "seconds": time.perf_counter() - start})
+        for row in space.stages():
+            now = time.perf_counter()
+            rows.append({**row, "seconds": now - start})
+            start = now
     return rows
 
 
@@ -163,7 +168,7 @@ def _nests(problem: Problem, rules: Collection[str], deadline: Deadline, seed: i
         found[UNDOMINATED] = undominated_schedules(problem.assignment, problem.formats, limit, problem.semiring)
     if DRAWN in rules:
         found[DRAWN] = []
-        limit = Deadline(min(COUNTING_SECONDS, deadline.left / 4))
+        limit = Deadline(min(DRAWING_SECONDS, deadline.left / 4))
         with suppress(TimeOver):
             found[DRAWN].extend(drawn_nests(problem.assignment, problem.formats, DRAWN_NESTS, seed, limit, problem.semiring))
     return found

@@ -11,6 +11,7 @@ from ..compiler.space.instances import Instances
 from ..compiler.space.template import Template
 from .payoff import calls_to_pay, conversion_seconds
 from .problem import Problem
+from .prune import counted_stages
 from .records import Decision
 from .trials import Campaign, Trial, Trials, as_rows
 
@@ -28,7 +29,7 @@ class TuneResult:
         best_time, default_time: seconds, from the finals.
         speedup_low, speedup_high: 95% interval of the speed-up.
         ties: schedules that are not surely slower than the best, which is the simplest of them, or the default.
-        stages: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
+        pruned: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
         templates: what was searched, the most promising first.
         measured: every trial, those of earlier runs of the campaign included.
         database: where it is recorded.
@@ -42,7 +43,7 @@ class TuneResult:
     speedup_low: float
     speedup_high: float
     ties: tuple[Schedule, ...]
-    stages: list[dict[str, Any]]
+    pruned: list[dict[str, Any]]
     templates: tuple[Template, ...]
     measured: tuple[Trial, ...]
     database: str
@@ -51,6 +52,11 @@ class TuneResult:
     @property
     def speedup(self) -> float:
         return self.default_time / self.best_time
+
+    @cached_property
+    def stages(self) -> list[dict[str, Any]]:
+        """How many schedules there are in the whole space, stage by stage, as far as they are soon counted; then ``pruned``."""
+        return [*counted_stages(self.problem), *self.pruned]
 
     @cached_property
     def space(self) -> Instances:
@@ -127,7 +133,7 @@ def result_of(
         speedup_low=decision.speedup_low,
         speedup_high=decision.speedup_high,
         ties=tuple(campaign.problem.from_canonical(schedule) for schedule in decision.ties),
-        stages=stages,
+        pruned=stages,
         templates=templates,
         measured=tuple(trials),
         database=campaign.store.url,

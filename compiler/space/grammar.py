@@ -1,7 +1,7 @@
 """Sets of trees given by rules: how many there are, the n-th one, the place of a given one, without listing them.
 
-A symbol stands for a set of trees. It has alternatives; an alternative is a label, some free binary choices, and one
-symbol for each subtree. The schedule space is such a grammar (DESIGN section 2): what may follow depends on what was
+A symbol stands for a set of trees. It has alternatives; an alternative is a label, a number of free choices, and one symbol
+for each subtree. The schedule space is such a grammar (DESIGN section 2): what may follow depends on what was
 decided before only through the symbol, so counts are memoized by symbol.
 """
 
@@ -25,17 +25,17 @@ class Alternative(Generic[Part]):
     Attributes:
         label: what is decided here; distinct among the alternatives of one symbol.
         parts: the symbols of the subtrees, decided independently of one another.
-        bits: how many independent binary choices are made here.
+        ways: how many choices are made here that nothing else hangs on.
     """
 
     label: Hashable
     parts: tuple[Part, ...] = ()
-    bits: int = 0
+    ways: int = 1
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """A tree of the set: the alternative taken, its binary choices as a number below ``2 ** bits``, its subtrees."""
+    """A tree of the set: the alternative taken, its free choice as a number below ``ways``, its subtrees."""
 
     label: Hashable
     choices: int
@@ -47,10 +47,15 @@ class Grammar(Generic[Symbol]):
 
     Args:
         alternatives: the alternatives of a symbol, in canonical order. No symbol may lead back to itself.
+        alike: what symbols have in common that have equally many trees; None: they are counted one by one.
     """
 
-    def __init__(self, alternatives: Callable[[Symbol], Sequence[Alternative[Symbol]]]) -> None:
+    def __init__(
+        self, alternatives: Callable[[Symbol], Sequence[Alternative[Symbol]]], alike: Callable[[Symbol], Hashable] | None = None
+    ) -> None:
         self._expand = alternatives
+        self._alike = alike
+        self._counts: dict[Hashable, int] = {}
         self._alternatives: dict[Symbol, tuple[tuple[Alternative[Symbol], int], ...]] = {}
         self._shapes: dict[Symbol, int] = {}
 
@@ -58,16 +63,22 @@ class Grammar(Generic[Symbol]):
         """Return the alternatives that lead to at least one tree, each with the number of its trees."""
         known = self._alternatives.get(symbol)
         if known is None:
-            counted = ((option, prod(map(self.count, option.parts)) << option.bits) for option in self._expand(symbol))
+            counted = ((option, prod(map(self.count, option.parts)) * option.ways) for option in self._expand(symbol))
             known = self._alternatives[symbol] = tuple((option, count) for option, count in counted if count)
         return known
 
     def count(self, symbol: Symbol) -> int:
         """Return the number of trees."""
-        return sum(count for _, count in self.alternatives(symbol))
+        if self._alike is None:
+            return sum(count for _, count in self.alternatives(symbol))
+        key = self._alike(symbol)
+        known = self._counts.get(key)
+        if known is None:
+            known = self._counts[key] = sum(prod(map(self.count, option.parts)) * option.ways for option in self._expand(symbol))
+        return known
 
     def shapes(self, symbol: Symbol) -> int:
-        """Return the number of trees that differ in more than binary choices."""
+        """Return the number of trees that differ in more than free choices."""
         known = self._shapes.get(symbol)
         if known is None:
             options = (option for option, _ in self.alternatives(symbol))
@@ -82,7 +93,7 @@ class Grammar(Generic[Symbol]):
             if rank >= count:
                 rank -= count
                 continue
-            rank, choices = divmod(rank, 1 << option.bits)
+            rank, choices = divmod(rank, option.ways)
             parts = []
             for part in reversed(option.parts):
                 rank, place = divmod(rank, self.count(part))
@@ -97,7 +108,7 @@ class Grammar(Generic[Symbol]):
             if option.label != derivation.label:
                 before += count
                 continue
-            if len(option.parts) != len(derivation.parts) or not 0 <= derivation.choices < 1 << option.bits:
+            if len(option.parts) != len(derivation.parts) or not 0 <= derivation.choices < option.ways:
                 return None
             place = 0
             for part, tree in zip(option.parts, derivation.parts, strict=True):
@@ -105,14 +116,14 @@ class Grammar(Generic[Symbol]):
                 if inner is None:
                     return None
                 place = place * self.count(part) + inner
-            return before + (place << option.bits) + derivation.choices
+            return before + place * option.ways + derivation.choices
         return None
 
     def derivations(self, symbol: Symbol) -> Iterator[Derivation]:
         """Yield every tree once, in canonical order."""
         for option, _ in self.alternatives(symbol):
             for parts in self._products(option.parts):
-                for choices in range(1 << option.bits):
+                for choices in range(option.ways):
                     yield Derivation(option.label, choices, parts)
 
     def _products(self, parts: tuple[Symbol, ...]) -> Iterator[tuple[Derivation, ...]]:

@@ -120,7 +120,9 @@ def workspace_number(access: Access) -> int | None:
     return int(access.tensor[1:]) if access.tensor.startswith("#") else None
 
 
-def groupings(table: Statements, form: Form, both_operators: bool = False, watch: Callable[[], None] = unwatched) -> Iterator[Grouping]:
+def groupings(
+    table: Statements, form: Form, both_operators: bool = False, watch: Callable[[], None] = unwatched, accumulators: bool = False
+) -> Iterator[Grouping]:
     """Yield every grouping of a form once, the one without workspaces first.
 
     Args:
@@ -128,8 +130,11 @@ def groupings(table: Statements, form: Form, both_operators: bool = False, watch
         form: the right-hand side.
         both_operators: also ``w += e`` where it sums nothing, and so is the program of ``w = e`` (the paper counts both).
         watch: called again and again; it may raise to end the enumeration.
+        accumulators: also compute all that is assigned to the result into a workspace first.
     """
     choices = [list(_bodies(addend.value, True, watch)) for addend in form.addends]
+    if accumulators:
+        choices = [[*whole, *_holes(addend.value, True, watch)] for whole, addend in zip(choices, form.addends, strict=True)]
     seen = set()
     for values in product(*choices):
         watch()

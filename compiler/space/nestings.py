@@ -134,7 +134,7 @@ class Nestings:
         rest = tuple(other for other in scope.loops if other != name)
         depth = None if scope.depth is None else scope.depth - 1
         inner = Scope(scope.statements, rest, False, depth, scope.given)
-        return Alternative(Loop(name), (inner,), len(self.protocol_modes(scope, name)) if self.protocols else 0)
+        return Alternative(Loop(name), (inner,), 1 << len(self.protocol_modes(scope, name)) if self.protocols else 1)
 
     def _may_open(self, scope: Scope, name: str) -> bool:
         if scope.depth is not None and scope.depth < 1:
@@ -226,4 +226,4 @@ class Nestings:
         needed = self.needs(statements)
         read = sorted({other for number in statements for other in self.table[number].workspaces}.difference(statements))
         loops = tuple(name for name in scope.loops if name in needed)
-        return Scope(statements, loops, True, scope.depth, tuple((other, given[other]) for other in read))
+        return Scope(statements, loops, True, scope.depth, tuple((other, given[other]) for other in read if other in given))

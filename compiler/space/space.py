@@ -34,12 +34,14 @@ class Rules:
         workspace_modes: workspaces have at most this many modes; None: any number.
         protocols: whether protocols are part of a schedule.
         paper_operators: count ``w = e`` and ``w += e`` as two schedules where they are one program, as the paper does.
+        accumulators: workspaces may also hold all that is assigned to the result.
     """
 
     depth: int | str | None = None
     workspace_modes: int | None = None
     protocols: bool = True
     paper_operators: bool = False
+    accumulators: bool = False
 
 
 PIGEON = Rules(depth="minimum", paper_operators=True)
@@ -112,8 +114,9 @@ class ScheduleSpace:
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
         """The groupings of every form."""
-        table, paper = self.nestings.table, self.rules.paper_operators
-        return tuple(chain.from_iterable(groupings(table, form, paper, self._watch) for form in self.forms))
+        table, rules = self.nestings.table, self.rules
+        found = (groupings(table, form, rules.paper_operators, self._watch, rules.accumulators) for form in self.forms)
+        return tuple(chain.from_iterable(found))
 
     @cached_property
     def depth(self) -> int | None:

@@ -8,7 +8,7 @@ in the order of the loops and the rest is left to the compiler. Paths are found 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -41,14 +41,20 @@ def spelled(member: Member, default: Concretized) -> Schedule:
         member: of the space.
         default: the default program, with a format for every tensor.
     """
-    return Schedule(_Speller(member, default).directives())
+    return Schedule(Speller(member, default).directives())
 
 
-class _Speller:
-    """Writes the directives of one member."""
+class Speller:
+    """Writes the directives of one member.
 
-    def __init__(self, member: Member, default: Concretized) -> None:
+    Args:
+        member, default: as in ``spelled``.
+        said: how its expressions are written.
+    """
+
+    def __init__(self, member: Member, default: Concretized, said: Callable[[Expr], Expr] = lambda value: value) -> None:
         self.member = member
+        self.said = said
         self.default = default
         self.formats: dict[str, Format] = dict(default.formats)
         self.table = member.nestings.table
@@ -64,19 +70,23 @@ class _Speller:
 
     def directives(self) -> list[d.Directive]:
         self._convert()
-        self._addends()
-        for number in self.numbers[::-1]:
-            for child in self.table[number].workspaces:
-                if not self.table[child].summed:
-                    self._precompute(number, child)
-        for number in self.numbers:
-            self._reorder(number)
-        self._share(self.layout.nest)
-        self._accumulate()
+        self.addends()
+        self.nest_all()
+        self.accumulate()
         self._reads()
         if self.member.nestings.protocols:
             self._kinds()
         return self.written
+
+    def nest_all(self) -> None:
+        """Compute workspaces, order loops, and share them."""
+        for number in self.numbers[::-1]:
+            for child in self.table[number].workspaces:
+                if not self.table[child].summed:
+                    self.precompute(number, child)
+        for number in self.numbers:
+            self.reorder(number)
+        self.share(self.layout.nest)
 
     def write(self, directive: d.Directive) -> None:
         self.program = carry_out(self.program, directive, self.formats)
@@ -101,9 +111,9 @@ class _Speller:
 
     # The algebraic form
 
-    def _addends(self) -> None:
+    def addends(self) -> None:
         if not self._is_form(self.program):
-            self.write(d.Addends((*self._named_sums(), *map(self._addend, self.roots))))
+            self.write(d.Addends((*self._named_sums(), *map(self.addend, self.roots))))
         # the results of several roots are told apart by names of their own, which no text shows
         pending = iter(self.roots)
 
@@ -123,23 +133,23 @@ class _Speller:
         first, *others = self.roots
         if not isinstance(statement, Assign) or others or any(self.table[number].summed for number in self.numbers):
             return False
-        return order_free_text(flatten(statement.value)) == order_free_text(self._addend(first))
+        return order_free_text(flatten(statement.value)) == order_free_text(self.addend(first))
 
     def _named_sums(self) -> Iterator[Assignment]:
         for number in self.numbers:
             if self.table[number].summed:
-                yield Assignment(self._access(number), "=", self._addend(number))
+                yield Assignment(self._access(number), "=", self.addend(number))
 
-    def _addend(self, number: int) -> Expr:
+    def addend(self, number: int) -> Expr:
         """Return the right-hand side of a statement with its producers written out, but for sums of their own."""
 
         def rule(part: Expr) -> Expr | None:
             other = workspace_number(part) if isinstance(part, Access) else None
             if other is None:
                 return None
-            return self._access(other) if self.table[other].summed else self._addend(other)
+            return self._access(other) if self.table[other].summed else self.addend(other)
 
-        return flatten(transform_expr(self.table[number].value, rule))
+        return self.said(flatten(transform_expr(self.table[number].value, rule)))
 
     def _access(self, number: int) -> Access:
         return Access(self.names[number], tuple(map(index_subscript, self._carried(number))))
@@ -149,32 +159,32 @@ class _Speller:
 
     # Workspaces, orders, shared loops
 
-    def _precompute(self, consumer: int, number: int) -> None:
+    def precompute(self, consumer: int, number: int) -> None:
         over = self._carried(number)
-        self.write(d.Precompute(self._addend(number), over, over, self.names[number], path=self._path(self._address(consumer)) or None))
+        self.write(d.Precompute(self.addend(number), over, over, self.names[number], path=self.path(self.address(consumer)) or None))
 
-    def _reorder(self, number: int) -> None:
-        path = self._path(self._address(number))
-        present = chain(self.program.statement, self._nest(number))
+    def reorder(self, number: int) -> None:
+        path = self.path(self.address(number))
+        present = chain(self.program.statement, self.nest(number))
         wanted = self.loops[number]
         if present != wanted:
             self.write(d.Reorder(wanted, path=path or None))
 
-    def _share(self, nest: Nest) -> None:
+    def share(self, nest: Nest) -> None:
         """Bring the statements of a nest into one loop after the other, then those of its parts."""
-        members = [number for number in self._in_order() if nest in self.nests[number]]
+        members = [number for number in self.in_order() if nest in self.nests[number]]
         if len(members) == 1:
             return
         for index in nest.loops:
             for number in members[-2::-1]:
-                first = self._path(self._nest(number) if index not in self.loops[number] else self._loop(number, index))
-                second = self._path(self._loop(members[-1], index))
+                first = self.path(self.nest(number) if index not in self.loops[number] else self.loop(number, index))
+                second = self.path(self.loop(members[-1], index))
                 kind = d.Join if index in self.loops[number] else d.Recompute
                 self.write(kind(index, first, second))
         for part in nest.parts:
-            self._share(part)
+            self.share(part)
 
-    def _accumulate(self) -> None:
+    def accumulate(self) -> None:
         """Say which workspaces the paper's space adds to though nothing is summed."""
         if not self.member.paper_operators:
             return
@@ -199,16 +209,16 @@ class _Speller:
 
     def _reads(self) -> None:
         """Convert single reads, where those that are written alike need different formats, and say the protocols of all."""
-        for number in self._in_order():
-            path = self._path(self._address(number)) or None
+        for number in self.in_order():
+            path = self.path(self.address(number)) or None
             operands = list(self._operands(number))
-            for access, place, form in _told_apart([(access, form) for access, form, _ in operands]):
+            for access, place, form in told_apart([(access, form) for access, form, _ in operands]):
                 if form.in_memory != (said_of(access, self.program.conversions) or self.formats[access.tensor]).in_memory:
                     self.write(d.Convert(access, str(form.in_memory), place=place, path=path))
             if not self.member.nestings.protocols:
                 continue
             protocols = [(access, protocols) for access, _, protocols in operands]
-            for access, place, chosen in _told_apart([*protocols, *self._workspaces(number)]):
+            for access, place, chosen in told_apart([*protocols, *self._workspaces(number)]):
                 self.write(d.ProtocolDirective(access, chosen, place=place, path=path))
 
     def _operands(self, number: int) -> Iterator[tuple[Access, Format, tuple[str, ...]]]:
@@ -245,7 +255,7 @@ class _Speller:
 
     # Places in the program as it is now
 
-    def _address(self, number: int) -> Address:
+    def address(self, number: int) -> Address:
         """Return the address of the assignment of a statement."""
         return self._addresses()[self._name(number)]
 
@@ -253,24 +263,24 @@ class _Speller:
         """Return the address of every assignment by what it writes, in the order in which they run."""
         return {leaf.target.tensor: address for address, leaf in _executed(self.program.statement, ())}
 
-    def _in_order(self) -> list[int]:
+    def in_order(self) -> list[int]:
         """Return the statements in the order in which they run."""
         numbers = {self._name(number): number for number in self.numbers}
         return [numbers[name] for name in self._addresses()]
 
-    def _nest(self, number: int) -> Address:
+    def nest(self, number: int) -> Address:
         """Return the address of the nest of loops directly around an assignment."""
-        address = self._address(number)
+        address = self.address(number)
         outside = [depth for depth, frame in enumerate(frames(self.program.statement, address)) if not isinstance(frame, Forall)]
         return address[: outside[-1] + 1] if outside else ()
 
-    def _loop(self, number: int, index: str) -> Address:
+    def loop(self, number: int, index: str) -> Address:
         """Return the address of the loop over an index around an assignment."""
-        address = self._address(number)
+        address = self.address(number)
         found = frames(self.program.statement, address)
         return address[: next(depth for depth, frame in enumerate(found) if isinstance(frame, Forall) and frame.index == index)]
 
-    def _path(self, address: Address) -> tuple[int, ...]:
+    def path(self, address: Address) -> tuple[int, ...]:
         return path_to(self.program.statement, address)
 
 
@@ -293,7 +303,7 @@ def _executed(statement: Stmt, address: Address) -> Iterator[tuple[Address, Assi
         yield from _executed(statement.children[place], (*address, place))
 
 
-def _told_apart(reads: Sequence[tuple[Access, Told]]) -> Iterator[tuple[Access, int | None, Told]]:
+def told_apart(reads: Sequence[tuple[Access, Told]]) -> Iterator[tuple[Access, int | None, Told]]:
     """Yield what is said of reads, once of those that are written alike; numbered from 1 where it differs among them."""
     alike: dict[Access, list[Told]] = {}
     for access, told in reads:

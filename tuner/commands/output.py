@@ -31,6 +31,11 @@ def print_table(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> None:
         print("  ".join(cells).rstrip())
 
 
+def show_count(count: int) -> str:
+    """Return a number as it is, or its order of magnitude where that is all that can be read."""
+    return str(count) if count < 10**15 else f"10^{len(str(count)) - 1}"
+
+
 def leave(status: int) -> NoReturn:
     """End the process without what is done at its end."""
     sys.stdout.flush()

@@ -21,7 +21,7 @@ from ..measure.runner import Worker
 from ..operands import problem_of
 from ..problem import Problem
 from ..progress import Progress, Report, show_seconds, shown_progress
-from ..prune import SWITCHES, surviving_space
+from ..prune import SWITCHES, counted_stages, surviving_space
 from ..reason import reason
 from ..search.samplers import SAMPLERS, USUAL_SAMPLER
 from ..session import make_budget, tune_problem
@@ -32,7 +32,7 @@ from ..truth.table import read_table
 from ..tune_result import TuneResult
 from . import options
 from .help import ExampleCommand
-from .output import interruptible, print_json, print_table, require_compiler, warn_if_busy
+from .output import interruptible, print_json, print_table, require_compiler, show_count, warn_if_busy
 
 
 @click.command(
@@ -168,7 +168,9 @@ def canonical(expression: str) -> str:
 
 def _show_space(problem: Problem, skip: tuple[str, ...], also: tuple[str, ...], seed: int) -> None:
     space, stages = surviving_space(problem, skip, also=also, seed=seed)
-    print_table([[str(stage["stage"]), str(stage["kept"]), show_seconds(stage["seconds"])] for stage in stages], ("stage", "kept", "time"))
+    stages = [*counted_stages(problem), *stages]
+    rows = [[str(stage["stage"]), show_count(stage["kept"]), show_seconds(stage["seconds"])] for stage in stages]
+    print_table(rows, ("stage", "kept", "time"))
     print(f"\n{space.size} schedules of {len(space.templates)} templates, the most promising first:")
     for template in space.templates:
         print(f"{template.count:>6}  {template.text or '(default)'}")
@@ -177,7 +179,7 @@ def _show_space(problem: Problem, skip: tuple[str, ...], also: tuple[str, ...], 
 def _show(result: TuneResult) -> None:
     problem = result.problem
     print(f"expression  {problem.expression}")
-    stages = (f"{stage['stage']} {stage['kept']}" for stage in result.stages)
+    stages = (f"{stage['stage']} {show_count(stage['kept'])}" for stage in result.stages)
     print(f"stages      {', '.join(stages)}")
     print(f"trials      {len(result.measured)}, {result.failed_trials} failed\n")
     _show_times(result)

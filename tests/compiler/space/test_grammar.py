@@ -9,9 +9,9 @@ from sparsetune.compiler.space.grammar import Alternative, Derivation, Grammar, 
 
 
 def binary_trees(size: int) -> list[Alternative[int]]:
-    """Trees with ``size`` inner nodes; every leaf has a free bit."""
+    """Trees with ``size`` inner nodes; every leaf has two kinds."""
     if size == 0:
-        return [Alternative("leaf", (), 1)]
+        return [Alternative("leaf", (), 2)]
     return [Alternative((left, size - 1 - left), (left, size - 1 - left)) for left in range(size)]
 
 

@@ -1,0 +1,285 @@
+"""Which schedule of the whole space a text is: the program that it makes is taken apart again.
+
+Loops of the program are pieces of runs of indices, by their provenance; its nest is read off as in the structural space, over these
+pieces; what loops, reads, workspaces and the result are told is looked up in the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..concrete.nodes import PLAIN, Assign, Forall, LoopTag, Program, Stmt, Where, assignments, targets, transform, walk
+from ..concrete.provenance import Bound, Collapse, Coord, Pos, Split
+from ..errors import ScheduleError
+from ..notation.nodes import Access, Affine, Expr, accesses, index_subscript
+from ..notation.nodes import transform as transform_expr
+from ..schedule.apply import apply_schedule
+from ..schedule.dependence import graph_of
+from ..schedule.schedule import Schedule
+from .defaults import with_default_protocols
+from .grammar import Derivation
+from .nestings import Scope
+from .pieces import Division, Run, Treatment
+from .reading import ungathered, with_modes
+from .recognise import Recognizer, program_key, recognised
+from .space import Member
+from .whole import LoopOf, Plan, Told, WholeSpace
+
+
+def rank_of(schedule: Schedule | str, space: WholeSpace, extents: Mapping[str, int] | None = None) -> int | None:
+    """Return the place of a schedule in a space, None where it is not one of its schedules or none of the expression."""
+    found = found_in(schedule, space, extents)
+    return None if found is None else space.rank(*found)
+
+
+def found_in(schedule: Schedule | str, space: WholeSpace, extents: Mapping[str, int] | None = None) -> tuple[Plan, Division] | None:
+    """Return what a schedule chooses, and the division of indices; None where it makes no program of such a form.
+
+    Args:
+        schedule: of the expression.
+        space: the whole space; its options do not matter.
+        extents: compile-time constants.
+    """
+    try:
+        program = apply_schedule(space.default.program, schedule, space.default.formats, extents)
+    except ScheduleError:
+        return None
+    found = _Reader(program, space).plan()
+    if found is not None:
+        return found
+    direct = ungathered(program.statement, space.pieces.narrowed(space.structures.assignment.target))
+    gone = set(targets(program.statement)) - set(targets(direct))
+    said = any(one.kind is not None for one in program.workspaces if one.name in gone) or _tags(direct) != _tags(program.statement)
+    if not gone or said:
+        return None  # no workspace only hands a result on, or the schedule says something of it
+    return _Reader(replace(program, statement=direct), space).plan()
+
+
+class _Reader:
+    def __init__(self, program: Program, space: WholeSpace) -> None:
+        self.program, self.space = program, space
+        self.graph = graph_of(program.relations)
+        self.names: dict[str, str] = {}  # of the program's loops among the pieces
+        self.bounds: dict[str, tuple[str, int]] = {}  # of these pieces
+        self.target = space.pieces.narrowed(space.structures.assignment.target)
+
+    def plan(self) -> tuple[Plan, Division] | None:
+        program, space = self.program, self.space
+        treatments = None if program.calls else self._treatments()
+        if treatments is None:
+            return None
+        division = self._division(treatments)
+        modes = with_modes(program, space.default.formats)
+        said, usual = (self._normal(statement) for statement in (modes, self._unsaid(modes)))
+        read = self._structure(said, division)
+        plain = self._structure(usual, division)
+        if read is None or plain is None or read[0] != plain[0]:
+            return None
+        number, derivation, reader = read
+        flipped = self._flipped(reader, plain[2])
+        assembly = dict(program.assembly).get(self.target.tensor)
+        kinds = {
+            reader.numbers[id(assign)]: next((one.kind for one in program.workspaces if one.name == assign.target.tensor), None)
+            for assign in assignments(said.statement)
+            if assign.target.tensor != self.target.tensor
+        }
+        default = space.default.program.conversions
+        formats = {operand.tensor: form for operand, form in program.conversions if (operand, form) not in default}
+        if not self._converts_whole():
+            return None
+        build = None if program.build == (None, None) else program.build
+        member = Member(number, space.nestings, Derivation(number, 0, (derivation,)), space.top(division, number))
+        return Plan(member, treatments, flipped, formats, assembly, build, kinds, self._told(said.statement, reader)), division
+
+    def _converts_whole(self) -> bool:
+        """Return whether conversions are of operands, not of single reads of one that is read in several ways."""
+        found = {access for assign in assignments(self.program.statement) for access in accesses(assign.value)}
+        if any(access.stored is not None for access in found):
+            return False
+        written = [operand for operand, _ in self.program.conversions if operand.subscripts]
+        return all(sum(access.tensor == operand.tensor for access in found) == 1 for operand in written)
+
+    # Loops as pieces of runs of indices
+
+    def _treatments(self) -> tuple[Treatment, ...] | None:
+        """Return how indices became loops, and name these; None where they did otherwise than in the space."""
+        present = {self._base(node.index) for node in walk(self.program.statement) if isinstance(node, Forall)}
+        orders = dict.fromkeys(self.graph.originals(name) for name in present)
+        found = []
+        for order in orders:
+            made = self._made(order)
+            if made is None:
+                return None
+            treatment, loops = made
+            if len(treatment.tiles) > self.space.pieces.levels:
+                return None
+            self.names |= dict(zip(loops, self.space.pieces.loops_of(treatment), strict=True))
+            found.append(treatment)
+        for relation in self.graph.relations:
+            if isinstance(relation, Bound):
+                self.bounds[self.names.get(self._base(relation.bounded), "")] = (relation.kind, relation.amount)
+        indices = [index for order in orders for index in order]
+        return tuple(found) if len(set(indices)) == len(indices) and present == set(self.names) else None
+
+    def _base(self, name: str) -> str:
+        """Return what a loop was called before it was only given another name."""
+        relation = self.graph.maker(name)
+        while relation is not None and relation.renames:
+            (name,) = relation.parents
+            relation = self.graph.maker(name)
+        return name
+
+    def _made(self, order: tuple[str, ...]) -> tuple[Treatment, list[str]] | None:
+        """Return what was done with indices, and the loops that came of it."""
+        if not set(order) <= set(self.space.pieces.movable):
+            return (Treatment(order), list(order)) if len(order) == 1 and not self._next(order[0]) else None
+        current, operand, tiles, loops, back = order[0], None, list[tuple[str, int]](), list[str](), False
+        for index in order[1:]:
+            relation = self._next(current)
+            if not isinstance(relation, Collapse) or (relation.outer, relation.inner) != (current, index):
+                return None
+            current = relation.fused
+        while (relation := self._next(current)) is not None:
+            match relation:
+                case Pos(_, position, access) if operand is None and not tiles:
+                    operand, current = access.tensor, position
+                case Split(_, outer, inner, factor, constant_inner) if not back:
+                    tiles.append(("split" if constant_inner else "split_up", factor))
+                    loops.append(outer)
+                    current = inner
+                case Coord(_, coordinate) if len(tiles) == 1 and operand is not None and not back:
+                    back, current = True, coordinate
+                case _:
+                    return None
+        return Treatment(order, operand, tuple(tiles), back), [*loops, current]
+
+    def _next(self, name: str) -> object | None:
+        """Return the relation that replaced a loop; None where none did."""
+        found = [relation for relation in self.graph.relations_from(name) if not relation.renames]
+        return found[0] if found else None
+
+    def _division(self, treatments: tuple[Treatment, ...]) -> Division:
+        pieces = self.space.pieces
+        return tuple(self._run(one) if set(one.order) <= set(pieces.movable) else Run(one.order, one.order) for one in treatments)
+
+    def _run(self, one: Treatment) -> Run:
+        pieces = self.space.pieces
+        indices = tuple(name for name in pieces.movable if name in one.order)
+        loops = pieces.loops_of(one)
+        return next(run for run in pieces.becoming[indices] if run.loops == loops)
+
+    # The nest over these pieces
+
+    def _normal(self, statement: Stmt) -> Program:
+        """Return a program over the pieces, with operators and protocols of writes as the space has them."""
+        roots = sum(assign.target.tensor == self.target.tensor for assign in _assigns(statement))
+        over = transform(statement, self._over_pieces)
+        stored = {name: self.space.default.formats[name] for name in self.space.stored}
+        return Program(_written(with_default_protocols(over, stored), (), {}, self.target.tensor, roots), self.program.workspaces)
+
+    def _over_pieces(self, node: Stmt) -> Stmt | None:
+        match node:
+            case Assign(target, operator, value):
+                return Assign(self._wide(target), operator, transform_expr(value, self._wide_read))
+            case Forall(index):
+                return replace(node, index=self.names[self._base(index)])
+            case _:
+                return None
+
+    def _wide_read(self, part: Expr) -> Expr | None:
+        return self._wide(part) if isinstance(part, Access) else None
+
+    def _wide(self, access: Access) -> Access:
+        if not any(space.name == access.tensor for space in self.program.workspaces):
+            return replace(self.space.pieces.widened(access), stored=None)
+        subscripts = tuple(piece for one in access.subscripts for piece in self._pieces(one))
+        return Access(access.tensor, subscripts, access.protocols if len(subscripts) == len(access.subscripts) else ())
+
+    def _pieces(self, subscript: Affine) -> tuple[Affine, ...]:
+        """Return a workspace's subscript, a loop or what loops replaced, as pieces."""
+        leaves = dict.fromkeys(self._base(leaf) for name in subscript.indices for leaf in self.graph.leaves(name))
+        return tuple(index_subscript(self.names.get(leaf, leaf)) for leaf in leaves)
+
+    def _unsaid(self, statement: Stmt) -> Stmt:
+        """Return a statement whose reads have the protocols that their levels are made for."""
+        bare = replace(self.program, statement=transform(statement, _without_protocols))
+        return with_modes(bare, self.space.default.formats)
+
+    def _structure(self, program: Program, division: Division) -> tuple[int, Derivation, Recognizer] | None:
+        space = self.space
+        key = program_key(program, space.structures.assignment.target)
+        if key is None:
+            return None
+        for number, grouping in enumerate(space.structures.groupings):
+            if space.nestings.table.key(grouping) != key:
+                continue
+            top = space.top(division, number)
+
+            def build(tree: Derivation, number: int = number, top: Scope = top) -> Program:
+                return Member(number, space.nestings, Derivation(number, 0, (tree,)), top).program
+
+            found = recognised(space.nestings, top, program, build)
+            if found is not None:
+                reader = Recognizer(space.nestings, program)
+                reader.derivation(top)
+                return number, found, reader
+        return None
+
+    def _flipped(self, said: Recognizer, usual: Recognizer) -> frozenset[tuple[int, int, int]]:
+        """Return the modes of stored operands that are traversed otherwise than their levels are made for."""
+        found = set()
+        for (number, place), access in said.order.items():
+            if place < len(self.space.nestings.stored(number)):
+                other = usual.order[number, place]
+                modes = zip(access.protocols, other.protocols, strict=True)
+                found |= {(number, place, mode) for mode, (ours, theirs) in enumerate(modes) if ours != theirs}
+        return frozenset(found)
+
+    def _told(self, statement: Stmt, reader: Recognizer) -> dict[LoopOf, Told]:
+        """Return what loops are told, as ``Options.told`` has it."""
+        found: dict[LoopOf, Told] = {}
+        for node in walk(statement):
+            if isinstance(node, Forall):
+                inside = frozenset(reader.numbers[id(assign)] for assign in _assigns(node))
+                found[node.index, inside] = self._tag(node.index, node.tag, inside)
+        return found
+
+    def _tag(self, index: str, tag: LoopTag, inside: frozenset[int]) -> Told:
+        distances = {operand.tensor: distance for operand, distance in tag.prefetch}
+        ahead = tuple(distances.get(name) for name in self.space.read(sorted(inside)))
+        bound = self.bounds.get(index)
+        chunks = None if tag.chunking is None else (tag.chunking, tag.chunk)
+        return tag.unit, (None if tag.unit is None else (tag.race, chunks), tag.merge, bound, tag.unroll, ahead)
+
+
+def _tags(statement: Stmt) -> int:
+    return sum(isinstance(node, Forall) and node.tag != PLAIN for node in walk(statement))
+
+
+def _assigns(statement: Stmt) -> list[Assign]:
+    return [node for node in walk(statement) if isinstance(node, Assign)]
+
+
+def _without_protocols(node: Stmt) -> Stmt | None:
+    if not isinstance(node, Assign):
+        return None
+    return replace(node, value=transform_expr(node.value, lambda part: replace(part, protocols=()) if isinstance(part, Access) else None))
+
+
+def _written(node: Stmt, loops: tuple[str, ...], outside: Mapping[str, int], result: str, roots: int) -> Stmt:
+    """Give every write its operator; ``outside`` says how many loops stand around the place where a workspace comes to life."""
+    match node:
+        case Assign(target, _, value):
+            inner = loops[outside.get(target.tensor, 0) :]
+            several = target.tensor == result and roots > 1
+            repeated = several or not set(inner) <= set(target.indices)
+            return Assign(replace(target, protocols=()), "+=" if repeated else "=", value)
+        case Where(consumer, producer):
+            made = {**outside, **{name: len(loops) for name in targets(producer) if name not in targets(consumer)}}
+            parts = (consumer, producer)
+            return node.rebuild(tuple(_written(part, loops, made, result, roots) for part in parts))
+        case Forall(index, body):
+            return replace(node, body=_written(body, (*loops, index), outside, result, roots))
+        case _:
+            return node.rebuild(tuple(_written(child, loops, outside, result, roots) for child in node.children))

@@ -1,0 +1,132 @@
+"""The whole space by texts, and the named filters that narrow it: how many each leaves, and which of them drop a schedule.
+
+Filters that close stages or narrow ranges are counted exactly. How many schedules the language takes can only be estimated, from
+draws. Rules that say where to look first (``structures``) are no filters: they rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import ScheduleError
+from ..schedule.apply import apply_schedule
+from ..schedule.schedule import Schedule
+from .decorations import CHUNKING, ENTRY_DISTANCES, FIBRE_DISTANCES, ROW_DISTANCES, UNROLLS
+from .finding import found_in
+from .options import RUNS, Options
+from .template_space import SIZES
+from .whole import WholeSpace
+from .writing import written
+
+ACCEPTED = "accepted"
+"""The filter that drops what the language refuses."""
+
+_TRIES = 64  # draws from which the share of legal schedules is estimated, and tried for each that is wanted
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter that narrows the choices of the space.
+
+    Attributes:
+        name: what it is called.
+        narrow: what it leaves of what may be chosen.
+    """
+
+    name: str
+    narrow: Callable[[Options], Options]
+
+
+def _usual_numbers(options: Options) -> Options:
+    chunks = tuple(sorted({choice[1] for choice in CHUNKING.choices if isinstance(choice, tuple) and isinstance(choice[1], int)}))
+    distances = tuple(sorted({*ROW_DISTANCES, *FIBRE_DISTANCES, *ENTRY_DISTANCES}))
+    return replace(options, sizes=SIZES, chunks=chunks, unrolls=UNROLLS, distances=distances)
+
+
+def _compilers_choice(options: Options) -> Options:
+    closed = replace(options, protocols=False, formats=False, kinds=(), results=(), merges=())
+    return replace(closed, bounds=(), unrolls=(), distances=(), builds=())
+
+
+FILTERS = (
+    Filter("usual numbers", _usual_numbers),
+    Filter("compiler's choice", _compilers_choice),
+    Filter("loops that differ", lambda options: replace(options, runs=tuple(RUNS))),
+    Filter("outermost threads", lambda options: replace(options, outermost=True)),
+)
+"""In the order in which they apply: numbers that are tried; nothing said but loops and parallel units, so that the compiler chooses
+the rest, which templates open again where it pays (``decorations``, ``openings``); no loops that iterate as others do; threads run
+outermost loops, vectors innermost ones."""
+
+
+class FullSpace:
+    """All schedules of an expression, those included that are refused.
+
+    Args:
+        whole: the space.
+        extents: compile-time constants, by index.
+    """
+
+    def __init__(self, whole: WholeSpace, extents: Mapping[str, int] | None = None) -> None:
+        self.whole = whole
+        self._extents = dict(extents or {})
+
+    def count(self) -> int:
+        """Return how many schedules there are; none is listed."""
+        return self.whole.count()
+
+    def __contains__(self, schedule: object) -> bool:
+        found = found_in(schedule, self.whole, self._extents) if isinstance(schedule, Schedule | str) else None
+        return found is not None and self.whole.holds(*found)
+
+    def sample(self, count: int, seed: int = 0) -> list[Schedule]:
+        """Return schedules drawn uniformly from those that the language takes, with replacement; fewer where nearly all are refused."""
+        legal = (schedule for schedule in self._texts(_TRIES * count, seed) if schedule is not None)
+        return [schedule for schedule, _ in zip(legal, range(count), strict=False)]
+
+    def stages(self) -> Iterator[dict[str, Any]]:
+        """Yield {"stage", "kept"} for what every stage adds, then for what every filter leaves, "estimated" where it is not exact."""
+        for name, count in self.whole.stages:
+            yield {"stage": name, "kept": count()}
+        narrowed = self
+        for narrowed, one in self._narrowed():
+            yield {"stage": one.name, "kept": narrowed.count()}
+        texts = list(narrowed._texts(_TRIES, 0))
+        share = sum(text is not None for text in texts) / max(1, len(texts))
+        yield {"stage": ACCEPTED, "kept": round(share * narrowed.count()), "estimated": True}
+
+    def filtered(self) -> FullSpace:
+        """Return what the filters leave, but for those that the language refuses."""
+        return list(self._narrowed())[-1][0]
+
+    def dropped_by(self, schedule: Schedule | str) -> list[str]:
+        """Return the filters that drop a schedule of the space, each by itself.
+
+        Raises:
+            ScheduleError: it is not in the space.
+        """
+        found = found_in(schedule, self.whole, self._extents)
+        if found is None or not self.whole.holds(*found):
+            raise ScheduleError(f"'{schedule}' is not in the space of {self.whole.structures.assignment.text or 'the expression'}")
+        return [one.name for one in FILTERS if not self.whole.with_options(one.narrow(self.whole.options)).holds(*found)]
+
+    def _narrowed(self) -> Iterator[tuple[FullSpace, Filter]]:
+        options = self.whole.options
+        for one in FILTERS:
+            options = one.narrow(options)
+            yield FullSpace(self.whole.with_options(options), self._extents), one
+
+    def _texts(self, count: int, seed: int) -> Iterator[Schedule | None]:
+        """Yield draws as texts, None for what the language refuses."""
+        default = self.whole.default
+        for plan in self.whole.draws(count, seed):
+            self.whole.watch()
+            try:
+                schedule = written(plan, self.whole)
+                apply_schedule(default.program, schedule, default.formats, self._extents)
+            except ScheduleError:
+                yield None
+            else:
+                yield schedule

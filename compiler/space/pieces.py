@@ -1,0 +1,236 @@
+"""Loop transformations as a stage of the whole space: which loops the indices of an expression become.
+
+Indices stay as they are, or runs of them are collapsed; what results is gone through by coordinates or by the positions of an
+operand, and cut into tiles, each tile into smaller ones up to a bound (Senanayake et al., section 6). An index that is transformed
+is given to the structural space as all loops that it may become: a division says which of these there are, so that what is counted
+for one division serves the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, permutations, product
+
+from ..notation.nodes import Access, Affine, Assignment, Expr, accesses, transform
+from .choices import All, Choice, OneOf
+from .forms import unwatched
+
+TILES = ("split", "split_up")
+"""Ways to cut a loop: tiles of a number of iterations, a number of tiles."""
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """How a run of indices becomes loops.
+
+    Attributes:
+        order: the indices in the order in which they are collapsed.
+        positions: the operand whose positions are counted; None: coordinates.
+        tiles: (kind of ``TILES``, number) for every cut, the outermost first.
+        back: the innermost loop runs through coordinates again.
+    """
+
+    order: tuple[str, ...]
+    positions: str | None = None
+    tiles: tuple[tuple[str, int], ...] = ()
+    back: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        return len(self.order) == 1 and self.positions is None and not self.tiles
+
+    @property
+    def value(self) -> Hashable:
+        """What stands for it among ``Run.treatments``."""
+        return self.order, (self.positions, self.back), self.tiles
+
+
+@dataclass(frozen=True)
+class Run:
+    """Indices that are collapsed, or one alone, and the loops that they become.
+
+    Attributes:
+        indices: in the order of the expression.
+        loops: the outermost tile first.
+        operands: those that are indexed by all of them, whose positions may be counted.
+        by_positions: whether one loop counts positions; of tiles either may hold.
+    """
+
+    indices: tuple[str, ...]
+    loops: tuple[str, ...]
+    operands: tuple[str, ...] = ()
+    by_positions: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        return self.loops == self.indices
+
+    def treatments(self, sizes: Sequence[int]) -> Choice:
+        """Return what gives these loops: the order of the indices; (operand or None, whether back to coordinates); the tiles."""
+        orders = OneOf(tuple(permutations(self.indices)))
+        if len(self.loops) == 1:
+            ways = OneOf(tuple((name, False) for name in self.operands) if self.by_positions else ((None, False),))
+            return All((orders, ways, OneOf(((),))))
+        back = (False, True) if len(self.loops) == 2 else (False,)
+        ways = OneOf(((None, False), *product(self.operands, back)))
+        cuts = All(tuple(All((OneOf(TILES), OneOf(sizes))) for _ in self.loops[1:]))
+        return All((orders, ways, cuts))
+
+
+class _Wide(Affine):
+    """All loops that the index of some number may become."""
+
+    def __str__(self) -> str:
+        return f"#{self.constant}"
+
+
+Division = tuple[Run, ...]
+"""A run for every index or several, which together have all indices."""
+
+
+class Pieces:
+    """The loops that the indices of an assignment may become.
+
+    Args:
+        assignment: the expression; indices in compound subscripts stay as they are.
+        operands: those whose positions may be counted where they are indexed by all of a run.
+        levels: how often a loop may be cut.
+        watch: called again and again while divisions are listed; it may raise to end that.
+    """
+
+    def __init__(
+        self, assignment: Assignment, operands: Iterable[str], levels: int = 1, watch: Callable[[], None] = unwatched
+    ) -> None:
+        self.levels = levels
+        self._watch = watch
+        self._assignment = assignment
+        appearing = (assignment.target, *accesses(assignment.value))
+        self.indices = tuple(dict.fromkeys(name for access in appearing for name in access.indices))
+        self._taken = {*self.indices, *(access.tensor for access in appearing)}
+        compound = {name for access in appearing for one in access.subscripts if not one.is_index for name in one.indices}
+        self.movable = tuple(name for name in self.indices if name not in compound)
+        self._indexed: dict[str, set[str]] = {name: set() for name in operands}
+        for access in appearing:
+            if access.tensor in self._indexed:
+                self._indexed[access.tensor].update(access.indices)
+
+    @cached_property
+    def plain(self) -> Division:
+        """Every index by itself, as it is."""
+        return tuple(Run((name,), (name,)) for name in self.indices)
+
+    @cached_property
+    def divisions(self) -> tuple[Division, ...]:
+        """All divisions, the plain one first."""
+        fixed = tuple(Run((name,), (name,)) for name in self.indices if name not in self.movable)
+        found = []
+        for runs in _runs(self.movable):
+            for chosen in product(*(self.becoming[run] for run in runs)):
+                self._watch()
+                found.append((*chosen, *fixed))
+        return tuple(sorted(found, key=lambda division: not all(run.is_plain for run in division)))
+
+    @cached_property
+    def becoming(self) -> Mapping[tuple[str, ...], tuple[Run, ...]]:
+        """What every run of indices may become."""
+        found = {}
+        for size in range(1, len(self.movable) + 1):
+            for run in combinations(self.movable, size):
+                self._watch()
+                found[run] = tuple(self._becoming(run))
+        return found
+
+    def _becoming(self, run: tuple[str, ...]) -> Iterator[Run]:
+        stem = "".join(run)
+        whole = run[0] if len(run) == 1 else self._fresh(f"{stem}_")
+        yield Run(run, (whole,))
+        operands = tuple(name for name, indices in self._indexed.items() if indices.issuperset(run))
+        if operands:
+            yield Run(run, (self._fresh(f"{stem}p"),), operands, True)
+        for cuts in range(1, self.levels + 1):
+            form = "{}{}" if self.levels == 1 else f"{{}}{cuts}_{{}}"
+            yield Run(run, tuple(self._fresh(form.format(stem, piece)) for piece in range(cuts + 1)), operands)
+
+    def _fresh(self, wish: str) -> str:
+        while wish in self._taken:
+            wish += "_"
+        self._taken.add(wish)
+        return wish
+
+    @cached_property
+    def loops(self) -> Mapping[str, tuple[str, ...]]:
+        """All loops that an index may become, itself among them."""
+        found: dict[str, dict[str, None]] = {name: {name: None} for name in self.indices}
+        for run, several in self.becoming.items():
+            for one in several:
+                for index in run:
+                    found[index].update(dict.fromkeys(one.loops))
+        return {index: tuple(names) for index, names in found.items()}
+
+    def loops_of(self, one: Treatment) -> tuple[str, ...]:
+        """Return the loops that a treatment makes."""
+        indices = tuple(name for name in self.movable if name in one.order)
+        wanted = len(one.tiles) + 1, one.positions is not None and not one.tiles
+        return next(run.loops for run in self.becoming[indices] if (len(run.loops), run.by_positions) == wanted)
+
+    # Subscripts
+
+    @cached_property
+    def _wide(self) -> dict[Affine, Affine]:
+        return {
+            Affine(((name, 1),)): _Wide(tuple((loop, 1) for loop in self.loops[name]), place)
+            for place, name in enumerate(self.indices)
+            if name in self.movable
+        }
+
+    @cached_property
+    def _narrow(self) -> dict[Affine, Affine]:
+        return {wide: plain for plain, wide in self._wide.items()}
+
+    @property
+    def assignment(self) -> Assignment:
+        """The assignment with every subscript as all loops that its index may become."""
+        return Assignment(self.widened(self._assignment.target), self._assignment.operator, widened(self._assignment.value, self.widened))
+
+    def widened(self, access: Access) -> Access:
+        """Return a read or write with every index as all loops that it may become."""
+        return replace(access, subscripts=tuple(self._wide.get(one, one) for one in access.subscripts))
+
+    def restored(self, value: Expr) -> Expr:
+        """Return an expression with indices as they were written."""
+        return widened(value, self.narrowed)
+
+    def narrowed(self, access: Access) -> Access:
+        """Return what was widened."""
+        return replace(access, subscripts=tuple(self._narrow.get(one, one) for one in access.subscripts))
+
+
+def widened(value: Expr, change: Callable[[Access], Access]) -> Expr:
+    """Return an expression with other accesses."""
+    return transform(value, lambda part: change(part) if isinstance(part, Access) else None)
+
+
+def ways(division: Division, sizes: Sequence[int]) -> Choice:
+    """Return the treatments that make a division, one for each run."""
+    return All(tuple(run.treatments(sizes) for run in division))
+
+
+def treatment(value: Hashable) -> Treatment:
+    """Return what a value of ``Run.treatments`` stands for."""
+    assert isinstance(value, tuple)
+    order, (positions, back), tiles = value
+    return Treatment(order, positions, tiles, back)
+
+
+def _runs(items: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yield every way to put items into runs."""
+    if not items:
+        yield ()
+        return
+    first, rest = items[0], items[1:]
+    for size in range(len(rest) + 1):
+        for others in combinations(rest, size):
+            left = tuple(item for item in rest if item not in others)
+            yield from (((first, *others), *more) for more in _runs(left))
