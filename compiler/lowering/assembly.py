@@ -13,7 +13,6 @@ Loops that are run twice, to count and to fill, have ``insertion`` around them; 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
@@ -23,7 +22,6 @@ from ..ir.arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
 from ..ir.names import Names
 from ..ir.nodes import (
     BOOL,
-    I32,
     I64,
     Allocate,
     ArrayRef,
@@ -42,63 +40,11 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from ..levels import LevelKind
-from ..levels.level import Level, LevelArray
+from .assembled_levels import AssembledLevel, assembled_levels, cursor, known
 
 START = 1024  # elements of a growing array at first
 
 Phase: TypeAlias = Literal["append", "count", "fill"]
-
-
-@frozen
-class AssembledLevel:
-    """One level of the result that is being assembled.
-
-    Attributes:
-        level: its kind, index and extent, and the arrays that are handed back.
-        listed: where entries are appended that its kind places afterwards (``placing``); elsewhere the same as ``level``.
-        carried: the levels above that have the same positions, one coordinate an entry: what is appended to this one is to them too.
-        head: the first of these, or the level's own number.
-        cursor: where the next coordinate goes; None for levels that are inserted into, and for those that another one carries.
-        total: how many entries there are once all are in.
-        counts: the array of what each iteration of the outermost loop appends.
-        pos: the array that delimits the entries of each parent, and ``pos_capacity`` what it has room for.
-        crd_capacity: what arrays of coordinates have room for.
-    """
-
-    level: Level
-    listed: Level
-    width: Type
-    head: int
-    carried: tuple[AssembledLevel, ...] = ()
-    cursor: Var | None = None
-    total: Var | None = None
-    counts: str = ""
-    pos: str = ""
-    crd_capacity: Var | None = None
-    pos_capacity: Var | None = None
-
-    @property
-    def kind(self) -> LevelKind:
-        return self.level.kind
-
-    @property
-    def index(self) -> str:
-        return self.level.index
-
-    @property
-    def extent(self) -> Value:
-        return self.level.extent
-
-    @property
-    def crd(self) -> str:
-        """The array that coordinates are appended to."""
-        return self.listed.array("crd").name
-
-    @property
-    def entries(self) -> tuple[AssembledLevel, ...]:
-        """The levels to which an entry is appended at once."""
-        return (*self.carried, self)
 
 
 @frozen
@@ -371,42 +317,11 @@ def assembly_of(
         form: the format in which it is written (``concrete.assembled.written_kinds``).
         indices, extents, widths: of every level; widths in bits.
     """
-    levels: list[AssembledLevel] = []
-    for place, (kind, index, extent, bits) in enumerate(zip(form.levels, indices, extents, widths, strict=True)):
-        width, stem = I32 if bits == 32 else I64, f"{name}{place + 1}"
-        level = Level(kind, index, extent, arrays=_arrays(kind, stem, width, names))
-        if kind.inserts:
-            levels.append(AssembledLevel(level, level, width, place))
-            continue
-        carried: tuple[AssembledLevel, ...] = ()
-        if kind.shares_positions:
-            above = levels[-1]
-            carried = (*above.carried, replace(above, carried=(), cursor=None))
-            levels[-1] = carried[-1]
-        levels.append(_appended(level, width, place, carried, stem, names))
+    levels = assembled_levels(name, form, indices, extents, widths, names)
     given = names.permanent(f"{name}_vals")
     values = names.permanent(f"{name}_listed") if any(kind.places for kind in form.levels) else given
     capacity, used = Var(names.permanent(f"{name}_capacity"), I64), Var(names.permanent(f"{name}_used"), BOOL)
-    return Assembly(name, tuple(levels), values, given, capacity, used, value_type, zero)
-
-
-def _arrays(kind: LevelKind, stem: str, width: Type, names: Names) -> tuple[LevelArray, ...]:
-    """Return the arrays of a level; positions are counted in 64 bits, as how many entries come is known at the end only."""
-    types = ((part, I64 if part == "pos" else own) for part, own in kind.types(width).items())
-    return tuple(LevelArray(part, names.permanent(f"{stem}_{part}"), own) for part, own in types)
-
-
-def _appended(level: Level, width: Type, place: int, carried: tuple[AssembledLevel, ...], stem: str, names: Names) -> AssembledLevel:
-    """Return a level that entries are appended to, below those that it carries."""
-    listed = level
-    if level.kind.places:
-        own = (("pos", I64), ("crd", width))
-        listed = replace(level, arrays=tuple(LevelArray(part, names.permanent(f"{stem}_listed_{part}"), kind) for part, kind in own))
-    head = carried[0] if carried else None
-    counts = names.permanent(f"{stem}_counts")
-    cursor, total, *room = (Var(names.permanent(f"{stem}_{part}"), I64) for part in ("count", "total", "crd_capacity", "pos_capacity"))
-    pos = listed.array("pos").name if head is None else head.pos
-    return AssembledLevel(level, listed, width, place if head is None else head.head, carried, cursor, total, counts, pos, *room)
+    return Assembly(name, levels, values, given, capacity, used, value_type, zero)
 
 
 def _at_once(statement: Stmt, tensor: str) -> bool:
@@ -427,14 +342,3 @@ def _at_once(statement: Stmt, tensor: str) -> bool:
 
 def _accumulates(statement: Stmt) -> bool:
     return all(assign.operator == "+=" for assign in assignments(statement))
-
-
-def cursor(entry: AssembledLevel) -> Var:
-    """Return the position where the next coordinate of a level goes."""
-    return known(entry.cursor)
-
-
-def known(variable: Var | None) -> Var:
-    """Return a variable of a level that stores coordinates."""
-    assert variable is not None, "the level has no such variable"
-    return variable

@@ -13,7 +13,8 @@ from dataclasses import replace
 from ..concrete.nodes import Block, Forall, Program, Stmt, Where, runs_on_gpu, targets
 from ..ir.arithmetic import ONE, ZERO, add, integer, subtract
 from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Const, Declare, For, Free, Load, Run, SetVar, Step, Steps, Store, Value
-from .assembly import Assembly, Phase, cursor, known
+from .assembled_levels import cursor, known
+from .assembly import Assembly, Phase
 from .context import Context
 from .scope import Scope
 from .threads import Loop, dealt

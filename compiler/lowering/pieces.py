@@ -41,7 +41,8 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from .assembly import START, AssembledLevel, Assembly, cursor, known
+from .assembled_levels import AssembledLevel, cursor, known
+from .assembly import START, Assembly
 from .context import Context
 from .insertion import is_inserted, outermost
 from .rooms import expected_entries
