@@ -3,15 +3,21 @@
 ``for j: y(i) += ...`` accumulates in a variable that is stored once. ``for j: for r: Y(i,r) += ...`` does so in a row that lives in
 registers where the extent of ``r`` is known and small (DESIGN 2.8): each component is stored once and never read, so that no
 zeros need to stand there before.
+
+All this is a rewrite of concrete notation, which is made once, before lowering. What is inside a loop over a nest that was collapsed has
+to wait: only its lowering says which loops there are.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from operator import is_
 
 from ..concrete.apart import apart
 from ..concrete.nodes import Assign, Forall, LoopTag, Stmt, Where
+from ..concrete.shapes import Nest
+from ..frozen import frozen
 from ..notation.nodes import Access, accesses, index_subscript
 from .context import Context
 from .privatize import PRIVATE
@@ -21,7 +27,44 @@ ROW_BYTES = 1024
 """The longest row that is kept: 16 vectors of 64 bytes, half of the registers of machines that have such."""
 
 
-def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:
+@frozen
+class Around:
+    """The loops around a statement, outermost first, and what those of them are dealt out to that are."""
+
+    loops: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+
+    def inside(self, loop: Forall) -> Around:
+        return Around((*self.loops, loop.index), (*self.units, str(loop.tag.unit)) if loop.tag.is_dealt else self.units)
+
+
+OUTERMOST = Around()
+
+
+def at_place(scope: Scope, *inside: str) -> Around:
+    """Return the loops around a place of the nest, and those that are about to be opened there."""
+    return Around((*scope.loops, *inside), tuple(loop.unit for loop in scope.parallel))
+
+
+def accumulated(context: Context, statement: Stmt, around: Around = OUTERMOST) -> Stmt:
+    """Return a statement in which every chain of loops that adds to one component, or to a short row, does so in a workspace."""
+    if isinstance(statement, Forall):
+        sums = _promoted(context, around, statement)
+        if sums is not None:
+            return Where(sums.consumer, accumulated(context, sums.producer, around))
+        if is_collapsed(context, statement.index):
+            return statement
+        around = around.inside(statement)
+    children = tuple(accumulated(context, child, around) for child in statement.children)
+    return statement if all(map(is_, children, statement.children)) else statement.rebuild(children)
+
+
+def is_collapsed(context: Context, index: str) -> bool:
+    """Whether a loop goes through a nest, or through a part of one."""
+    return any(isinstance(context.graph.shape(name), Nest) for name in context.graph.ancestors(index))
+
+
+def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
     """Accumulate in a local variable or row what a chain of loops adds to a target; None where the components change otherwise.
 
     Both are ordinary workspaces, so everything that is known of those holds for them.
@@ -29,13 +72,13 @@ def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:
     chain: list[Forall] = []
     inner: Stmt = forall
     while isinstance(inner, Forall):
-        if inner.tag.unit not in (None, "cpu_vector") and not _combines(scope, inner):
+        if inner.tag.unit not in (None, "cpu_vector") and not _combines(around, inner):
             return None
         chain.append(inner)
         inner = inner.body
     if not isinstance(inner, Assign) or inner.operator != "+=":
         return None
-    rows = _rows(context, scope, chain, inner)
+    rows = _rows(context, around, chain, inner)
     kept = {loop.index for loop in rows}
     moving = {original for loop in chain for original in (loop.index, *context.graph.originals(loop.index))} - kept
     own = {name for index in inner.target.indices for name in context.graph.ancestors(index)}
@@ -46,26 +89,26 @@ def promote(context: Context, scope: Scope, forall: Forall) -> Where | None:
     producer: Stmt = Assign(local, "+=", inner.value)
     for loop in reversed(chain):
         producer = replace(loop, body=producer)
-    consumer: Stmt = Assign(inner.target, "=" if _once(context, scope, inner.target) else "+=", local)
+    consumer: Stmt = Assign(inner.target, "=" if _once(context, around, inner.target) else "+=", local)
     for loop in reversed(rows):
         consumer = Forall(loop.index, consumer, LoopTag(unit=loop.tag.unit))
     return Where(consumer, producer)
 
 
-def _combines(scope: Scope, loop: Forall) -> bool:
+def _combines(around: Around, loop: Forall) -> bool:
     """Whether what the threads of a block or warp of a GPU add to one component is combined among them."""
-    inside = bool(scope.parallel) and scope.parallel[-1].unit in ("gpu_block", "gpu_warp")
+    inside = around.units[-1:] in (("gpu_block",), ("gpu_warp",))
     return inside and loop.tag.unit in ("gpu_warp", "gpu_thread") and loop.tag.race in PRIVATE
 
 
-def _rows(context: Context, scope: Scope, chain: list[Forall], inner: Assign) -> list[Forall]:
+def _rows(context: Context, around: Around, chain: list[Forall], inner: Assign) -> list[Forall]:
     """Return the loops of a chain that run through a short row of a dense array in every iteration of a sum outside."""
     target = inner.target
     rows = [loop for loop in chain if loop.index in target.indices]
     others = [loop for loop in chain if loop.index not in target.indices]
     if not rows or chain[0] in rows or target.tensor in context.workspaces or context.assembly is not None:
         return []
-    if not context.value_type.is_float or any(loop.tag.unit for loop in others) or not _once(context, scope, target):
+    if not context.value_type.is_float or any(loop.tag.unit for loop in others) or not _once(context, around, target):
         return []
     extents = [0 if context.graph.is_derived(loop.index) else context.extents.get(loop.index, 0) for loop in rows]
     if not 0 < prod(extents) * context.value_type.bytes <= ROW_BYTES:
@@ -81,9 +124,9 @@ def _is_dense(context: Context, access: Access, index: str) -> bool:
     return all(kind.full for kind in kinds)
 
 
-def _once(context: Context, scope: Scope, target: Access) -> bool:
+def _once(context: Context, around: Around, target: Access) -> bool:
     """Whether each component of a target is reached once: one writer, and all loops around write different ones in each iteration."""
     if len(context.writes(target.tensor)) != 1:
         return False
-    loops = enumerate(scope.loops)
-    return all(apart(target.indices, loop, scope.loops[:place], context.graph, context.format_of) for place, loop in loops)
+    loops = enumerate(around.loops)
+    return all(apart(target.indices, loop, around.loops[:place], context.graph, context.format_of) for place, loop in loops)

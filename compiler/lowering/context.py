@@ -105,6 +105,7 @@ class Context:
         self._storages: dict[Access, Storage] = {}
         self._declared_last: tuple[Access, ...] = ()
         self.stored: dict[str, Storage] = {}
+        self.sums: set[str] = set()  # the workspaces of ``accumulate``
         self.hoisted = [Allocations()]
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[str, PrivateCopies] = {}
@@ -212,7 +213,12 @@ class Context:
             count += 1
             name = f"t{target}{count}"
         self.workspaces[name] = Workspace(name, indices, "registers" if indices else "scalar")
+        self.sums.add(name)
         return name
+
+    def is_sum(self, statement: Stmt) -> bool:
+        """Whether a statement adds up in such a workspace and hands on what is in it: one thing, though it has two parts."""
+        return isinstance(statement, Where) and statement.producer.assignments[0].target.tensor in self.sums
 
     def writes(self, tensor: str) -> tuple[tuple[tuple[str, ...], Assign], ...]:
         """Return the assignments of the program that write a tensor, each with the loops around it."""

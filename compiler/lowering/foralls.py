@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import Forall, targets
+from ..concrete.nodes import Forall, Stmt, targets
 from ..concrete.shapes import Between, Entries, Nest, Through, Tiles
 from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
 from ..notation.printer import show
 from ..workspaces import keeps_entries
+from .accumulate import accumulated, at_place, is_collapsed
 from .coiterate import iterate
 from .context import Context
 from .insertion import inserted, inserts
@@ -54,6 +55,8 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     while isinstance(shape := context.graph.shape(index, scope.coordinates), Through):
         index = shape.variable
         aliases.append(index)
+    if is_collapsed(context, forall.index) and not isinstance(shape, Nest | Entries):
+        forall = replace(forall, body=accumulated(context, forall.body, at_place(scope, forall.index)))
     match shape:
         case Tiles(parent, inner) if inner in scope.coordinates:
             return originating(lower_numbers(context, scope, forall, shape, aliases), f"{index} of {parent}")
@@ -82,7 +85,10 @@ def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, alias
     """A loop that goes through a nest: its parts, each clipped where the window cuts its first or last row."""
     outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.is_dealt else None, unroll=None)
     inner_tag = replace(forall.tag, unit=None, race=None, chunking=None, chunk=None, unroll=None)
-    rows = Forall(nest.outer, Forall(nest.inner, forall.body, inner_tag), outer_tag)
+    inner_loop: Stmt = Forall(nest.inner, forall.body, inner_tag)
+    if not is_collapsed(context, nest.outer):  # which else becomes a nest around it
+        inner_loop = accumulated(context, inner_loop, at_place(scope, nest.outer))
+    rows = Forall(nest.outer, inner_loop, outer_tag)
     if nest.fused not in scope.windows:
         return _loop(context, scope, rows)
     own = window(context, scope, nest.fused)

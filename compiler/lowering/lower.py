@@ -36,6 +36,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import nodes_of
 from ..notation.nodes import Access, accesses
+from .accumulate import accumulated
 from .assembly import Assembly, assembly_of
 from .collect import collected
 from .context import Context, TensorType, loop_type
@@ -111,7 +112,8 @@ def lower(
         parameters, lower_statement, assembly=assembly, shares=shares, wide=wide, also=frozenset(other.tensor for other in also),
     )  # fmt: skip
     kept = doing_something(program.statement, program.add)
-    steps = [] if kept is None else context.lower(kept, Scope(assembly=assembly))
+    statement = program.statement if kept is None else accumulated(context, kept)
+    steps = [] if kept is None else context.lower(statement, Scope(assembly=assembly))
     body = _framed(context, (result, *also), steps)
     function = _function(context, body)
     operands = tuple(
@@ -135,7 +137,7 @@ def lower(
         program.build,
         expression,
         schedule,
-        loop_nest(program.statement, viewed.as_written),
+        loop_nest(statement, viewed.as_written),
         program.relations,
         tuple(array for array, workspace in context.rooms.items() if array and workspace in scheduled),
         viewed.ranges,

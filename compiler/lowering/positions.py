@@ -16,6 +16,7 @@ from ..levels.level import Level
 from ..levels.segments import parent_past
 from ..notation.nodes import Access
 from ..workspaces.levels import Storage
+from .accumulate import accumulated, at_place, is_collapsed
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .known import coordinate_at, lower_known, parent_at
@@ -44,6 +45,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
             named(context, f"{entries.variable}_begin", own.low, steps),
             named(context, f"{entries.variable}_end", own.high, steps),
         )
+        forall = _with_sums(context, scope, forall, chain)
         inner = _clipped(context, scope, forall, chain, levels, access, storage, low, high, steps, aliases)
     return [*steps, *inner] if inner else []
 
@@ -54,11 +56,20 @@ def _whole_positions(
     """Positions that are not cut: the plain nest over the collapsed indices, driven by the operand."""
     several = len(chain) > 1
     if several and (access not in reads(forall.body) or _has_slots(context, forall)):
-        return _each_row(context, scope, forall, chain, aliases, access)
+        return _each_row(context, scope, _with_sums(context, scope, forall, chain), chain, aliases, access)
     statement: Stmt = forall.body
     for index in reversed(chain[1:]):
         statement = Forall(index, statement, _inner_tag(forall.tag) if statement is forall.body else PLAIN)
+    if is_collapsed(context, forall.index):
+        statement = accumulated(context, statement, at_place(scope, chain[0]))
     return _driven(context, scope, chain[0], statement, forall.tag, access, None, [] if several else aliases)
+
+
+def _with_sums(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...]) -> Forall:
+    """Return a loop over positions with the accumulators of what is inside it."""
+    if not is_collapsed(context, forall.index):
+        return forall
+    return replace(forall, body=accumulated(context, forall.body, at_place(scope, *chain)))
 
 
 def _has_slots(context: Context, forall: Forall) -> bool:

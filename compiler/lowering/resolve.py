@@ -92,9 +92,9 @@ def _written(context: Context, workspace: str, here: Patterns) -> Domain:
     return unite(here.remaining(assign, loops).domain for loops, assign in context.writes(workspace))
 
 
-def has_parts(statement: Stmt) -> bool:
+def has_parts(context: Context, statement: Stmt) -> bool:
     """Whether a statement consists of several that can be lowered one by one."""
-    return any(isinstance(node, (Where, Block)) for node in walk(statement))
+    return any(isinstance(node, (Where, Block)) and not context.is_sum(node) for node in walk(statement))
 
 
 def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: str | None = None) -> list[Step]:
@@ -148,7 +148,7 @@ def _located(
     found = level.hit(position, low, high, value)
     inside = scope.guarded()
     past = None if level.unique else level.search(position, high, value, "upper_bound")
-    if has_parts(statement):  # each part asks on its own whether it is there
+    if has_parts(context, statement):  # each part asks on its own whether it is there
         present = Var(context.names.local(f"in_{storage.name}"), BOOL)
         steps.append(Declare(present, found))
         end = past and named(context, f"q_{storage.name}{depth}", Select(present, past, position, I64), steps)

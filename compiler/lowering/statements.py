@@ -12,7 +12,7 @@ from ..notation.nodes import Access
 from ..workspaces.dense import DenseWorkspace
 from ..workspaces.held import row_major
 from ..workspaces.levels import Storage
-from .accumulate import promote
+from .accumulate import accumulated, at_place
 from .context import Context, StoreFacts
 from .foralls import lower_forall
 from .privatize import PRIVATE, private_copies
@@ -26,6 +26,8 @@ from .where import lower_where
 def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Step]:
     """Return the steps of a statement at one place of the nest; nothing where all it adds is the fill value."""
     kept = restrict(context, scope, statement)
+    if kept is not None and kept is not statement:
+        kept = accumulated(context, kept, at_place(scope))  # chains that were none before: what stood beside them is gone
     if kept is not None and (access := _in_question(context, scope, kept)) is not None:
         return _decided(context, scope, kept, access)
     match kept:
@@ -38,8 +40,7 @@ def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Ste
         case Where():
             return lower_where(context, scope, kept)
         case Forall():
-            promoted = promote(context, scope, kept)
-            return lower_where(context, scope, promoted) if promoted is not None else lower_forall(context, scope, kept)
+            return lower_forall(context, scope, kept)
         case _:
             raise TypeError(f"cannot lower {type(kept).__name__}")
 
@@ -49,6 +50,8 @@ def _in_question(context: Context, scope: Scope, statement: Stmt) -> Access | No
 
     A loop that steps through the access next can do without: where nothing is stored it steps through nothing.
     """
+    if context.is_sum(statement):
+        statement = statement.children[1]
     if not scope.doubtful or not isinstance(statement, Assign | Forall):
         return None
     if _writes_shared(context, statement) and context.shares in scope.doubtful:

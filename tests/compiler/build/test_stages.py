@@ -16,6 +16,15 @@ def test_stages_are_in_order_from_concrete_notation_to_c() -> None:
     assert kernel.stages["c"] == kernel.source
 
 
+def test_sums_have_their_own_places_before_lowering() -> None:
+    scalar = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"})
+    assert scalar.loop_nest.split("\n")[2:] == ["    for j:", "      ty += A(i,j) * x(j)", "  consume:", "    y(i) = ty"]
+    row = st.compile("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, shape={"k": 8})
+    assert "tY(k) += A(i,j) * X(j,k)" in row.loop_nest
+    assert "Y(i,k) = tY(k)" in row.loop_nest
+    assert "tY" in row.stages["lowering"]
+
+
 def test_a_stage_shows_what_its_pass_has_made() -> None:
     tiles = "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 512); parallelize(p0, cpu_thread, atomics)"
     kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule=tiles)
