@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Forall, Stmt, targets
-from ..concrete.shapes import Between, Entries, Nest, Through, Tiles
+from ..concrete.shapes import Between, Entries, Nest, Tiles
 from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
 from ..notation.printer import show
@@ -27,7 +27,7 @@ from .resolve import named
 from .scope import Clip, Scope, Window
 from .threads import dealt
 from .tiles import lower_by_value, lower_numbers, lower_tiles
-from .windows import narrowed, opening, window
+from .windows import gone_through, narrowed, opening, window
 
 
 def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
@@ -51,10 +51,9 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     """Follow the provenance of an index up to what its loop goes through."""
     if forall.index in scope.clips:
         return _clipped(context, scope, forall, scope.clips[forall.index])
-    index, aliases = forall.index, [forall.index]
-    while isinstance(shape := context.graph.shape(index, scope.coordinates), Through):
-        index = shape.variable
-        aliases.append(index)
+    aliases = gone_through(context, scope, forall.index)
+    index = aliases[-1]
+    shape = context.graph.shape(index, scope.coordinates)
     if is_collapsed(context, forall.index) and not isinstance(shape, Nest | Entries):
         forall = replace(forall, body=accumulated(context, forall.body, at_place(scope, forall.index)))
     match shape:

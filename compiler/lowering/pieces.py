@@ -48,6 +48,7 @@ from .insertion import is_inserted, outermost
 from .rooms import expected_entries
 from .scope import Scope
 from .threads import Loop, dealt
+from .windows import gone_through
 
 FOR_EACH, MOST = 16, 256  # pieces for each thread, and iterations of a piece at most, where the schedule does not say how large they are
 HEAD = 2  # elements of a table of pieces before its rows (csrc/st_pieces.h)
@@ -92,7 +93,7 @@ def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     threads, expected = context.size_parameter(("threads", "count"), "threads"), expected_entries(context)
     parts = _parts(assembly, context.names)
     own = _owned(assembly, parts)
-    once = own.appends_once(forall.body, forall.index)
+    once = own.appends_once(forall.body, gone_through(context, scope, forall.index)[-1])
     steps = dealt(context, replace(scope, assembly=replace(own, reserved=once)), forall, loop_of)
     if not steps:
         return []

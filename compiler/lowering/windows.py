@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt, targets
-from ..concrete.shapes import Between, Entries, Tiles
+from ..concrete.shapes import Between, Entries, Through, Tiles
 from ..ir.arithmetic import ZERO, add, compare, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Select, Step, Value
 from ..levels.level import Level
@@ -44,6 +44,14 @@ def _pieces(context: Context, scope: Scope, index: str, whole: Window) -> Window
         return whole
     left = window(context, scope, root_of(context, scope, parent))
     return Window(whole.low, minimum(whole.high, subtract(left.high, left.low)))
+
+
+def gone_through(context: Context, scope: Scope, index: str) -> list[str]:
+    """Return an index and those that its loop goes through one after the other; the last one is what is iterated."""
+    found = [index]
+    while isinstance(shape := context.graph.shape(found[-1], scope.coordinates), Through):
+        found.append(shape.variable)
+    return found
 
 
 def all_positions(context: Context, scope: Scope, entries: Entries) -> Window:

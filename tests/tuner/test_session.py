@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sparsetune.compiler.errors import ScheduleError, TuningError
-from sparsetune.compiler.format import parse_format
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
@@ -312,9 +312,7 @@ def test_what_a_schedule_costs_stands_beside_what_it_gains(database: Path) -> No
     assert result.pays_after == {
         "conversion": 0, "build": math.ceil(built / gain) if built else 0, "tuning": math.ceil(result.seconds / gain),
     }  # fmt: skip
-    spmm = make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": np.eye(30), "X": np.ones((30, 4))}, threads=1)
-    operands, formats = {**spmm.operands, "A": spmm.operands["A"].convert("csr")}, {**spmm.formats, "A": parse_format("csr", 2)}
-    stored = replace(spmm, operands=operands, formats=formats)
+    stored = make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": tensor(np.eye(30), "csr"), "X": np.ones((30, 4))}, threads=1)
     converts = replace(result, problem=stored, best=Schedule('convert(A(i,j), "csc"); reorder(k, j, i)'), best_time=3e-3, default_time=1e-3)
     assert converts.conversion_time > 0
     slower = replace(converts, best_time=1.0)

@@ -76,3 +76,14 @@ def test_pieces_for_which_the_result_has_no_room_are_joined_at_the_end(case: str
     bound = compiled.default_kernel.bind(threads=3, **given)
     assert same(bound(), expected)
     assert same(interpreted(bound)[0], expected)
+
+
+@pytest.mark.parametrize(
+    "loop", ["bound(j, o, 0, min_exact); parallelize(o, cpu_thread, no_races, static)", "parallelize(j, cpu_thread, no_races)"]
+)
+def test_room_is_made_inside_pieces_whatever_the_loop_is_called(loop: str) -> None:
+    given = operands("C(j) = A(j) + B(j)", {"A": "compressed", "B": "compressed", "C": "compressed"}, (50,))
+    expected = st.compile("C(j) = A(j) + B(j)", formats=dict.fromkeys("ABC", "compressed"))(threads=1, **given)
+    through = f"precompute(A(j) + B(j), [j], [v], w); workspace(w, list); {loop}"
+    kernel = st.compile("C(j) = A(j) + B(j)", formats=dict.fromkeys("ABC", "compressed"), schedule=through)
+    assert all(same(kernel(threads=threads, **given), expected) for threads in (1, 2, 5))
