@@ -39,6 +39,7 @@ rng = np.random.default_rng(0)
 coordinates = rng.integers(0, 40, (3, 500))
 spread = st.distributed.tensor((coordinates, rng.random(500)) if rank == 0 else None)
 factor = rng.random((40, 100_000))
+evaluate = st.distributed.evaluate  # imported while there is memory for that
 expression = "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)"
 if how == "kill" and unlucky:
     ranks.World.reduce_scatter = die  # type: ignore[method-assign, assignment]
@@ -55,4 +56,4 @@ if how == "file":
     st.distributed.tensor("nowhere.tns")
 for _ in range(3):
     given = {"B": spread, "C": factor, "D": factor}
-    st.distributed.evaluate(expression, given, grid=(1, 1, MPI.COMM_WORLD.Get_size()), schedule="default")
+    evaluate(expression, given, grid=(1, 1, MPI.COMM_WORLD.Get_size()), schedule="default")

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from ..compiler.errors import TuningError
 
-
-class TooLong(TuningError):
-    """Something ran past its limit."""
+class TooLong(BaseException):
+    """Something ran past its limit. It may come up anywhere, and nothing that expects failures of its own may take it for one of these."""
 
 
 @contextmanager

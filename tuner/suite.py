@@ -123,7 +123,7 @@ def tune_suite(
             yield Outcome(item, None, f"a defect of sparsetune, please report it: {type(error).__name__}: {first_line(error)}")
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 

@@ -87,7 +87,7 @@ class FullSpace:
         return [schedule for schedule, _ in zip(legal, range(count), strict=False)]
 
     def stages(self) -> Iterator[dict[str, Any]]:
-        """Yield {"stage", "kept"} for what every stage adds, then for what every filter leaves, "estimated" where it is not exact."""
+        """Yield {"stage", "kept"} for what every stage adds, then for what every filter leaves; a stage that is estimated says so."""
         for name, count in self.whole.stages:
             yield {"stage": name, "kept": count()}
         narrowed = self
@@ -95,7 +95,7 @@ class FullSpace:
             yield {"stage": one.name, "kept": narrowed.count()}
         texts = list(narrowed._texts(_TRIES, 0))
         share = sum(text is not None for text in texts) / max(1, len(texts))
-        yield {"stage": ACCEPTED, "kept": round(share * narrowed.count()), "estimated": True}
+        yield {"stage": f"{ACCEPTED}, estimated", "kept": round(share * narrowed.count())}
 
     def filtered(self) -> FullSpace:
         """Return what the filters leave, but for those that the language refuses."""

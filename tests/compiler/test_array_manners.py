@@ -107,7 +107,7 @@ def stranger(module: str, **attributes: Any) -> Any:
     [
         (stranger("networkx.classes.graph", adj={}, __len__=lambda self: 3), "networkx.to_scipy_sparse_array"),
         (stranger("pandas.core.frame", columns=["a"], __array__=lambda self: np.ones((2, 1))), r"\.to_numpy\(\)"),
-        (stranger("torch", requires_grad=True, detach=lambda self: self), r"hand over tensor.detach\(\)"),
+        (stranger("torch", layout="torch.strided", requires_grad=True, detach=lambda self: self), r"hand over tensor.detach\(\)"),
     ],
 )
 def test_objects_that_are_no_tensors_are_named(data: Any, says: str) -> None:
@@ -121,6 +121,6 @@ def test_values_that_numpy_lacks_are_a_data_error() -> None:
     def numpy(self: Any) -> Any:
         raise TypeError("Got unsupported ScalarType BFloat16")
 
-    data = stranger("torch", dtype="torch.bfloat16", detach=lambda self: self, cpu=lambda self: self, numpy=numpy)
+    data = stranger("torch", layout="torch.strided", dtype="torch.bfloat16", detach=lambda self: self, cpu=lambda self: self, numpy=numpy)
     with pytest.raises(DataError, match=r"torch tensor of torch.bfloat16 cannot be read .*; convert it with .float\(\)"):
         st.tensor(data)
