@@ -15,6 +15,7 @@ from sparsetune.compiler.errors import DataError, TuningError
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.nightly import race
 from sparsetune.tuner.nightly.race import MOST_ROUNDS, ROOT, OlderFails, Side, Task, checkout, contest
+from sparsetune.tuner.nightly.racer import placed
 from sparsetune.tuner.problem import make_problem
 
 MATRIX = scipy.sparse.random_array((200, 200), density=0.02, rng=np.random.default_rng(0), format="csr")
@@ -151,3 +152,13 @@ def test_what_only_one_version_can_run(other: Path) -> None:
     finally:
         older.close()
         newer.close()
+
+
+def test_arrays_lie_at_multiples_of_64_bytes_in_other_places_of_a_page_each_time() -> None:
+    given = np.arange(30.0).reshape(5, 6)
+    made = [placed(given) for _ in range(20)]
+    assert all(np.array_equal(one, given) and one.dtype == given.dtype for one in made)
+    offsets = [one.ctypes.data % 4096 for one in made]
+    assert not any(offset % 64 for offset in offsets)
+    assert len(set(offsets)) > 5
+    assert placed(np.empty((0, 3), np.int32)).shape == (0, 3)
