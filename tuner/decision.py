@@ -12,24 +12,26 @@ from ..compiler.schedule.schedule import Schedule
 from .account import FIELD, account_of
 from .environment import code_version
 from .kernels import default_keeps_bound
-from .measure.finals import Comparison, Verdict, play
+from .measure.finals import MIN_ROUNDS, Comparison, Verdict, play
 from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
 from .measure.runner import Runner
+from .measure.timing import burst_size
 from .model import nothing_within
 from .records import Decision, Status
-from .trials import DEFAULT, Campaign, Trials
+from .trials import DEFAULT, Campaign, Trial, Trials
 
 Samples = Mapping[str, Sequence[tuple[float, ...]]]
 """By schedule: the fastest sample of every round of the finals."""
 
 
 def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tuple[Verdict, Samples]:
-    """Measure the fastest trials and the default in turn; without the time for that, ``seconds`` at most, the default stays.
+    """Measure the fastest trials and the default in turn, as many as can be in so many seconds; without the time for that trials decide.
 
     Raises:
         TuningError: the default schedule does not run any more.
     """
+    seconds = min(policy.final_seconds, seconds)
     default = trials.default
     assert default is not None
     is_eligible = default_keeps_bound(runner.problem)
@@ -40,8 +42,10 @@ def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tu
             raise nothing_within(runner.problem)
         chosen |= {trial.canonical: trial for trial in sorted(others, key=lambda trial: trial.seconds or math.inf)[:1]}
     expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
+    while len(chosen) > 2 and MIN_ROUNDS * sum(_round_seconds(policy, expected[schedule]) for schedule in chosen) > seconds:
+        del chosen[max((schedule for schedule in chosen if schedule != DEFAULT), key=expected.__getitem__)]
     samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
-    once = {schedule: [(seconds,)] for schedule, seconds in expected.items()}
+    once = {schedule: [(time,)] for schedule, time in expected.items()}
     if len(chosen) == 1:
         return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
     best = min((schedule for schedule in chosen if schedule != DEFAULT), key=expected.__getitem__)
@@ -57,18 +61,30 @@ def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tu
         samples[schedule].append(sample)
         return sample[0]
 
-    seconds = min(policy.final_seconds, seconds)
     try:
         verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
     except TimeOver:
-        if is_eligible and not beaten:
+        found = _compared(chosen[DEFAULT], chosen[best])
+        if is_eligible and found.low <= 1:
             return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
-        ratio = expected[DEFAULT] / expected[best]
-        times = {name: (expected[name],) for name in (DEFAULT, best)}
-        return Verdict(best, times, Comparison(ratio, ratio, ratio)), {name: [found] for name, found in times.items()}
+        return Verdict(best, {name: (expected[name],) for name in (DEFAULT, best)}, found), once
     if verdict is None:
         raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
     return verdict, samples
+
+
+def _round_seconds(policy: Policy, expected: float) -> float:
+    """Return how long a finalist runs each round: once to warm up, then a burst."""
+    batch, batches = burst_size(policy.burst_seconds, expected, policy.is_cold)
+    return (batch * batches + 1) * expected
+
+
+def _compared(slower: Trial, faster: Trial) -> Comparison:
+    """Return how many times faster one trial was than another, as far apart and as close as their intervals allow."""
+    assert slower.seconds is not None
+    assert faster.seconds is not None
+    low = (slower.low or slower.seconds) / (faster.high or faster.seconds)
+    return Comparison(slower.seconds / faster.seconds, low, (slower.high or slower.seconds) / (faster.low or faster.seconds))
 
 
 def _complexity(schedule: str) -> int:

@@ -8,17 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sparsetune.compiler.deadline import TimeOver
 from sparsetune.compiler.errors import ScheduleError, TuningError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
+from sparsetune.tuner.measure.finals import Verdict, play
 from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
@@ -317,3 +321,28 @@ def test_what_a_schedule_costs_stands_beside_what_it_gains(database: Path) -> No
     assert converts.conversion_time > 0
     slower = replace(converts, best_time=1.0)
     assert slower.pays_after == {"conversion": None, "build": None, "tuning": None}
+
+
+def test_finals_that_run_out_of_time_leave_the_decision_to_the_trials(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_time(*_given: object, **_named: object) -> Verdict:
+        raise TimeOver
+
+    monkeypatch.setattr("sparsetune.tuner.decision.play", no_time)
+    result = campaign(database)
+    fastest = min(result.measured, key=lambda trial: trial.seconds or math.inf)
+    assert str(result.best) == fastest.schedule != ""
+    assert result.best_time == fastest.seconds
+    assert 1 < result.speedup_low <= result.speedup <= result.speedup_high
+
+
+def test_as_many_finalists_as_there_is_time_for(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered: list[int] = []
+
+    def enter(names: Sequence[str], *given: Any, **named: Any) -> Verdict | None:
+        entered.append(len(names))
+        return play(names, *given, **named)
+
+    monkeypatch.setattr("sparsetune.tuner.decision.play", enter)
+    for final_seconds in (8.0, 1e-6):
+        campaign(database, policy=replace(SETTINGS.policy, final_margin=100.0, final_seconds=final_seconds))
+    assert entered[0] > entered[1] == 2
