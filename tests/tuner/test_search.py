@@ -291,3 +291,16 @@ def test_points_need_no_holes() -> None:
     found = run(study(space, name="two-level"), 100, lambda schedule: 1.0)
     assert len(found) == 9
     assert space.find(found[0]) == Point(0, ())
+
+
+def test_what_a_killed_process_left_waiting_is_not_measured_again(tmp_path: Path) -> None:
+    from sparsetune.tuner.search.journal import open_storage
+    from sparsetune.tuner.search.structure_study import StructureStudy
+
+    template = LARGE.templates[0]
+    study = StructureStudy(template, open_storage(tmp_path / "s.journal"), "s", 0)
+    usual, other = tuple(template.usual.values()), (256, "static", 4)
+    study._study.enqueue_trial(study._encoded(usual))
+    asked = study.ask(other, lambda values: values != usual)
+    assert asked is not None
+    assert asked[0] == other

@@ -78,7 +78,10 @@ class FlatStudy:
             point = self._space.random_point(self._random)
             if self._is_new(point):
                 self._study.enqueue_trial(self._encode(point))
-                return self._ask(self._propose()[0])
+                proposal, found = self._propose()
+                if self._is_new(found):  # else a process that was killed had left it waiting
+                    return self._ask(proposal)
+                self._finish(proposal, self._known.get(proposal.schedule))
         return None
 
     def _ask(self, proposal: Proposal) -> Proposal:

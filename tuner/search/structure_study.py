@@ -89,7 +89,7 @@ class StructureStudy:
             is_new: tells whether a point was not asked for yet.
         """
         if first is not None and is_new(first):
-            return self._asked(first)
+            return self._asked(first, is_new)
         for _ in range(_TRIES):
             trial = self._study.ask(self._spread)
             values = self._values(trial.params)
@@ -100,7 +100,7 @@ class StructureStudy:
         for _ in range(_DRAWS):
             drawn = tuple(self._random.choice(hole.choices) for hole in self._holes)
             if is_new(drawn):
-                return self._asked(drawn)
+                return self._asked(drawn, is_new)
         return None
 
     def tell(self, number: int, seconds: float | None) -> None:
@@ -108,11 +108,16 @@ class StructureStudy:
         state = TrialState.PRUNED if seconds is None else TrialState.COMPLETE
         self._study.tell(number, seconds, state=state, skip_if_finished=True)
 
-    def _asked(self, values: Values) -> tuple[Values, int]:
+    def _asked(self, values: Values, is_new: Any) -> tuple[Values, int] | None:
+        """Ask for a point. What a process that was killed has left waiting comes first, and may be known by now."""
         self._study.enqueue_trial(self._encoded(values))
-        trial = self._study.ask(self._spread)
-        own(trial)
-        return self._values(trial.params), trial.number
+        for _ in range(_TRIES):
+            trial = self._study.ask(self._spread)
+            if is_new(found := self._values(trial.params)):
+                own(trial)
+                return found, trial.number
+            self._study.tell(trial, state=TrialState.FAIL)
+        return None
 
     def _past(self) -> list[optuna.trial.FrozenTrial]:
         return self._study.get_trials(deepcopy=False)
