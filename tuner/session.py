@@ -150,6 +150,8 @@ def tune_problem(
     if (finished := _finished(campaign, trials, space, stages, budget, given)) is not None:
         return finished
     report(Progress("preparing", len(trials), budget.trials))
+    folder = studies_folder(store.url)
+    search = Search(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)
     with Runner(problem, worker, settings.policy) as runner:
         try:
             runner.build(DEFAULT)  # takes as long as it takes, as handing over the operands does
@@ -161,7 +163,7 @@ def tune_problem(
             ) from None
         runner.end = limit - _FINAL_SHARE / 2 * allowed if limit < math.inf and allowed > _LEAST_SECONDS else limit
         with suppress(TimeOver):
-            _search(campaign, trials, space, runner, budget, deadline, (seed, settings.sampler), report, given, helpers)
+            _search(campaign, trials, search, settings.sampler, runner, budget, deadline, report, given, helpers)
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         seconds = math.inf if budget.seconds is None else _FINAL_SHARE * budget.seconds
@@ -235,11 +237,10 @@ def _finished(
 
 
 def _search(
-    campaign: Campaign, trials: Trials, space: Space, runner: Runner, budget: Budget, deadline: float, sampler: tuple[int, str],
-    report: Report, given: Sequence[str], helpers: Helpers | None,
+    campaign: Campaign, trials: Trials, search: Search, sampler: str, runner: Runner, budget: Budget, deadline: float, report: Report,
+    given: Sequence[str], helpers: Helpers | None,
 ) -> None:  # fmt: skip
-    """Try what the user gives and what is known of similar inputs, then what the sampler (seed, name) proposes, until the budget is spent.
-    """
+    """Try what the user gives and what is known of similar inputs, then what the sampler proposes, until the budget is spent."""
 
     def spent(begun: int = 0) -> bool:
         count = len(trials) + begun
@@ -249,10 +250,7 @@ def _search(
         for schedule in schedules:
             if schedule not in trials and not spent():
                 trials.run(schedule, runner, origin)
-    folder = studies_folder(campaign.store.url)
-    search = Search(space, budget.trials, sampler[0], folder and folder / f"{campaign.key}.journal", campaign.key)
-    strategy = choose_strategy(search, sampler[1])
-    with closing(strategy):
+    with closing(choose_strategy(search, sampler)) as strategy:
         for trial in trials:
             strategy.know(trial.canonical, trial.seconds)
         if helpers is not None:

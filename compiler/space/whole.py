@@ -336,7 +336,7 @@ class WholeSpace:
 
     def _tree(self, place: Place, derivation: Derivation, plan: Plan) -> Derivation | None:
         """Return a derivation of the whole space for one of the structural space; None where something said is not in the options."""
-        label, choices = derivation.label, 0
+        label = derivation.label
         if isinstance(label, Loop):
             scopes = self.nestings.continued(place.scope, label)
             if scopes is None:
@@ -353,7 +353,6 @@ class WholeSpace:
         option = next((option for option, _ in self.grammar.alternatives(place) if option.label == label), None)
         if option is None or found is None:
             return None
-        choices = found
         parts = [self._tree(part, inner, plan) for part, inner in zip(option.parts, derivation.parts, strict=True)]
         known = tuple(part for part in parts if part is not None)
-        return Derivation(label, choices, known) if len(known) == len(parts) else None
+        return Derivation(label, found, known) if len(known) == len(parts) else None

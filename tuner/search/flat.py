@@ -1,27 +1,25 @@
 """Optuna's TPE over a whole space, in a journal file that a later process takes up.
 
-The template is a categorical parameter; numbers are integers over their ranks, so that neighbouring sizes are neighbours. A parameter
-of the same name and choices is shared by all templates that have it: what was learned about a chunk size serves every loop order.
+The template is a categorical parameter. A parameter of the same name and choices is shared by all templates that have it: what was
+learned about a chunk size serves every loop order.
 """
 
 from __future__ import annotations
 
 import random
-import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.samplers import TPESampler
 from optuna.trial import TrialState
 
 from ...compiler.space.template import Hole, Value
 from ..records import digest
-from ..settings import MOST_SEED
-from .journal import fail_orphans, open_storage, own
+from .journal import open_storage, own
 from .space import Point, Space
 from .strategy import Proposal
+from .studies import decoded, encoded, finish, open_study
 
 _TEMPLATE = "template"
 _TRIES = 30  # proposals in a row that are known already, before points are drawn at random
@@ -42,25 +40,13 @@ class FlatStudy:
     """
 
     def __init__(self, space: Space, seed: int, journal: Path | None, name: str, usual: int, groups: bool = False) -> None:
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._space = space
         self._labels = tuple(digest(template.text)[:8] for template in space.templates)
         self._known: dict[str, float | None] = {}
         self._asked: set[str] = set()  # schedules that were proposed and not told yet
         self._failures: Counter[str] = Counter()  # by template; below 0 once it has worked
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._study = optuna.create_study(
-                storage=open_storage(journal),
-                study_name=f"{name}-{space.digest}",
-                direction="minimize",
-                load_if_exists=True,
-            )
-            past = len(self._study.get_trials(deepcopy=False))
-            # a sampler that is started again with the seed of the first process would propose the same points again
-            self._study.sampler = TPESampler(seed=(seed + past) % (MOST_SEED + 1), multivariate=groups, group=groups)
+        self._study, past = open_study(open_storage(journal), f"{name}-{space.digest}", seed, multivariate=groups, group=groups)
         self._random = random.Random(seed + past)
-        fail_orphans(self._study)
         if not past:
             for point, _ in zip(space.usual_points(), range(usual), strict=False):
                 self._study.enqueue_trial(self._encode(point))
@@ -105,7 +91,7 @@ class FlatStudy:
         trial = self._study.ask()
         own(trial)
         number = self._labels.index(trial.suggest_categorical(_TEMPLATE, self._labels))
-        point = Point(number, tuple(_suggest_value(hole, trial) for hole in self._space.templates[number].holes))
+        point = Point(number, tuple(_suggested(hole, trial) for hole in self._space.templates[number].holes))
         return Proposal(self._space.schedule(point), trial.number, self._space.parameters(point)), point
 
     def _is_new(self, point: Point) -> bool:
@@ -115,34 +101,25 @@ class FlatStudy:
         return not hopeless and schedule not in self._known and schedule not in self._asked
 
     def _finish(self, proposal: Proposal, seconds: float | None) -> None:
-        # pruned without intermediate values ranks behind every finished trial, so the sampler avoids the like; failed is ignored
-        state = TrialState.PRUNED if seconds is None else TrialState.COMPLETE
-        self._study.tell(self._trial(proposal).number, seconds, state=state, skip_if_finished=True)
+        finish(self._study, self._trial(proposal).number, seconds)
 
     def _trial(self, proposal: Proposal) -> optuna.trial.FrozenTrial:
         assert isinstance(proposal.token, int)
         return self._study.get_trials(deepcopy=False)[proposal.token]
 
     def _encode(self, point: Point) -> dict[str, Any]:
-        encoded: dict[str, Any] = {_TEMPLATE: self._labels[point.template]}
+        found: dict[str, Any] = {_TEMPLATE: self._labels[point.template]}
         for hole, value in zip(self._space.templates[point.template].holes, point.values, strict=True):
-            label = hole.labels[hole.choices.index(value)]
-            encoded[_name(hole)] = _ranks(hole).index(label) if hole.is_ordered else label
-        return encoded
-
-
-def _suggest_value(hole: Hole, trial: optuna.Trial) -> Value:
-    if hole.is_ordered:
-        label = _ranks(hole)[trial.suggest_int(_name(hole), 0, len(hole.choices) - 1)]
-    else:
-        label = trial.suggest_categorical(_name(hole), hole.labels)
-    return hole.choices[hole.labels.index(label)]
-
-
-def _ranks(hole: Hole) -> list[Any]:
-    return sorted(hole.labels)
+            found[_name(hole)] = encoded(hole, value)
+        return found
 
 
 def _name(hole: Hole) -> str:
     """Return the hole's name in the study: one for every set of choices, since a study's distributions cannot change."""
     return f"{hole.name} {digest(hole.labels)[:4]}"
+
+
+def _suggested(hole: Hole, trial: optuna.Trial) -> Value:
+    if hole.is_ordered:
+        return decoded(hole, trial.suggest_int(_name(hole), 0, len(hole.choices) - 1))
+    return decoded(hole, trial.suggest_categorical(_name(hole), hole.labels))

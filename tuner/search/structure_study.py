@@ -1,25 +1,20 @@
 """What stands in the holes of one structure: a study of Optuna with a parameter a hole, the same in all its trials.
 
-Numbers are integers over their ranks, so that neighbouring sizes are neighbours. Since every trial has every parameter, multivariate TPE
-sees how they go together.
+Since every trial has every parameter, multivariate TPE sees how they go together.
 """
 
 from __future__ import annotations
 
 import random
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
-from optuna.trial import TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from ...compiler.space.template import Hole, Template, Value
-from ..settings import MOST_SEED
-from .journal import fail_orphans, own
+from ...compiler.space.template import Template, Value
+from .journal import own
+from .studies import decoded, distribution, encoded, finish, open_study
 
 STARTUP = 4
 """Trials before TPE has something to learn from; until then points are drawn."""
@@ -43,17 +38,10 @@ class StructureStudy:
 
     def __init__(self, template: Template, storage: BaseStorage, name: str, seed: int) -> None:
         self._holes = template.holes
-        self._spread = {hole.name: _distribution(hole) for hole in self._holes}
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._study = optuna.create_study(storage=storage, study_name=name, direction="minimize", load_if_exists=True)
-            past = len(self._study.get_trials(deepcopy=False))
-            # a sampler that is started again with the seed of the first process would propose the same points again
-            self._study.sampler = TPESampler(multivariate=True, n_startup_trials=STARTUP, seed=(seed + past) % (MOST_SEED + 1))
+        self._spread = {hole.name: distribution(hole) for hole in self._holes}
+        self._study, past = open_study(storage, name, seed, multivariate=True, n_startup_trials=STARTUP)
         self._random = random.Random(seed + past)
         self._siblings: set[str] = {trial.user_attrs[_SIBLING] for trial in self._past() if _SIBLING in trial.user_attrs}
-        fail_orphans(self._study)
 
     def recorded(self) -> Iterator[tuple[Values, float | None]]:
         """Yield the points of this structure that were told before, and their seconds."""
@@ -81,14 +69,14 @@ class StructureStudy:
             trial = create_trial(params=params, distributions=self._spread, value=seconds, user_attrs={_SIBLING: source})
             self._study.add_trial(trial)
 
-    def ask(self, first: Values | None, is_new: Any) -> tuple[Values, int] | None:
+    def ask(self, first: Values, is_new: Callable[[Values], bool]) -> tuple[Values, int] | None:
         """Return a new point and the number of its trial; None: there are no more.
 
         Args:
             first: the point to begin with, if it is new.
             is_new: tells whether a point was not asked for yet.
         """
-        if first is not None and is_new(first):
+        if is_new(first):
             return self._asked(first, is_new)
         for _ in range(_TRIES):
             trial = self._study.ask(self._spread)
@@ -104,11 +92,10 @@ class StructureStudy:
         return None
 
     def tell(self, number: int, seconds: float | None) -> None:
-        """Report a trial; one that failed ranks behind all others, so that the like is avoided."""
-        state = TrialState.PRUNED if seconds is None else TrialState.COMPLETE
-        self._study.tell(number, seconds, state=state, skip_if_finished=True)
+        """Report a trial; the like of one that failed is avoided."""
+        finish(self._study, number, seconds)
 
-    def _asked(self, values: Values, is_new: Any) -> tuple[Values, int] | None:
+    def _asked(self, values: Values, is_new: Callable[[Values], bool]) -> tuple[Values, int] | None:
         """Ask for a point. What a process that was killed has left waiting comes first, and may be known by now."""
         self._study.enqueue_trial(self._encoded(values))
         for _ in range(_TRIES):
@@ -119,23 +106,11 @@ class StructureStudy:
             self._study.tell(trial, state=TrialState.FAIL)
         return None
 
-    def _past(self) -> list[optuna.trial.FrozenTrial]:
+    def _past(self) -> list[FrozenTrial]:
         return self._study.get_trials(deepcopy=False)
 
     def _encoded(self, values: Values) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for hole, value in zip(self._holes, values, strict=True):
-            label = hole.labels[hole.choices.index(value)]
-            found[hole.name] = sorted(hole.labels).index(label) if hole.is_ordered else label  # type: ignore[type-var]
-        return found
+        return {hole.name: encoded(hole, value) for hole, value in zip(self._holes, values, strict=True)}
 
     def _values(self, params: Mapping[str, Any]) -> Values:
-        found: list[Value] = []
-        for hole in self._holes:
-            label = sorted(hole.labels)[params[hole.name]] if hole.is_ordered else params[hole.name]  # type: ignore[type-var]
-            found.append(hole.choices[hole.labels.index(label)])
-        return tuple(found)
-
-
-def _distribution(hole: Hole) -> BaseDistribution:
-    return IntDistribution(0, len(hole.choices) - 1) if hole.is_ordered else CategoricalDistribution(hole.labels)
+        return tuple(decoded(hole, params[hole.name]) for hole in self._holes)
