@@ -52,10 +52,10 @@ def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Pee
     firsts = {chosen: name for name, chosen in reversed(ours.items())}
     for chosen, name in firsts.items():
         calls[name] = compile_problem(problem, chosen).bind(problem.operands, problem.threads)
-    expected, wrong = _dense(calls[OURS]()), []
+    expected, wrong = comparable(calls[OURS]()), []
     for peer in peers:
         call = peer.prepare(problem)
-        if call is not None and _agree(_dense(call()), expected):
+        if call is not None and agree(comparable(call()), expected):
             calls[peer.name] = call
         elif call is not None:
             wrong.append(peer.name)
@@ -80,7 +80,7 @@ def _play(calls: Mapping[str, Callable[[], Any]], settings: Settings) -> dict[st
     return times
 
 
-def _dense(result: Any) -> Any:
+def comparable(result: Any) -> Any:
     """Return a result as values that can be compared: a SciPy sparse array of a matrix, else an ndarray."""
     if isinstance(result, Tensor):
         return result.to_scipy() if result.order == 2 else result.to_numpy()
@@ -91,7 +91,7 @@ def _dense(result: Any) -> Any:
     return np.array(result.todense() if hasattr(result, "todense") else result)
 
 
-def _agree(found: Any, expected: Any) -> bool:
+def agree(found: Any, expected: Any) -> bool:
     """Return whether two results are equal but for rounding (a sanity check: peers have their own tests)."""
     if found.shape != expected.shape:
         return False

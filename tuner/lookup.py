@@ -21,9 +21,9 @@ import os
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -34,7 +34,7 @@ from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
-from .database import Database, database_url, open_database, sqlite_path
+from .database import database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .environment import code_version
 from .features import distance
@@ -42,7 +42,7 @@ from .kernels import compile_problem, is_legal
 from .limits import make_limits
 from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
-from .records import Decision, Status
+from .records import Decision, Measurement, Status
 from .verbose import tell
 
 SIMILAR_BOUND = 2.0
@@ -172,8 +172,16 @@ def lookup_in(url: str, problem: Problem) -> Match:
         return lookup_problem(problem, store)
 
 
-def lookup_problem(problem: Problem, store: Database) -> Match:
-    """Return the schedule for a problem from an open database."""
+class Evidence(Protocol):
+    """Where records are: a database, or part of one."""
+
+    def decisions(self, **filters: Any) -> Iterable[Decision]: ...
+
+    def measurements(self, **filters: Any) -> Iterable[Measurement]: ...
+
+
+def lookup_problem(problem: Problem, store: Evidence) -> Match:
+    """Return the schedule for a problem from an open database, or part of one."""
     known, note = known_inputs(problem, store), ""
     exact = next((decision for away, decision in known if away == 0.0), None)
     if exact is not None:
@@ -210,7 +218,7 @@ def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
     return ""
 
 
-def known_inputs(problem: Problem, store: Database) -> list[tuple[float, Decision]]:
+def known_inputs(problem: Problem, store: Evidence) -> list[tuple[float, Decision]]:
     """Return the latest decision for every input of this workload with its distance, nearest first."""
     workload = problem.workload
     limits = problem.limits.given
@@ -236,7 +244,7 @@ def usable(problem: Problem, text: str) -> Schedule | None:
     return schedule if is_legal(problem, schedule) else None
 
 
-def _similar(problem: Problem, store: Database, near: list[tuple[float, Decision]]) -> Match | None:
+def _similar(problem: Problem, store: Evidence, near: list[tuple[float, Decision]]) -> Match | None:
     """Judge the winners on near inputs; None where there are none that can be used."""
     if not near:
         return None
@@ -249,7 +257,7 @@ def _similar(problem: Problem, store: Database, near: list[tuple[float, Decision
     return Match(Schedule(), "similar", decision.default_seconds, away)
 
 
-def _expected_gain(store: Database, near: list[tuple[float, Decision]], schedule: str) -> float:
+def _expected_gain(store: Evidence, near: list[tuple[float, Decision]], schedule: str) -> float:
     """Return the log speed-up over the default that a schedule had on near inputs, weighted by nearness."""
     total = weights = 0.0
     for away, decision in near:
@@ -260,7 +268,7 @@ def _expected_gain(store: Database, near: list[tuple[float, Decision]], schedule
     return total / weights if weights else 0.0
 
 
-def _measured_gain(store: Database, decision: Decision, schedule: str) -> float | None:
+def _measured_gain(store: Evidence, decision: Decision, schedule: str) -> float | None:
     """Return the log speed-up of a schedule on a known input: cautiously where it won, from single trials where it did not."""
     if decision.schedule == schedule:
         return math.log(decision.speedup_low) if schedule else 0.0

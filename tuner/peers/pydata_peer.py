@@ -13,13 +13,17 @@ from ...compiler.notation.nodes import Access, Mul
 from ..extents import all_indices, reads
 from ..problem import Problem
 
-_MOST_POINTS = 5e7  # its einsum broadcasts the sparse operand over all dense indices before it sums
+MOST_POINTS = 5e7
+"""Its einsum broadcasts the sparse operand over all dense indices before it sums: about a microsecond and a half a point."""
 
 
 class PydataPeer:
-    """``sparse.einsum``."""
+    """``sparse.einsum``, of at most so many points."""
 
     name = "sparse"
+
+    def __init__(self, most_points: float = MOST_POINTS) -> None:
+        self._most_points = most_points
 
     def version(self) -> str | None:
         if find_spec("sparse") is None:
@@ -30,7 +34,7 @@ class PydataPeer:
         value, target = problem.assignment.value, problem.assignment.target
         factors = value.operands if isinstance(value, Mul) else (value,)
         is_product = problem.assignment.operator == "=" and all(isinstance(factor, Access) for factor in factors)
-        if problem.is_compound or not is_product or _points(problem) > _MOST_POINTS:
+        if problem.is_compound or not is_product or _points(problem) > self._most_points:
             return None
         sparse = import_module("sparse")
         letters = dict(zip(all_indices(problem.assignment), string.ascii_lowercase, strict=False))

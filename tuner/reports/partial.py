@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -26,7 +27,7 @@ class Partial(Generic[Row]):
     def add(self, rows: Iterable[Row]) -> None:
         """Keep more rows; they last whatever happens next."""
         self.rows += rows
-        self._path.parent.mkdir(exist_ok=True)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         write_rows(self._path, self.rows)
 
     def done(self) -> None:
@@ -35,12 +36,14 @@ class Partial(Generic[Row]):
 
 
 def write_rows(path: Path, rows: Sequence[Any]) -> None:
-    """Write instances of one dataclass as CSV, its fields in order."""
-    with path.open("w", newline="") as file:
+    """Write instances of one dataclass as CSV, its fields in order; the file is the old one or the new one whatever happens."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("w", newline="") as file:
         writer = csv.writer(file)
         names = [field.name for field in fields(rows[0])] if rows else []
         writer.writerow(names)
         writer.writerows([getattr(row, name) for name in names] for row in rows)
+    os.replace(part, path)
 
 
 def read_rows(path: Path, kind: type[Row]) -> list[Row]:

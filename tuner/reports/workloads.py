@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from ...compiler.errors import DataError
 from ...compiler.notation.parser import parse
@@ -117,19 +117,19 @@ def problem_of(case: KernelCase, operands: Mapping[str, Any], name: str, threads
 
 
 def operands_of(case: KernelCase, source: Tensor) -> dict[str, Any]:
-    """Return the sparse operand with the dense ones that it needs: seeded, uniform in [0, 1), 64-byte aligned."""
+    """Return the sparse operand with the dense ones that it needs, of its type: seeded, uniform in [0, 1), 64-byte aligned."""
     assignment = parse(case.expression)
     extents = known_extents(assignment, {case.sparse: source.shape}, case.dims)
     operands: dict[str, Any] = {case.sparse: source}
     for access in reads(assignment):
         if access.tensor not in operands:
             shape = tuple(extents[index] for index in access.indices)
-            operands[access.tensor] = tensor(random_dense(access.tensor, shape))
+            operands[access.tensor] = tensor(random_dense(access.tensor, shape, source.dtype))
     return operands
 
 
-def random_dense(name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return values in [0, 1), always the same for a name and a shape, at a multiple of 64 bytes."""
-    values = aligned_empty(math.prod(shape), np.float64)
-    np.random.default_rng(zlib.crc32(name.encode())).random(out=values)
+def random_dense(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
+    """Return values in [0, 1) of float64 or float32, always the same for a name and a shape, at a multiple of 64 bytes."""
+    values = aligned_empty(math.prod(shape), dtype)
+    np.random.default_rng(zlib.crc32(name.encode())).random(out=values, dtype=values.dtype.type)
     return values.reshape(shape)

@@ -1,0 +1,118 @@
+"""The report on decisions: its items, what it measures and keeps, and what its pages count."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sparsetune.compiler.errors import ShapeError
+from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.tuner.reports import decision_cases as cases
+from sparsetune.tuner.reports import decision_races, decisions
+from sparsetune.tuner.reports.decision_cases import CASES, Item, items, mixed, problem_of, spread
+from sparsetune.tuner.reports.decision_races import Figure, without_figures
+from sparsetune.tuner.reports.decisions_page import decisions_page
+from sparsetune.tuner.reports.kernels_page import kernels_page
+from sparsetune.tuner.reports.partial import Partial
+
+SMALL = {"matrix": ["random:uniform:60x60:nnz=300", "random:uniform:90x50:nnz=400"], "tensor": ["random:uniform:20x20x20:nnz=300"]}
+
+
+def figure(column: str, speed: float, kernel: str = "SpMV", **changes) -> Figure:
+    usual = Figure(kernel, "cage10", "float64", 2, column, 1e-3 / speed, speed, speed - 0.02, speed + 0.02, speed, speed, speed, "", "", 0,
+                   0.5, "", machine="test", date="2026-01-01", commit="abc")  # fmt: skip
+    return replace(usual, **changes)
+
+
+ROWS = [
+    figure("default", 1.0), figure("static", 0.9, schedule="unroll(j, 4)"), figure("looked up", 1.1, origin="similar"),
+    figure("tuned", 1.25), figure("scipy", 0.5), figure("mkl", 1.0),
+]  # fmt: skip
+
+
+def test_every_beginning_of_the_items_is_a_picture_of_the_whole() -> None:
+    assert spread([0, 1, 2, 3, 4, 5]) == [0, 4, 2, 1, 5, 3]
+    assert mixed([1, 2, 3], [8, 9], 2) == [1, 2, 8, 3, 9]
+    names = {"matrix": [f"m{place}" for place in range(9)], "tensor": ["t0", "t1"]}
+    found = items(names)
+    matrices = [case for case in CASES.values() if case.sparse == "A"]
+    assert len(found) == len(set(found)) == 4 * (9 * len(matrices) + 2 * (len(CASES) - len(matrices)))
+    first = found[: 2 * len(CASES)]
+    assert {item.kernel for item in first} == set(CASES)
+    assert {item.threads for item in first} == {1, 2}
+    assert {item.input for item in first} == {*names["matrix"], *names["tensor"]}
+    assert sum(item.dtype == "float32" for item in found[: len(found) // 2]) < len(found) // 5
+
+
+@pytest.mark.parametrize(
+    ("kernel", "source", "said"),
+    [
+        ("SpMV", "random:uniform:9x9x9:nnz=40", "it is of order 3"),
+        ("SpGEMM A*A", "random:uniform:60x50:nnz=300", "it is not square"),
+        ("SpGEMM A*A^T", "random:uniform:60x50:nnz=3000", "products, more than 1e+03"),
+        ("SpMM 32", "random:uniform:60x50:nnz=300", "elements, more than 1e+03"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_told(kernel: str, source: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases, "MOST_PRODUCTS", 1e3)
+    monkeypatch.setattr(cases, "MOST_ELEMENTS", 1e3)
+    with pytest.raises(ShapeError, match=said.replace("+", r"\+")):
+        problem_of(Item(kernel, source, "float64", 1))
+
+
+@pytest.mark.parametrize("kernel", CASES)
+def test_every_case_is_a_problem_of_its_type(kernel: str) -> None:
+    source = {"A": "random:uniform:40x40:nnz=99", "T": "random:uniform:9x9x9:nnz=99"}[CASES[kernel].sparse]
+    problem = problem_of(Item(kernel, source.replace("9x9x9", "9x9x9x9") if "order 4" in kernel else source, "float32", 2))
+    assert (problem.workload.dtype, problem.threads, problem.name[:7]) == ("float32", 2, "random:")
+
+
+def test_pages_count_what_is_measured() -> None:
+    wanted = [ROWS[0].item, Item("SpMV", "copter2", "float64", 2), Item("SpMV", "other", "float64", 2), Item("TTV", "t", "float64", 2)]
+    rows = [*ROWS, without_figures(wanted[2], "left out", ShapeError("it is of order 3\nand more")),
+            without_figures(wanted[3], "failed", ShapeError("no time"))]  # fmt: skip
+    shown = decisions_page(rows, wanted, "command")
+    assert "1 of 3 items measured: 1 of 18 kernels, 1 real and 0 generated inputs.\n1 items were left out" in shown
+    assert "1 static choices, 0 lookups" in shown
+    assert "| SpMV | cage10 | float64 | 2 | static | 0.90 [0.88, 0.92] | `unroll(j, 4)` |" in shown
+    assert "| SpMV | cage10 | float64 | 2 | 1 | 0.90 [0.88, 0.92] | 1.10 [1.08, 1.12] | similar | 1.25 [1.23, 1.27] |" in shown
+    assert "- TTV, t, float64, 2 threads: no time\n" in shown
+    beside = kernels_page(rows, wanted, "command")
+    assert "| SpMV | cage10 | float64 | 2 | MKL | 0.90 | 1.25 |" in beside
+    assert "| SpMV | float64, 2 | 1 | tuned | 1.25 | 1.25 |" in beside
+    assert "None." in decisions_page([], wanted, "command")
+    assert "0 of 4 items" in kernels_page([], wanted, "command")
+
+
+@pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
+def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases, "inputs", lambda: SMALL)
+    monkeypatch.setattr(decision_races, "_PACE", decision_races.Pace(0.05))
+    monkeypatch.setattr(decisions, "MORE_EVIDENCE", 1)
+    arguments = ["--results", str(tmp_path), "--db", str(tmp_path / "d.sqlite"), "--kernel", "SpGEMM A*A", "--dtype", "float32"]
+    arguments += ["--threads", "1", "--trials", "2", "--budget", "60"]
+
+    def run(*more: str) -> str:
+        found = CliRunner().invoke(decisions.main, [*arguments, *more])
+        assert (found.exit_code, found.exception) == (0, None)
+        return found.stderr
+
+    said = run("--minutes", "0")
+    assert "tuned" not in said
+    with monkeypatch.context() as stopped:
+        stopped.setattr(decisions.Run, "race", lambda run, until: None)
+        said = run("--minutes", "9")
+    assert "tuned SpGEMM A*A, random:uniform:60x60:nnz=300, float32, 1 thread" in said
+    assert "left out: it is not square" in said
+    monkeypatch.setattr(decisions.Run, "_tune", None)  # nothing is tuned twice
+    assert "raced SpGEMM A*A" in run()
+    rows = Partial(tmp_path / "decisions.csv", Figure).rows
+    assert [row.column for row in rows if row.column != "left out"][:4] == list(decision_races.OURS)
+    assert all(row.column == "left out" or math.isfinite(row.low) for row in rows)
+    assert next(row for row in rows if row.column == "looked up").origin in ("model", "default")  # without what was tuned on this input
+    assert "raced" not in run()
+    assert "1 of 1 items measured" not in (tmp_path / "decisions.md").read_text()
+    assert "SpGEMM A*A" in (tmp_path / "kernels.md").read_text()

@@ -1,0 +1,191 @@
+"""What is decided for a kernel on an input in four ways, raced in one process beside the libraries that have the kernel.
+
+*default* is the schedule of the empty text, *static* what the model chooses where nothing was ever measured, *looked up* what lookup finds
+when all that was measured on this input is left out, *tuned* what a campaign on this input decided.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...compiler.errors import SparsetuneError, TuningError
+from ...compiler.notation.canonical import canonical_form
+from ...compiler.notation.parser import parse
+from ...compiler.schedule.schedule import Schedule
+from ...compiler.storage.tensor import Tensor
+from ..comparison import agree, comparable
+from ..database import Database
+from ..kernels import compile_problem
+from ..lookup import lookup_problem
+from ..measure.finals import Comparison
+from ..measure.timing import least_of
+from ..model import model_choice
+from ..peers import Peer
+from ..problem import Problem
+from ..records import Decision, Measurement
+from .decision_cases import CASES, Item
+from .race import Pace, race
+from .records import Taken
+
+DEFAULT, STATIC, LOOKED_UP, TUNED = "default", "static", "looked up", "tuned"
+OURS = (DEFAULT, STATIC, LOOKED_UP, TUNED)
+LEFT_OUT, FAILED = "left out", "failed"
+"""Columns of items that have no figures: the input does not fit the kernel; something went wrong."""
+
+SLOW = 10.0
+"""A library that takes so many times as long as the default is timed once, apart from the race."""
+
+_PACE = Pace(seconds=0.8, fewest=7, most=41)
+_MOST_COMPARED = 5e7  # elements of a result that is compared densely
+
+
+@dataclass(frozen=True)
+class Figure(Taken):
+    """One way of running one item.
+
+    Attributes:
+        kernel, input, dtype, threads: the item.
+        column: of ``OURS``, the name of a library, ``LEFT_OUT`` or ``FAILED``.
+        seconds: median.
+        speed, low, high: time of the default over that of this one, the median of paired rounds with its 95% interval.
+        kept, kept_low, kept_high: the same of the tuned schedule's time over that of this one.
+        schedule: of ours; empty: the default.
+        origin: of what was looked up.
+        known: other inputs that were tuned when it was looked up.
+        load: load average when the race began.
+        note: why there are no figures.
+    """
+
+    kernel: str
+    input: str
+    dtype: str
+    threads: int
+    column: str
+    seconds: float
+    speed: float
+    low: float
+    high: float
+    kept: float
+    kept_low: float
+    kept_high: float
+    schedule: str
+    origin: str
+    known: int
+    load: float
+    note: str
+
+    @property
+    def item(self) -> Item:
+        return Item(self.kernel, self.input, self.dtype, self.threads)
+
+
+def without_figures(item: Item, column: str, error: SparsetuneError) -> Figure:
+    """Return the row of an item that was not measured, with the reason."""
+    nothing = Comparison(math.nan, math.nan, math.nan)
+    return _row(item, column, math.nan, (nothing, nothing), note=str(error).splitlines()[0])
+
+
+def _row(
+    item: Item, column: str, seconds: float, over: tuple[Comparison, Comparison], schedule: str = "", origin: str = "", known: int = 0,
+    load: float | None = None, note: str = "",
+) -> Figure:  # fmt: skip
+    shown = [float(f"{value:.4g}") for one in over for value in (one.ratio, one.low, one.high)]
+    return Figure(
+        kernel=item.kernel, input=item.input, dtype=item.dtype, threads=item.threads, column=column, seconds=float(f"{seconds:.4g}"),
+        speed=shown[0], low=shown[1], high=shown[2], kept=shown[3], kept_low=shown[4], kept_high=shown[5], schedule=schedule, origin=origin,
+        known=known, load=round(os.getloadavg()[0] if load is None else load, 2), note=note,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Without:
+    """A database as if one input had never been there, whatever it was run with."""
+
+    store: Database
+    input: str
+
+    def decisions(self, **filters: Any) -> Iterator[Decision]:
+        return (one for one in self.store.decisions(**filters) if one.input.name != self.input)
+
+    def measurements(self, **filters: Any) -> Iterator[Measurement]:
+        return (one for one in self.store.measurements(**filters) if one.input.name != self.input)
+
+
+def decisions_of(store: Database) -> dict[Item, Decision]:
+    """Return the latest decision for every item that was tuned."""
+    kernels: dict[str, list[tuple[str, dict[str, int]]]] = {}
+    for case in CASES.values():
+        form = canonical_form(parse(case.expression))
+        indices = dict(form.indices)
+        kernels.setdefault(form.text, []).append((case.name, {indices[name]: extent for name, extent in case.dims.items()}))
+    found = {}
+    for decision in store.decisions():
+        extents, workload = dict(decision.input.extents), decision.workload
+        for name, dims in kernels.get(workload.kernel, ()):
+            if dims.items() <= extents.items():
+                found[Item(name, decision.input.name, workload.dtype, workload.threads)] = decision
+    return found
+
+
+def known_beside(item: Item, tuned: Mapping[Item, Decision]) -> int:
+    """Return how many other inputs an item's kernel was tuned on, with the same types and threads."""
+    key = (CASES[item.kernel].expression, item.dtype, item.threads)
+    return len({one.input for one in tuned if (CASES[one.kernel].expression, one.dtype, one.threads) == key} - {item.input})
+
+
+def raced(item: Item, problem: Problem, decision: Decision, store: Database, known: int, peers: Sequence[Peer]) -> list[Figure]:
+    """Race the four decisions of an item and the libraries that have its kernel.
+
+    Raises:
+        TuningError: two of the schedules disagree about the result.
+        SparsetuneError: one of them cannot be built.
+    """
+    found = lookup_problem(problem, Without(store, item.input))
+    chosen = {
+        DEFAULT: Schedule(), STATIC: model_choice(problem) or Schedule(), LOOKED_UP: found.schedule,
+        TUNED: problem.from_canonical(decision.schedule),
+    }  # fmt: skip
+    bound = {schedule: compile_problem(problem, schedule).bind(problem.operands, problem.threads) for schedule in set(chosen.values())}
+    runs: dict[str, Callable[[], Any]] = {column: bound[schedule] for column, schedule in chosen.items()}
+    expected = runs[DEFAULT]()
+    for column in OURS[1:]:
+        if not _equal(runs[column](), expected):
+            raise TuningError(f"the {column} schedule '{chosen[column]}' gives another result than the default")
+    beside = _libraries(problem, peers, expected)
+    longest = SLOW * least_of(runs[DEFAULT], 1, 2)
+    slow = {name: took for name, run in beside.items() if (took := least_of(run, 1, 1)) > longest}
+    load = os.getloadavg()[0]
+    times = race(runs | {name: run for name, run in beside.items() if name not in slow}, _PACE)
+    compared = {column: (series.median, (times[DEFAULT].over(series), times[TUNED].over(series))) for column, series in times.items()}
+    for name, took in slow.items():
+        ratios = [times[column].median / took for column in (DEFAULT, TUNED)]
+        compared[name] = took, (Comparison(*ratios[:1] * 3), Comparison(*ratios[1:] * 3))
+
+    def row(column: str, seconds: float, over: tuple[Comparison, Comparison]) -> Figure:
+        origin = found.origin if column == LOOKED_UP else ""
+        return _row(item, column, seconds, over, str(chosen.get(column, "")), origin, known, load)
+
+    return [row(column, *both) for column, both in compared.items()]
+
+
+def _libraries(problem: Problem, peers: Sequence[Peer], expected: Any) -> dict[str, Callable[[], Any]]:
+    """Return the libraries that have a kernel and give our result."""
+    if math.prod(getattr(expected, "shape", ())) > _MOST_COMPARED and not (isinstance(expected, Tensor) and expected.order == 2):
+        return {}
+    found, dense = {}, comparable(expected)
+    for peer in peers:
+        run = peer.prepare(problem)
+        if run is not None and agree(comparable(run()), dense):
+            found[peer.name] = run
+    return found
+
+
+def _equal(found: Any, expected: Any) -> bool:
+    """Return whether two results of ours are equal but for rounding."""
+    if isinstance(found, Tensor) and isinstance(expected, Tensor) and found.format == expected.format:
+        return found.shape == expected.shape and agree(found.values, expected.values)
+    return agree(comparable(found), comparable(expected))

@@ -1,0 +1,192 @@
+"""``results/decisions.md`` and ``results/kernels.md``: what the choice of a schedule is worth, on real inputs, in four columns.
+
+    python -m sparsetune.tuner.reports.decisions --minutes 60
+
+First items are tuned (``decision_cases.items`` gives their order: any beginning is a picture of the whole), then the default schedule, the
+static choice, what lookup finds without this input, the tuned schedule and the libraries that are installed run in turn. What was measured
+is kept, in ``decisions.csv`` and in a database of schedules; the next run goes on with what is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from ...compiler.errors import DataError, FormatError, ShapeError, SparsetuneError
+from ..database import Database, open_database, studies_folder
+from ..measure.runner import Worker
+from ..peers import Peer, choose_peers
+from ..peers.pydata_peer import PydataPeer
+from ..records import Decision
+from ..session import tune_problem
+from ..settings import Budget, Settings
+from .decision_cases import CASES, DTYPES, THREADS, Item, items, problem_of
+from .decision_races import FAILED, LEFT_OUT, TUNED, Figure, decisions_of, known_beside, raced, without_figures
+from .decisions_page import decisions_page
+from .kernels_page import kernels_page
+from .partial import Partial
+
+COMMAND = "python -m sparsetune.tuner.reports.decisions"
+
+MORE_EVIDENCE = 2
+"""A race is run again, once nothing else is left, when lookup knows so many times as many other inputs as it did then."""
+
+_MOST_POINTS = 1e6
+
+
+@dataclass
+class Run:
+    """What is measured, and what there is so far.
+
+    Attributes:
+        store: the database that tuning writes and lookup reads.
+        kept: rows of ``decisions.csv``.
+        budget: of one tuning.
+        peers: the libraries.
+        wanted: the items, in order.
+        tuned: what was decided, by item.
+    """
+
+    store: Database
+    kept: Partial[Figure]
+    budget: Budget
+    peers: Sequence[Peer]
+    wanted: Sequence[Item]
+    workers: Mapping[int, Worker]
+    tuned: dict[Item, Decision] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tuned = decisions_of(self.store)
+
+    @property
+    def without(self) -> set[Item]:
+        """The items that have no figures."""
+        return {row.item for row in self.kept.rows if row.column in (LEFT_OUT, FAILED)}
+
+    def tune(self, until: float) -> None:
+        """Tune what is not tuned yet, as long as there is time."""
+        without = self.without
+        for item in self.wanted:
+            if time.monotonic() >= until:
+                return
+            if item not in self.tuned and item not in without:
+                self._attempt(item, self._tune)
+
+    def race(self, until: float) -> None:
+        """Race what is tuned and has not raced, then what more is known about by now, as long as there is time."""
+        for item in self._to_race():
+            if time.monotonic() >= until:
+                return
+            self._attempt(item, self._race)
+
+    def _to_race(self) -> Iterator[Item]:
+        known = {row.item: row.known for row in self.kept.rows if row.column == TUNED}
+        ready = [item for item in self.wanted if item in self.tuned and item not in self.without]
+        yield from (item for item in ready if item not in known)
+        for item in ready:
+            if item in known and known_beside(item, self.tuned) >= MORE_EVIDENCE * max(1, known[item]):
+                yield item
+
+    def _tune(self, item: Item) -> None:
+        problem = problem_of(item)
+        found = tune_problem(problem, self.store, self.workers[item.threads], self.budget, Settings())
+        self.tuned[item] = decisions_of_one(self.store, problem.workload.key, problem.input.key)
+        click.echo(f"tuned {item.text}: {found.speedup:.2f} of {len(found.trials)} trials", err=True)
+
+    def _race(self, item: Item) -> None:
+        known = known_beside(item, self.tuned)
+        rows = raced(item, problem_of(item), self.tuned[item], self.store, known, self.peers)
+        self.kept.rows = [row for row in self.kept.rows if row.item != item]
+        self.kept.add(rows)
+        click.echo(f"raced {item.text}: " + ", ".join(f"{row.column} {row.speed:.2f}" for row in rows), err=True)
+
+    def _attempt(self, item: Item, step: Callable[[Item], None]) -> None:
+        try:
+            step(item)
+        except (DataError, FormatError, ShapeError) as error:
+            self._note(item, LEFT_OUT, error)
+        except SparsetuneError as error:
+            self._note(item, FAILED, error)
+
+    def _note(self, item: Item, column: str, error: SparsetuneError) -> None:
+        row = without_figures(item, column, error)
+        self.kept.add([row])
+        click.echo(f"{item.text}: {column}: {row.note}", err=True)
+
+
+def decisions_of_one(store: Database, workload: str, entry: str) -> Decision:
+    """Return the latest decision for one input of a workload."""
+    return list(store.decisions(workload=workload, input=entry))[-1]
+
+
+def chosen(kernels: Sequence[str], inputs: Sequence[str], dtypes: Sequence[str], threads: Sequence[int]) -> list[Item]:
+    """Return the items of these kernels, inputs, types and threads; of all where none are named."""
+
+    def asked(item: Item) -> bool:
+        pairs: Iterable[tuple[object, Sequence[object]]] = (
+            (item.kernel, kernels), (item.input, inputs), (item.dtype, dtypes), (item.threads, threads),
+        )  # fmt: skip
+        return all(not names or value in names for value, names in pairs)
+
+    return [item for item in items() if asked(item)]
+
+
+@click.command()
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the files")
+@click.option("--db", "database", default=None, help="where schedules are kept (default: decisions.sqlite among the user's data)")
+@click.option("--minutes", type=click.FloatRange(min=0.0), default=None, help="end after about so long (default: when all is measured)")
+@click.option("--share", type=click.FloatRange(0.0, 1.0), default=0.65, show_default=True, help="of the minutes, for tuning")
+@click.option("--trials", default=24, show_default=True, help="of a tuning")
+@click.option("--budget", default=4.0, show_default=True, help="seconds of a tuning")
+@click.option("--kernel", "kernels", multiple=True, type=click.Choice(list(CASES)), help="only these")
+@click.option("--input", "inputs", multiple=True, help="only these")
+@click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="only these")
+@click.option("--threads", multiple=True, type=click.IntRange(min=1), help=f"only these of {', '.join(map(str, THREADS))}")
+@click.option("--page", "only_page", is_flag=True, help="measure nothing: pages of the rows that there are")
+def main(
+    results: Path, database: str | None, minutes: float | None, share: float, trials: int, budget: float, kernels: tuple[str, ...],
+    inputs: tuple[str, ...], dtypes: tuple[str, ...], threads: tuple[int, ...], only_page: bool,
+) -> None:  # fmt: skip
+    """Tune and race kernels on real inputs, and write results/decisions.md and results/kernels.md; goes on where it was stopped.
+
+    The real inputs are those of the folder that SPARSETUNE_DATA names.
+    """
+    kept, begin = Partial(results / "decisions.csv", Figure), time.monotonic()
+    if not only_page:
+        seconds = float("inf") if minutes is None else 60 * minutes
+        with ExitStack() as stack:
+            store = stack.enter_context(open_database(database or _usual_database()))
+            workers = {count: stack.enter_context(Worker(count)) for count in THREADS}
+            wanted = chosen(kernels, inputs, dtypes, threads)
+            run = Run(store, kept, Budget(trials=trials, seconds=budget), _libraries(), wanted, workers)
+            run.tune(begin + share * seconds)
+            run.race(begin + seconds)
+    write_pages(kept.rows, results)
+
+
+def write_pages(rows: Sequence[Figure], results: Path) -> None:
+    """Write both pages."""
+    results.mkdir(parents=True, exist_ok=True)
+    total = items()
+    (results / "decisions.md").write_text(decisions_page(rows, total, COMMAND), encoding="utf-8")
+    (results / "kernels.md").write_text(kernels_page(rows, total, COMMAND), encoding="utf-8")
+    click.echo(f"wrote {results / 'decisions.md'} and {results / 'kernels.md'}", err=True)
+
+
+def _libraries() -> list[Peer]:
+    """Return the libraries that are installed; the slow one for small items alone."""
+    return [PydataPeer(_MOST_POINTS) if peer.name == PydataPeer.name else peer for peer in choose_peers(())]
+
+
+def _usual_database() -> str:
+    folder = studies_folder()
+    return str((folder.parent if folder else Path()) / "decisions.sqlite")
+
+
+if __name__ == "__main__":
+    main()
