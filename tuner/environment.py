@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -14,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.native.cache import cache_folder
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import available_compilers
+from ..compiler.native.trust import flaw, make_private
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -49,8 +54,43 @@ def load_per_core() -> float | None:
 
 @cache
 def code_version() -> str:
-    """Return the version of sparsetune with a digest of its compiler's sources: other code may make other kernels."""
-    return version_of(_ROOT)
+    """Return the version of sparsetune with a digest of its compiler's sources: other code may make other kernels.
+
+    Reading the sources takes ten milliseconds, which the first lookup of a process would wait for, so the digest is remembered beside
+    the compiled kernels as long as no source has another size or time of change.
+    """
+    stamp, place = _stamp(_ROOT), cache_folder().parent / "versions.json"
+    try:
+        known = json.loads(place.read_text(encoding="utf-8")) if flaw(place.parent) is None else {}
+        if isinstance(found := known.get(stamp), str):
+            return found
+    except (OSError, ValueError, AttributeError):
+        pass
+    found = version_of(_ROOT)
+    with suppress(OSError):
+        _remember(place, {stamp: found})
+    return found
+
+
+def _stamp(root: Path) -> str:
+    """Return a digest of the names, sizes and times of change of the compiler's sources."""
+    found = hashlib.blake2b(str(root).encode(), digest_size=8)
+    for folder, wanted in ((root / "compiler", ".py"), (root / "csrc", (".c", ".h"))):
+        for place, names, files in os.walk(folder):
+            names.sort()
+            for name in sorted(name for name in files if name.endswith(wanted)):
+                status = os.stat(os.path.join(place, name))
+                found.update(f"{place}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return found.hexdigest()
+
+
+def _remember(place: Path, content: dict[str, str]) -> None:
+    """Write a file of JSON, whole or not at all."""
+    make_private(place.parent)
+    handle, part = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    os.replace(part, place)
 
 
 def version_of(root: Path) -> str:

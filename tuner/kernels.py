@@ -17,9 +17,10 @@ from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.pipeline import Kernel, compile_kernel, constant_extents
 from ..compiler.schedule.apply import apply_schedule
+from ..compiler.schedule.directives import Build
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
-from ..compiler.targets.c import compile_flags
+from ..compiler.targets.c import compile_flags, possible_flags
 from .extents import reads
 from .limits import workspace_elements
 from .problem import Problem
@@ -115,6 +116,16 @@ def free_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[str
 def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
     """Generate the code of a schedule for a problem's own operands. Raises ``SparsetuneError`` as ``compile_task``."""
     return compile_task(Task.of(problem), str(schedule), problem.operands)
+
+
+def may_be_built_with(problem: Problem, schedule: Schedule) -> tuple[str, frozenset[str]]:
+    """Return the identity of the compiler of a schedule, and the flags that its code is compiled with, short or long.
+
+    Nothing is generated, unlike in ``compile_problem``. Raises ``BuildError``: there is no such compiler.
+    """
+    asked = next((directive for directive in reversed(schedule.directives) if isinstance(directive, Build)), Build(None))
+    flags = possible_flags(asked.flags, str(problem.dtype))
+    return find_compiler(asked.compiler).identity, frozenset(map(" ".join, flags))
 
 
 def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:

@@ -38,7 +38,7 @@ from .database import database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .environment import code_version
 from .features import distance
-from .kernels import compile_problem, is_legal
+from .kernels import compile_problem, is_legal, may_be_built_with
 from .limits import make_limits
 from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
@@ -185,7 +185,9 @@ def lookup_problem(problem: Problem, store: Evidence) -> Match:
     known, note = known_inputs(problem, store), ""
     exact = next((decision for away, decision in known if away == 0.0), None)
     if exact is not None:
-        schedule = usable(problem, exact.schedule)
+        schedule = _unaltered(problem, exact)
+        if schedule is None:
+            schedule = usable(problem, exact.schedule)
         note = "" if schedule is None else staleness(problem, exact, schedule)
         if schedule is not None and not note:
             return Match(schedule, "exact", exact.seconds, 0.0)
@@ -204,18 +206,36 @@ def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
     """
     if decision.code != code_version():
         return f"the record of this input is of version {decision.code or 'unknown'}, not of {code_version()}: tune again"
-    if problem.target != "cpu":
+    if problem.target != "cpu" or _is_built_as_then(problem, decision, schedule):
         return ""
-    candidate = compile_problem(problem, schedule)
-    programs = decision.environment.get("programs")
-    known = programs.get(decision.compiler) if isinstance(programs, Mapping) else None
-    if known == candidate.compiler.identity and decision.flags == candidate.flags:  # which spares asking it for its version
-        return ""
-    compiler, flags = candidate.built_by
+    compiler, flags = compile_problem(problem, schedule).built_by
     if (decision.compiler, decision.flags) != (compiler, flags):
         made = f"{decision.compiler or 'an unknown compiler'} {decision.flags}".rstrip()
         return f"the record of this input was compiled by {made}, not by {compiler} {flags}: tune again"
     return ""
+
+
+def _unaltered(problem: Problem, decision: Decision) -> Schedule | None:
+    """Return the schedule of a decision of this version, compiler and flags for this very input, which ran then and will run now.
+
+    Code need not be generated to know that, which takes most of the time of a first lookup. None where it has to be asked again: limits
+    may forbid what there were none for.
+    """
+    if decision.code != code_version() or problem.limits.given or not problem.distributes or problem.target != "cpu":
+        return None
+    try:
+        schedule = problem.from_canonical(decision.schedule)
+        return schedule if _is_built_as_then(problem, decision, schedule) else None
+    except SparsetuneError:
+        return None
+
+
+def _is_built_as_then(problem: Problem, decision: Decision, schedule: Schedule) -> bool:
+    """Return whether a schedule is compiled by the same program, with the same flags, as when it was decided for."""
+    programs = decision.environment.get("programs")
+    known = programs.get(decision.compiler) if isinstance(programs, Mapping) else None
+    identity, flags = may_be_built_with(problem, schedule)
+    return known == identity and decision.flags in flags
 
 
 def known_inputs(problem: Problem, store: Evidence) -> list[tuple[float, Decision]]:

@@ -121,10 +121,23 @@ def asked_flags(spec: KernelSpec) -> tuple[str, ...]:
 
 def compile_flags(spec: KernelSpec, source: str) -> tuple[str, ...]:
     """Return all flags that a kernel is compiled with: those asked for, and what its size and type ask for."""
-    flags = asked_flags(spec)
-    if spec.build[1] is None and source.count("\n") > LONG:
-        flags = tuple("-O2" if flag == "-O3" else flag for flag in flags)
-    return (*flags, WRAPPING_FLAG) if spec.result.dtype.startswith(("int", "uint")) else flags
+    short, long = possible_flags(spec.build[1], spec.result.dtype)
+    return long if source.count("\n") > LONG else short
+
+
+def possible_flags(asked: str | None, dtype: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return all flags that short and long code is compiled with.
+
+    Args:
+        asked: flags of the schedule; None: the usual ones.
+        dtype: of the result.
+    """
+    wrapping = (WRAPPING_FLAG,) if dtype.startswith(("int", "uint")) else ()
+    if asked is not None:
+        same = (*asked.split(), *wrapping)
+        return same, same
+    flags = (*default_flags(), *wrapping)
+    return flags, tuple("-O2" if flag == "-O3" else flag for flag in flags)
 
 
 def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout: float = 120.0) -> Any:

@@ -16,6 +16,7 @@ from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.tuner import environment
 from sparsetune.tuner import lookup as module
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.lookup import LEAST_GAIN, choose, lookup
@@ -103,6 +104,39 @@ def test_a_record_of_before_is_evidence_and_not_exact(database: Path, altered: d
     assert (match.origin, str(match.schedule), match.distance) == ("similar", "parallelize(i, cpu_thread, no_races)", 0.0)
     assert said in match.note
     assert match.note.endswith("tune again")
+
+
+def test_an_unaltered_record_is_exact_without_generating_code(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def generates(*_given: object) -> None:
+        raise AssertionError("code is generated")
+
+    here = environment.describe_environment({})
+    add(database, decided(problem(), PARALLEL, environment=here))
+    monkeypatch.setattr(module, "compile_problem", generates)
+    monkeypatch.setattr(module, "is_legal", generates)
+    assert look(database).origin == "exact"
+    add(database, decided(problem(), UNROLLED, flags="-O0", environment=here))
+    with pytest.raises(AssertionError, match="code is generated"):
+        look(database)
+
+
+def test_the_digest_of_the_sources_is_remembered_until_one_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "package"
+    for name in ("compiler/deep/one.py", "csrc/two.c"):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text("1")
+    monkeypatch.setattr(environment, "_ROOT", root)
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "cache" / "kernels"))
+    version, digest = environment.code_version.__wrapped__, environment.version_of
+    first = version()
+    monkeypatch.setattr(environment, "version_of", None)  # which is not asked again
+    assert version() == first
+    monkeypatch.setattr(environment, "version_of", digest)
+    (root / "compiler/deep/one.py").write_text("12")
+    second = version()
+    assert second == digest(root) != first
+    (tmp_path / "cache" / "versions.json").write_text("[]")
+    assert version() == second
 
 
 def test_what_this_version_has_decided_holds_whatever_others_decided_later(database: Path) -> None:
