@@ -1,0 +1,183 @@
+"""Counts of the presets against forests written out one by one, by code that knows nothing of theirs.
+
+A forest is nested tuples: (index, child, ...) is a loop, a frozenset of operands a term. Trees, postorders, index orders and fusion are
+tried in all ways, and what breaks a rule is thrown away afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, permutations, product
+from typing import Any
+
+import pytest
+from sparsetune.compiler.format import Format
+from sparsetune.tuner.explore import explore
+
+Group = frozenset[int]
+Node = tuple[Group, ...]
+"""What a term multiplies; a group of one is an operand, others are computed by terms before."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A product: the indices of its result, its operands, and of the sparse ones the order of their levels."""
+
+    output: str
+    operands: tuple[str, ...]
+    stored: dict[int, str]
+
+    @property
+    def text(self) -> str:
+        names = [f"T{number}" for number in range(len(self.operands))]
+        factors = " * ".join(f"{name}({','.join(own)})" for name, own in zip(names, self.operands, strict=True))
+        return f"R({','.join(self.output)}) = {factors}"
+
+    def kept(self, group: Group) -> set[str]:
+        """Return the indices of a group's product."""
+        inside = {index for number in group for index in self.operands[number]}
+        outside = set(self.output).union(*(set(own) for number, own in enumerate(self.operands) if number not in group))
+        return inside & outside
+
+    def read(self, group: Group) -> set[str]:
+        return set(self.operands[min(group)]) if len(group) == 1 else self.kept(group)
+
+    def loops(self, term: Node) -> set[str]:
+        last = len(frozenset().union(*term)) == len(self.operands)
+        return set().union(*map(self.read, term), set(self.output) if last else set())
+
+
+def groupings(group: Group, most: int) -> Iterator[Node]:
+    """Yield the partitions of a group into two to ``most`` parts, by trying all labels."""
+    numbers = sorted(group)
+    seen = set()
+    for labels in product(range(most), repeat=len(numbers)):
+        parts = {frozenset(number for number, own in zip(numbers, labels, strict=True) if own == label) for label in labels}
+        if len(parts) > 1:
+            seen.add(frozenset(parts))
+    for parts in seen:
+        yield tuple(sorted(parts, key=min))
+
+
+def paths(group: Group, most: int) -> Iterator[tuple[Node, ...]]:
+    if len(group) == 1:
+        yield ()
+        return
+    for node in groupings(group, most):
+        inner = [part for part in node if len(part) > 1]
+        for order in permutations(inner):
+            for before in product(*(list(paths(part, most)) for part in order)):
+                yield (*(term for path in before for term in path), node)
+
+
+def respects(case: Case, order: tuple[str, ...], sparse: Group) -> bool:
+    """Return whether stored levels that have a loop come in order."""
+    chains = ([index for index in levels if index in order] for number, levels in case.stored.items() if number in sparse)
+    return all([index for index in order if index in chain] == chain for chain in chains)
+
+
+def orders(case: Case, term: Node, inherited: bool) -> list[tuple[str, ...]]:
+    """Return the index orders of a term; one inherits the order of sparse operands below its intermediates, or does not."""
+    reads = frozenset().union(*(part for part in term if inherited or len(part) == 1))
+    return [order for order in permutations(sorted(case.loops(term))) if respects(case, order, reads)]
+
+
+def nests(terms: tuple[tuple[Node, tuple[str, ...]], ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield all ways in which neighbouring terms share their next loops."""
+    if not terms:
+        yield ()
+        return
+    first, order = terms[0]
+    if not order:
+        for rest in nests(terms[1:]):
+            yield (frozenset(first), *rest)
+        return
+    for count in range(1, len(terms) + 1):
+        if any(other[:1] != order[:1] for _, other in terms[:count]):
+            return
+        for inner in nests(tuple((term, other[1:]) for term, other in terms[:count])):
+            for rest in nests(terms[count:]):
+                yield ((order[0], *inner), *rest)
+
+
+CASES = {
+    "three, two intermediates of a matrix": Case("il", ("ij", "jk", "kl"), {0: "ij"}),
+    "three, result of a vector": Case("k", ("ij", "jk", "ik"), {0: "ij"}),
+    "three, a scalar": Case("", ("ijk", "ij", "k"), {0: "ijk"}),
+    "three, stored the other way": Case("il", ("ijk", "jl", "kl"), {0: "kji"}),
+    "three, two of them sparse": Case("il", ("ij", "jk", "kl"), {0: "ij", 1: "jk"}),
+    "three, an outer product": Case("ikl", ("ij", "jk", "l"), {0: "ij"}),
+    "four, a chain": Case("im", ("ij", "jk", "kl", "lm"), {0: "ij"}),
+    "four, the acceptance's": Case("in", ("ijk", "jl", "kl", "ln"), {0: "ijk"}),
+    "four, a ring": Case("", ("ij", "jk", "kl", "li"), {0: "ij"}),
+    "four, a star": Case("i", ("ijk", "i", "j", "k"), {0: "ijk"}),
+    "four, two of them sparse": Case("il", ("ij", "jk", "ik", "kl"), {0: "ij", 2: "ik"}),
+}
+
+
+def spttn_count(case: Case) -> int:
+    """Return how many combinations of index orders there are: fully fused forests."""
+    found = 0
+    for path in paths(frozenset(range(len(case.operands))), 2):
+        size = 1
+        for term in path:
+            size *= len(orders(case, term, inherited=True))
+        found += size
+    return found
+
+
+def sparseauto_count(case: Case, most_modes: int | None = None) -> int:
+    """Return how many forests there are whose intermediates all sum over an index, and are buffers of at most some modes."""
+    everything = frozenset(range(len(case.operands)))
+    seen = set()
+    for path in paths(everything, len(case.operands)):
+        if any(case.loops(term) == case.kept(frozenset().union(*term)) for term in path[:-1]):
+            continue
+        for chosen in product(*(orders(case, term, inherited=False) for term in path)):
+            for nest in nests(tuple(zip(path, chosen, strict=True))):
+                if most_modes is None or all(modes <= most_modes for modes in buffers(case, nest)):
+                    seen.add(nest)
+    return len(seen)
+
+
+def buffers(case: Case, nest: tuple[Any, ...]) -> Iterator[int]:
+    """Yield how many modes each intermediate has: what it keeps without the loops that the term that reads it stands in too."""
+    places: dict[Group, tuple[tuple[tuple[int, ...], str], ...]] = {}
+    readers: dict[Group, Group] = {}
+
+    def walk(trees: tuple[Any, ...], around: tuple[tuple[tuple[int, ...], str], ...], where: tuple[int, ...]) -> None:
+        for number, tree in enumerate(trees):
+            if isinstance(tree, tuple):
+                walk(tree[1:], (*around, ((*where, number), tree[0])), (*where, number))
+            else:
+                whole = frozenset().union(*tree)
+                places[whole] = around
+                readers.update(dict.fromkeys((part for part in tree if len(part) > 1), whole))
+
+    walk(nest, (), ())
+    for group, reader in readers.items():
+        shared = {index for loop, index in places[group] if (loop, index) in places[reader]}
+        yield len(case.kept(group) - shared)
+
+
+def explored(case: Case, preset: str) -> dict[str, int]:
+    """Return what the stages of a preset kept."""
+    formats = {}
+    for number, levels in case.stored.items():
+        kinds = ", ".join(["compressed"] * len(levels))
+        formats[f"T{number}"] = Format(kinds, tuple(case.operands[number].index(one) for one in levels))
+    return {stage["stage"]: stage["kept"] for stage in explore(case.text, formats, preset=preset).stages}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_spttn(name: str) -> None:
+    assert explored(CASES[name], "spttn")["generated"] == spttn_count(CASES[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sparseauto(name: str) -> None:
+    case = CASES[name]
+    found = explored(case, "sparseauto")
+    assert found["generated"] == sparseauto_count(case)
+    assert found["memory_depth"] == sparseauto_count(case, 2)
