@@ -42,6 +42,9 @@ class _KernelPrinter:
 
     def source(self, heading: str) -> str:
         body = self._body()
+        if "st_blas.h" in self.expressions.headers:
+            threads = "1" if "st_loop.h" in self.expressions.headers else "st_threads"
+            body.insert(0, f"  ST_BLAS_THREADS({threads});")
         head = [f"/* {line.replace('*/', '* /')} */" for line in heading.splitlines() if line.strip()]
         head.append('#include "st_runtime.h"')
         head += [f'#include "{header}"' for header in sorted(self.expressions.headers - {"st_runtime.h"})]

@@ -31,6 +31,7 @@ class LoopTag:
         unroll: unroll factor.
         merge: two_finger, gallop, locate or bitmap: how sparse operands meet in this loop.
         prefetch: (operand, iterations ahead) pairs; see ``said_of`` for what names an operand.
+        routine: gemm, gemv, ger, axpy or dot of BLAS, which does this loop and those in it.
     """
 
     unit: str | None = None
@@ -40,6 +41,7 @@ class LoopTag:
     unroll: int | None = None
     merge: str | None = None
     prefetch: tuple[tuple[Access, int], ...] = ()
+    routine: str | None = None
 
     @property
     def is_dealt(self) -> bool:
@@ -171,7 +173,6 @@ class Program:
         conversions: (operand, format) to convert before the kernel runs; see ``said_of`` for what names an operand.
         assembly: (result, "append" | "insert" | "workspace").
         build: (compiler or None, flags or None).
-        calls: (path of a dense statement, BLAS routine that computes it).
         add, multiply: the operators of the semiring ("+", "*").
     """
 
@@ -181,7 +182,6 @@ class Program:
     conversions: tuple[tuple[Access, Format], ...] = ()
     assembly: tuple[tuple[str, str], ...] = ()
     build: tuple[str | None, str | None] = (None, None)
-    calls: tuple[tuple[tuple[int, ...], str], ...] = ()
     add: str = "+"
     multiply: str = "*"
     text: str = field(default="", compare=False)

@@ -59,7 +59,7 @@ def _listing(statement: Stmt, depth: int) -> str:
 
 
 def _tag(tag: LoopTag) -> str:
-    words = [word for word in (tag.unit, tag.race, tag.chunking, tag.merge) if word]
+    words = [word for word in (tag.unit, tag.race, tag.chunking, tag.merge, tag.routine) if word]
     words += [f"chunk {tag.chunk}"] if tag.chunk else []
     words += [f"unroll {tag.unroll}"] if tag.unroll else []
     words += [f"prefetch {show(operand)} {distance} ahead" for operand, distance in tag.prefetch]

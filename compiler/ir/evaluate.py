@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,8 @@ class Evaluator:
             probes = intrinsic.comparisons(given, result)
             counts.comparisons += probes
             counts.probes += probes
+            if intrinsic.extents:
+                counts.flops += 2 * prod(max(given[place], 0) for place in intrinsic.extents)
             memory = arrays.get(first) if first else None
             if intrinsic.updates and isinstance(memory, Memory):
                 memory.touch_all()

@@ -9,6 +9,8 @@ A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps v
 place of parts: so many elements from the one given; ``copy`` copies from an array. A table of pieces has counts of entries for each level:
 ``note_piece`` writes one down, that of the last level last, ``sum_pieces`` gives how many pieces have none before them whose counts are
 not known, and ``piece_place`` where the entries of such a piece begin.
+``gemm`` (C += s A B), ``gemv`` (y += s A x), ``ger`` (A += s x y'), ``axpy`` (y += s x) and ``dot`` (the sum of x y) take for every array
+its first element and the distance between elements along each of its loops, then the extents of all loops, and the factor s.
 ``seldom`` is its condition, and says that the code for where it holds had better stand out of the way of the rest.
 ``map_insert`` may stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
 """
@@ -43,7 +45,8 @@ class Intrinsic:
         typed: whether the element type of the first argument is a suffix of the C name.
         updates: whether it changes its first argument.
         comparisons: how many comparisons the interpreter counts for a call, from its arguments and its result.
-        gives: the type of its value.
+        gives: the type of its value; None: that of its first argument.
+        extents: which arguments say how much it does: it multiplies and adds as often as their product says.
     """
 
     meaning: Callable[..., Any]
@@ -52,7 +55,8 @@ class Intrinsic:
     typed: bool = False
     updates: bool = False
     comparisons: Callable[[Sequence[Any], Any], int] = lambda _arguments, _result: 0
-    gives: Type = I64
+    gives: Type | None = I64
+    extents: tuple[int, ...] = ()
     code: str = ""
     on_gpu: bool = True
 
@@ -129,14 +133,50 @@ def type_of_call(function: str, arguments: Sequence[Type]) -> Type:
     """Return the type of what a function gives, from the types of its arguments."""
     if function in OF_LANES:
         return arguments[0] if function == "keep_lanes" else arguments[0].element
-    if function in OF_VALUES:
-        return arguments[0]
-    return INTRINSICS[function].gives
+    return INTRINSICS[function].gives or arguments[0]
 
 
 def _check_range(array: NDArray[Any], low: int, high: int) -> None:
     if not (0 <= low <= high <= len(array)) and low < high:
         raise IndexError(f"range {low} .. {high} of an array of {len(array)} elements")
+
+
+# Dense loops (csrc/st_blas.h)
+
+
+def _strided(array: NDArray[Any], first: int, strides: Sequence[int], extents: Sequence[int]) -> NDArray[Any]:
+    """Return a view of an array, all of which is checked to be there."""
+    reach = [stride * (extent - 1) for stride, extent in zip(strides, extents, strict=True)]
+    _check_range(array, first + sum(min(part, 0) for part in reach), first + sum(max(part, 0) for part in reach) + 1)
+    return np.lib.stride_tricks.as_strided(array[first:], extents, [stride * array.itemsize for stride in strides])
+
+
+def _gemm(c: Any, at_c: int, c_m: int, c_n: int, a: Any, at_a: int, a_m: int, a_k: int, b: Any, at_b: int, b_k: int, b_n: int,
+          m: int, n: int, k: int, scale: Any) -> None:  # fmt: skip
+    if min(m, n, k) > 0:
+        left, right = _strided(a, at_a, (a_m, a_k), (m, k)), _strided(b, at_b, (b_k, b_n), (k, n))
+        _strided(c, at_c, (c_m, c_n), (m, n))[...] += scale * (left @ right)
+
+
+def _gemv(y: Any, at_y: int, y_m: int, a: Any, at_a: int, a_m: int, a_k: int, x: Any, at_x: int, x_k: int,
+          m: int, k: int, scale: Any) -> None:  # fmt: skip
+    _gemm(y, at_y, y_m, 0, a, at_a, a_m, a_k, x, at_x, x_k, 0, m, 1, k, scale)
+
+
+def _ger(a: Any, at_a: int, a_m: int, a_n: int, x: Any, at_x: int, x_m: int, y: Any, at_y: int, y_n: int,
+         m: int, n: int, scale: Any) -> None:  # fmt: skip
+    _gemm(a, at_a, a_m, a_n, x, at_x, x_m, 0, y, at_y, 0, y_n, m, n, 1, scale)
+
+
+def _axpy(y: Any, at_y: int, y_n: int, x: Any, at_x: int, x_n: int, n: int, scale: Any) -> None:
+    if n > 0:
+        _strided(y, at_y, (y_n,), (n,))[...] += scale * _strided(x, at_x, (x_n,), (n,))
+
+
+def _dot(x: Any, at_x: int, x_n: int, y: Any, at_y: int, y_n: int, n: int) -> Any:
+    if n <= 0:
+        return x.dtype.type(0)
+    return _strided(x, at_x, (x_n,), (n,)) @ _strided(y, at_y, (y_n,), (n,))
 
 
 def _lower_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
@@ -265,11 +305,16 @@ INTRINSICS: dict[str, Intrinsic] = {
     "seldom": Intrinsic(bool, "st_seldom", gives=BOOL),
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
     **{
-        name: Intrinsic(_quiet(function), f"st_{name}", "st_math.h", typed=True)
+        name: Intrinsic(_quiet(function), f"st_{name}", "st_math.h", typed=True, gives=None)
         for name, function in (
             ("exp", np.exp), ("log", np.log), ("tanh", np.tanh), ("sqrt", np.sqrt), ("abs", np.abs), ("pow", np.power)
         )
     },
+    "gemm": Intrinsic(_gemm, "st_gemm", "st_blas.h", typed=True, updates=True, extents=(12, 13, 14), on_gpu=False),
+    "gemv": Intrinsic(_gemv, "st_gemv", "st_blas.h", typed=True, updates=True, extents=(10, 11), on_gpu=False),
+    "ger": Intrinsic(_ger, "st_ger", "st_blas.h", typed=True, updates=True, extents=(10, 11), on_gpu=False),
+    "axpy": Intrinsic(_axpy, "st_axpy", "st_blas.h", typed=True, updates=True, extents=(6,), on_gpu=False),
+    "dot": Intrinsic(_dot, "st_dot", "st_blas.h", typed=True, gives=None, extents=(6,), on_gpu=False),
     SHARE_NUMBER: Intrinsic(lambda: 0, "st_share", "st_loop.h"),
 }
 

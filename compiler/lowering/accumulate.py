@@ -49,6 +49,8 @@ def at_place(scope: Scope, *inside: str) -> Around:
 def accumulated(context: Context, statement: Stmt, around: Around = OUTERMOST) -> Stmt:
     """Return a statement in which every chain of loops that adds to one component, or to a short row, does so in a workspace."""
     if isinstance(statement, Forall):
+        if statement.tag.routine is not None:
+            return statement
         sums = _promoted(context, around, statement)
         if sums is not None:
             return Where(sums.consumer, accumulated(context, sums.producer, around))

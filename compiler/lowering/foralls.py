@@ -16,6 +16,7 @@ from ..ir.nodes import Step
 from ..notation.printer import show
 from ..workspaces import keeps_entries
 from .accumulate import accumulated, at_place, is_collapsed
+from .blas import called
 from .coiterate import iterate
 from .context import Context
 from .insertion import inserted, inserts
@@ -32,6 +33,8 @@ from .windows import gone_through, narrowed, opening, window
 
 def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     """Return the loop of a forall, dealt out to threads where its tag says so."""
+    if forall.tag.routine is not None:
+        return called(context, scope, forall)
     if forall.tag.unit == "cpu_vector" and _adds_entries(context, forall):
         forall = replace(forall, tag=replace(forall.tag, unit=None))  # entries are counted one after another, not in lanes
     if inserts(context, scope, forall):

@@ -11,7 +11,6 @@ from ..concrete.assembled import assembled_format, known_order, loops_to
 from ..concrete.nodes import Program, reads, runs_on_gpu, said_of
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Provenance
-from ..errors import ScheduleError
 from ..format import Format
 from ..ir.arithmetic import ONE, ZERO, multiply
 from ..ir.nodes import (
@@ -84,9 +83,6 @@ def lower(
         ScheduleError: the schedule asks for loops that cannot be made.
     """
     original = viewed.assignment
-    for path, routine in program.calls:
-        place = ", ".join(map(str, path))
-        raise ScheduleError(f"call([{place}], {routine}): kernels are not linked with BLAS yet; leave the loops to the generator")
     scheduled = [workspace.name for workspace in program.workspaces]
     keys, operand_types = _operand_keys(program, types, {result.tensor, *(other.tensor for other in also)})
     requested = types[result.tensor]

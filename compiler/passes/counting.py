@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 
 from ..frozen import frozen
-from ..ir.arithmetic import ONE, ZERO, integer, maximum
+from ..ir.arithmetic import ONE, ZERO, integer, maximum, multiply
+from ..ir.intrinsics import INTRINSICS
 from ..ir.nodes import (
     I64,
     Allocate,
     ArrayParameter,
+    ArrayRef,
     Binary,
+    Call,
     Declare,
     Fill,
     For,
@@ -26,6 +30,7 @@ from ..ir.nodes import (
     If,
     Load,
     Parallel,
+    Run,
     Select,
     SetVar,
     Step,
@@ -80,13 +85,15 @@ def _written(node: object) -> tuple[str, Value] | None:
             return variable.name, value
         case Store(array, _, value):
             return array, value
+        case Run(function, (ArrayRef(array), *_) as arguments) if INTRINSICS[function].extents:
+            return array, Call(function, arguments, I64)
     return None
 
 
 def _mentions(value: Value, known: Collection[str]) -> bool:
     """Return whether an expression has one of some values in it, not counting the places of loads and what comparisons find out."""
     match value:
-        case Var(name) | Load(array=name):
+        case Var(name) | Load(array=name) | ArrayRef(array=name):
             return name in known
         case Binary(op) if op in _COMPARISONS:
             return False
@@ -144,6 +151,8 @@ class _Counting:
     def _memory(self, step: Step, shared: bool) -> Iterator[Step]:
         """Yield a step that holds no others, with what it does to workspaces and how much of an array it fills."""
         array = getattr(step, "array", "")
+        if isinstance(step, Run):
+            yield from self._routine(step.function, step.arguments, shared)
         if isinstance(step, Fill):
             length = maximum(Binary("-", step.high, step.low, I64), ZERO)
             yield self._bump("stores", length, shared)
@@ -189,8 +198,17 @@ class _Counting:
             case Select(condition, then, otherwise):
                 self._at_times(condition, then, otherwise, after, shared)
                 return self._charge(condition, after, shared)
+        if isinstance(value, Call):
+            after += self._routine(value.function, value.arguments, shared)
         parts = (self._charge(child, after, shared) for child in value.children if isinstance(child, Value))
         return sum(parts, self._operation(value))
+
+    def _routine(self, function: str, arguments: tuple[Value, ...], shared: bool) -> Iterator[Step]:
+        """Yield the operations of a routine over dense arrays."""
+        places = INTRINSICS[function].extents if function in INTRINSICS else ()
+        if places:
+            often = (maximum(arguments[place], ZERO) for place in places)
+            yield self._bump("flops", reduce(multiply, often, integer(2)), shared)
 
     def _own(self, step: Step) -> Charge:
         """Return what a step does beside evaluating its expressions."""

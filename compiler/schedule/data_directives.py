@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
-from ..concrete.nodes import Assign, Program, Stmt, Workspace, means, operand_of, reads, saying, targets, transform
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Workspace, means, operand_of, reads, saying, targets, transform
 from ..concrete.provenance import Pos
 from ..errors import FormatError
 from ..format import parse_format
@@ -160,19 +160,25 @@ _CALL_LOOPS = {"gemm": 3, "gemv": 2, "ger": 2, "axpy": 1, "dot": 1}
 
 
 def call(program: Program, directive: d.Call, context: Context) -> Program:
-    """Hand the dense loops at a path to BLAS."""
-    path = directive.path or ()
-    start = follow(program.statement, path)
+    """Hand the last loops of the chain at a path to BLAS: as many as the routine has."""
+    start = follow(program.statement, directive.path or ())
     loops = chain(program.statement, start)
-    leaf = at(program.statement, body_address(program.statement, start))
-    wanted = _CALL_LOOPS[directive.routine]
-    if not isinstance(leaf, Assign) or len(loops) != wanted:
+    body = body_address(program.statement, start)
+    leaf, wanted = at(program.statement, body), _CALL_LOOPS[directive.routine]
+    if not isinstance(leaf, Assign) or len(loops) < wanted:
         refuse(Rule.CALL_DENSE, f"{directive.routine} is {wanted} loops around one assignment; here are {len(loops)} loops")
-    sparse = [access for access in (leaf.target, *notation.accesses(leaf.value)) if _stores_coordinates(access, context)]
+    place, own = body[: len(body) - wanted], loops[len(loops) - wanted :]
+    sparse = [access for access in (leaf.target, *notation.accesses(leaf.value)) if _stores_coordinates(access, own, context)]
     if sparse:
         refuse(Rule.CALL_DENSE, f"{show(sparse[0])} is not dense, as {directive.routine} needs it")
-    return replace(program, calls=(*program.calls, (path, directive.routine)))
+    outermost = at(program.statement, place)
+    assert isinstance(outermost, Forall)
+    tagged = replace(outermost, tag=replace(outermost.tag, routine=directive.routine))
+    return replace(program, statement=put(program.statement, place, tagged))
 
 
-def _stores_coordinates(access: Access, context: Context) -> bool:
-    return any(kind.stores_coordinates for kind, _ in context.levels(access))
+def _stores_coordinates(access: Access, loops: Sequence[str], context: Context) -> bool:
+    """Whether an access stores coordinates in a level of some loops, or in one below."""
+    levels = context.levels(access)
+    first = next((place for place, (_, indices) in enumerate(levels) if set(indices) & set(loops)), len(levels))
+    return any(kind.stores_coordinates for kind, _ in levels[first:])

@@ -350,7 +350,7 @@ class Merge(Directive):
 
 @frozen
 class Call(Directive):
-    """Hand a dense statement to BLAS."""
+    """Hand the last loops around an assignment to BLAS."""
 
     keyword = "call"
     parameters = (Parameter("routine", "choice", CALLS),)

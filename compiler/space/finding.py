@@ -66,7 +66,7 @@ class _Reader:
 
     def plan(self) -> tuple[Plan, Division] | None:
         program, space = self.program, self.space
-        treatments = None if program.calls else self._treatments()
+        treatments = None if _calls_blas(program.statement) else self._treatments()
         if treatments is None:
             return None
         division = self._division(treatments)
@@ -251,6 +251,10 @@ class _Reader:
         bound = self.bounds.get(index)
         chunks = None if tag.chunking is None else (tag.chunking, tag.chunk)
         return tag.unit, (None if tag.unit is None else (tag.race, chunks), tag.merge, bound, tag.unroll, ahead)
+
+
+def _calls_blas(statement: Stmt) -> bool:
+    return any(isinstance(node, Forall) and node.tag.routine is not None for node in walk(statement))
 
 
 def _tags(statement: Stmt) -> int:

@@ -25,7 +25,7 @@ def structural(program: Program, target: Access, formats: Mapping[str, Format]) 
         target: the left side.
         formats: of the operands and the result.
     """
-    if program.relations or program.calls or program.assembly or program.build != (None, None):
+    if program.relations or program.assembly or program.build != (None, None):
         return None
     if any(isinstance(node, Forall) and node.tag != PLAIN for node in walk(program.statement)):
         return None

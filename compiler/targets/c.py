@@ -17,7 +17,7 @@ from ..frozen import frozen
 from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import Function
 from ..lowering.kernel_spec import KernelSpec
-from ..native import team
+from ..native import blas, team
 from ..native.instructions import check_instructions
 from ..native.library import foreign_interface, load_compiled
 from ..native.machine import this_machine
@@ -28,7 +28,7 @@ from .target import Unit
 
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares; "
-    + team.DECLARATION
+    + team.DECLARATION + " " + blas.DECLARATION
 )
 _MEMORY = "void *calloc(size_t count, size_t size);"
 _SPARE_SET_BYTES = 4096
@@ -146,12 +146,14 @@ def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout
     Raises:
         BuildError: as for ``NativeTarget.compile``.
     """
-    parallel = '#include "st_loop.h"' in source
-    symbols = (KERNEL, "st_release", "st_spares", *(("st_team",) if parallel else ()))
+    parallel, calls_blas = ('#include "st_loop.h"' in source), ('#include "st_blas.h"' in source)
+    symbols = (KERNEL, "st_release", "st_spares", *(("st_team",) if parallel else ()), *(("st_blas",) if calls_blas else ()))
     library = load_compiled(source, DECLARATIONS, compiler, flags, timeout, symbols=symbols, is_linked=True)
     library.st_spares = _spares()
     if parallel:
         team.join_team(library)
+    if calls_blas:
+        blas.join_blas(library)
     return library
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import cffi
 from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.codegen.c import KERNEL
-from sparsetune.compiler.native import team
+from sparsetune.compiler.native import blas, team
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.targets.c import NativeKernel
 
@@ -36,10 +36,12 @@ def build_together(kernels: Sequence[TypedKernel], folder: Path, name: str, flag
         raise RuntimeError(f"the C compiler failed on {source}:\n{done.stderr[:4000]}")
     ffi = cffi.FFI()
     ffi.cdef("".join(f"int32_t {KERNEL}_{number}(void **arrays, int64_t *sizes, int64_t threads);" for number in range(len(kernels))))
-    ffi.cdef(f"void st_release(void *memory); {team.DECLARATION}")
+    ffi.cdef(f"void st_release(void *memory); {team.DECLARATION} {blas.DECLARATION}")
     library: Any = ffi.dlopen(str(target))
     if "st_loop.h" in source.read_text():
         team.join_team(library)
+    if "st_blas.h" in source.read_text():
+        blas.join_blas(library)
     for number, kernel in enumerate(kernels):
         kernel.__dict__["library"] = library  # the object is unloaded with the last reference to it
         kernel.__dict__["executable"] = NativeKernel(getattr(library, f"{KERNEL}_{number}"), "gcc", tuple(flags), library.st_release)

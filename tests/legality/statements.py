@@ -125,7 +125,7 @@ CASES = [
         1,
         "loop j does not read X(k,j)",
     ),
-    Case(Rule.CALL_DENSE, DENSE, "call([], gemm)", "call([], gemv)", 1, "gemv is 2 loops around one assignment; here are 3 loops"),
+    Case(Rule.CALL_DENSE, SPMM, "call([], axpy)", "call([], gemm)", 1, "A(i,j) is not dense, as gemm needs it"),
     Case(
         Rule.CALL_DENSE,
         DENSE,

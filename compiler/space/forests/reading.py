@@ -16,7 +16,7 @@ def forest_of(program: Program, contraction: Contraction) -> Forest | None:
 
     Names of workspaces, their kinds, and the order of factors do not matter.
     """
-    if program.relations or program.calls or program.assembly:
+    if program.relations or program.assembly:
         return None
     reader = _Reader(program, contraction)
     trees = reader.trees(program.statement)

@@ -182,11 +182,6 @@ def test_accumulators_of_threads_share_no_cache_line() -> None:
     assert "a_stride" in source
 
 
-def test_calls_are_refused_rather_than_left_out() -> None:
-    with pytest.raises(st.ScheduleError, match=r"call\(\[\], gemm\): kernels are not linked with BLAS"):
-        _ = st.compile("C(i,j) = A(i,k) * B(k,j)", {}, schedule="call([], gemm)").source
-
-
 def test_prefetch_names_an_operand_or_one_access_of_it() -> None:
     by_name, by_access, none = (
         st.compile(SPMM, {"A": "csr"}, schedule=text).source.count("st_prefetch(")

@@ -1,0 +1,77 @@
+"""The BLAS that SciPy ships, by its function pointers, in one table for all kernels of this process (csrc/st_blas.h)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .library import CSRC, declared_in, foreign_interface
+
+DECLARATION = "extern void *st_blas;"
+"""Of the pointer, for the interface of an object that calls BLAS."""
+
+ROUTINES = tuple(f"{letter}{routine}" for routine in ("gemm", "gemv", "ger", "axpy", "dot") for letter in "sd")
+
+_THREADS = (
+    ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads"),
+    ("openblas_get_num_threads", "openblas_set_num_threads"),
+    ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
+    ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
+)
+"""What tells and sets the number of threads in the libraries that SciPy is built on: OpenBLAS, MKL, BLIS. Others have no threads."""
+
+
+def join_blas(library: Any) -> None:
+    """Give the calls of a loaded object the BLAS of this process."""
+    library.st_blas = foreign_interface(_declarations()).cast("void *", _table())
+
+
+@cache
+def _table() -> Any:
+    """Return the table; it lives as long as the process."""
+    from scipy.linalg import cython_blas
+
+    table = foreign_interface(_declarations()).new("st_blas_table *")
+    for name in ROUTINES:
+        setattr(table, name, foreign_interface(_declarations()).cast("void *", _pointer(cython_blas.__pyx_capi__[name])))
+    for tell, change in _counters():
+        table.threads, table.set_threads = (foreign_interface(_declarations()).cast("void *", place) for place in (tell, change))
+        break
+    return table
+
+
+def _pointer(capsule: object) -> int:
+    """Return what a capsule points to."""
+    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return pointer(capsule, name(capsule))
+
+
+def _counters() -> Iterator[tuple[int, int]]:
+    """Yield the functions that tell and set how many threads a loaded BLAS has; SciPy's own comes first."""
+    for path in sorted(_loaded(), key=lambda path: "scipy" not in path):
+        with suppress(OSError):
+            library = ctypes.CDLL(path)
+            for names in _THREADS:
+                with suppress(AttributeError):
+                    tell, change = (ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names)
+                    if tell and change:
+                        yield tell, change
+
+
+def _loaded() -> set[str]:
+    """Return the shared objects of this process whose names say that they are a BLAS; none where the system does not list them."""
+    with suppress(OSError):
+        paths = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if line.count("/")}
+        return {path for path in paths if any(word in Path(path).name.lower() for word in ("blas", "mkl_rt", "blis"))}
+    return set()
+
+
+@cache
+def _declarations() -> str:
+    return declared_in(CSRC / "st_blas.h")
