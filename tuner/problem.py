@@ -110,6 +110,12 @@ class Problem:
     def canonical(self) -> CanonicalForm:
         return canonical_form(self.written)
 
+    @property
+    def has_blas(self) -> bool:
+        """Whether BLAS computes with the values: on a processor, all of one type, float32 or float64."""
+        types = {self.dtype, *(self.wish or operand.dtype for operand in self.operands.values())}
+        return self.target == "cpu" and len(types) == 1 and self.dtype in (np.float32, np.float64)
+
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The result's dtype: the one that is wished for, else that of the operands together."""

@@ -10,7 +10,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.nodes import Allocate, ArrayRef, Fill, For, Free, Function, Grow, Leave, Load, Node, Parallel, Prefetch, Steps, Store, Take, Var
+from ..ir.intrinsics import INTRINSICS
+from ..ir.nodes import (
+    Allocate,
+    ArrayRef,
+    Call,
+    Fill,
+    For,
+    Free,
+    Function,
+    Grow,
+    Leave,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    Run,
+    Steps,
+    Store,
+    Take,
+    Var,
+)
 from ..ir.rewrite import may_fail, nodes_of
 from .analysis import heap_allocations
 from .expressions import ExpressionPrinter, c_type
@@ -43,7 +63,7 @@ class _KernelPrinter:
     def source(self, heading: str) -> str:
         body = self._body()
         if "st_blas.h" in self.expressions.headers:
-            threads = "1" if "st_loop.h" in self.expressions.headers else "st_threads"
+            threads = "1" if any(map(_calls_blas, filter(_is_parallel, nodes_of(self.function.body, For)))) else "st_threads"
             body.insert(0, f"  ST_BLAS_THREADS({threads});")
         head = [f"/* {line.replace('*/', '* /')} */" for line in heading.splitlines() if line.strip()]
         head.append('#include "st_runtime.h"')
@@ -100,6 +120,10 @@ def _without_last_frees(body: Steps) -> Steps:
 
 def _is_parallel(node: Node) -> bool:
     return isinstance(node, For) and isinstance(node.tag, Parallel)
+
+
+def _calls_blas(loop: Node) -> bool:
+    return any(INTRINSICS[node.function].extents for node in nodes_of(loop, Call, Run) if node.function in INTRINSICS)
 
 
 def _used_names(node: Node, into_parallel: bool = True) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
-from ..concrete.nodes import Assign, Forall, Program, Stmt, Workspace, means, operand_of, reads, saying, targets, transform
+from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, Workspace, means, operand_of, reads, saying, targets, transform, walk
 from ..concrete.provenance import Pos
 from ..errors import FormatError
 from ..format import parse_format
@@ -171,6 +171,8 @@ def call(program: Program, directive: d.Call, context: Context) -> Program:
     sparse = [access for access in (leaf.target, *notation.accesses(leaf.value)) if _stores_coordinates(access, own, context)]
     if sparse:
         refuse(Rule.CALL_DENSE, f"{show(sparse[0])} is not dense, as {directive.routine} needs it")
+    if any(isinstance(node, Forall) and node.tag != PLAIN for node in walk(at(program.statement, place))):
+        refuse(Rule.CALL_DENSE, f"one of the loops {', '.join(own)} is tagged already")
     outermost = at(program.statement, place)
     assert isinstance(outermost, Forall)
     tagged = replace(outermost, tag=replace(outermost.tag, routine=directive.routine))

@@ -96,6 +96,7 @@ def candidates(
     fibres: Mapping[str, tuple[float, ...]] | None = None,
     selection: Selection = RULES_ALONE,
     semiring: tuple[str, str] = ("+", "*"),
+    blas: bool = False,
 ) -> tuple[Candidate, ...]:
     """Return the candidates of an expression, without duplicates, the default first and the same every time.
 
@@ -108,10 +109,12 @@ def candidates(
         lengths, fibres: extents of all indices, and positions of every level of the sparse operands, where operands are at hand.
         selection: which part of the space is listed.
         semiring: (add, multiply).
+        blas: whether all values are of one type that BLAS has, on a processor.
     """
     found = concretize(assignment, formats, *semiring)
+    blas = blas and semiring == ("+", "*")
     situation = Situation(
-        found.program, found.formats, dict(extents or {}), deadline or Deadline(), dict(lengths or {}), dict(fibres or {})
+        found.program, found.formats, dict(extents or {}), deadline or Deadline(), dict(lengths or {}), dict(fibres or {}), blas
     )
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []

@@ -8,12 +8,13 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
-from ..notation.nodes import Access, accesses
+from ..notation.nodes import Access, Literal, Mul, accesses
 from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, everywhere, frames, leaves, path_to
 from ..schedule.context import names_of
@@ -30,6 +31,8 @@ FIBRE_DISTANCES = (2, 4)  # in loops further out
 ENTRY_DISTANCES = (512, 1024, 128)  # stored entries ahead of those that a loop goes through in order
 UNROLLS = (4, 2, 8)
 SHORT = 24  # entries of a row, on average, up to which sums are made in batches
+GEMM = 16**3  # products of a gemm of known extents from which BLAS is faster than loops; the other routines are at no extent (measured)
+LEAST_GEMM = 8**3  # and from which it is tried
 BUILD = "build"
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
@@ -138,6 +141,8 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
         around = frames(program.statement, address)
         if around and isinstance(around[-1], Forall):
             yield from _innermost(program, address, leaf, around[-1].index, graph, tree, _has_short_rows(leaf, around[-1].index, situation))
+        if situation.blas and situation.formats[result_leaf(program)[1].target.tensor].is_dense and not program.relations:
+            yield from _by_blas(program, address, leaf, situation)
     yield from _prefetches(program, situation, graph)
     yield from _streams(program, situation, graph)
     if not situation.formats[result_leaf(program)[1].target.tensor].is_dense and not shares_pattern(program, situation):
@@ -163,6 +168,28 @@ def _innermost(
         yield Hole(f"vector_{label}", (None, vectors) if short else (vectors, None))
     if stored:
         yield Hole(f"unroll_{label}", (None, *(d.Unroll(loop, factor, path=path) for factor in UNROLLS)))
+
+
+def _by_blas(program: Program, address: Address, leaf: Assign, situation: Situation) -> Iterator[Hole]:
+    """Yield a matrix product of known extents as a call of BLAS, or not; first what is faster. Threads must not meet at its result."""
+    around = [frame for frame in frames(program.statement, address) if isinstance(frame, Forall)]
+    loops = [frame.index for frame in around[-3:]]
+    if len(loops) < 3 or any(frame.tag.unit and frame.tag.race != "no_races" for frame in around[:-3]):
+        return
+    products = prod(situation.extents.get(loop, situation.lengths.get(loop, 0)) for loop in loops)
+    path = path_to(program.statement, address) or None
+    if products >= LEAST_GEMM and _is_matrix_product(leaf, loops, program, situation):
+        call = d.Call("gemm", path=path)
+        yield Hole(f"blas_{_label(loops[0], path)}", (call, None) if products >= GEMM else (None, call))
+
+
+def _is_matrix_product(leaf: Assign, loops: Sequence[str], program: Program, situation: Situation) -> bool:
+    """Return whether each of three loops goes through two of three dense tensors, each of which has two of them."""
+    moved = [access for access in (leaf.target, *accesses(leaf.value)) if set(access.indices) & set(loops)]
+    sets = {frozenset(access.indices) & set(loops) for access in moved}
+    dense = all(format_read(access, program, situation).is_dense for access in moved if access.tensor in situation.formats)
+    product = isinstance(leaf.value, Mul) and all(isinstance(factor, Access | Literal) for factor in leaf.value.operands)
+    return product and dense and len(moved) == len(sets) == 3 and all(len(one) == 2 for one in sets)
 
 
 def _has_short_rows(leaf: Assign, loop: str, situation: Situation) -> bool:

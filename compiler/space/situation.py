@@ -47,6 +47,7 @@ class Situation:
         deadline: when to end what is enumerated of it.
         lengths: extents of the operands at hand, by index; none where there are no operands.
         fibres: how many positions each level of the operands at hand has, outermost first.
+        blas: whether dense loops may go to BLAS: values are added and multiplied, and all are float32 or all float64.
     """
 
     program: Program
@@ -55,6 +56,7 @@ class Situation:
     deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
     lengths: Mapping[str, int] = field(default_factory=dict)
     fibres: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    blas: bool = False
 
     def stored(self, program: Program) -> tuple[Access, ...]:
         """Return the accesses of stored operands in a program."""

@@ -24,6 +24,8 @@ from sparsetune.compiler.schedule.addresses import leaves, path_to
 from sparsetune.compiler.schedule.directives import CALLS, Call
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.forests.peeling import ForestRules
+from sparsetune.tuner.model import problem_candidates
+from sparsetune.tuner.problem import make_problem
 
 EXPRESSIONS = {
     "gemm": "C(i,j) = 2 * A(i,k) * B(k,j)",
@@ -87,7 +89,7 @@ def test_rows_below_stored_entries_on_threads() -> None:
     schedule = "call([], axpy); parallelize(i, cpu_thread, no_races)"
     for threads in (1, 2):
         found = st.compile("Y(i,r) = M(i,j) * X(j,r)", {"M": "csr"}, schedule=schedule)(M=matrix, X=dense, threads=threads)
-        assert np.allclose(found, matrix @ dense)
+        assert np.allclose(found, matrix.toarray() @ dense)
 
 
 def test_copies_of_threads() -> None:
@@ -95,7 +97,7 @@ def test_copies_of_threads() -> None:
     dense = np.random.default_rng(1).random((200, 24))
     schedule = "call([], axpy); parallelize(j, cpu_thread, temporary)"
     kernel = st.compile("Y(i,r) = M(i,j) * X(j,r)", {"M": "csc"}, schedule=schedule)
-    assert np.allclose(kernel(M=matrix, X=dense, threads=2), matrix @ dense)
+    assert np.allclose(kernel(M=matrix, X=dense, threads=2), matrix.toarray() @ dense)
 
 
 def calls(program: Program, schedule: Schedule) -> list[Schedule]:
@@ -173,3 +175,22 @@ def test_what_is_refused(expression: str, options: dict[str, Any], schedule: str
     with pytest.raises(ScheduleError, match=message) as error:
         _ = st.compile(expression, {}, schedule=schedule, **options).source
     assert "\n" not in str(error.value)
+
+
+def test_tuning_tries_large_products_by_blas() -> None:
+    """The last product of a chain of extents of 16 is a call at first, one of 8 has one to try, and integers have none."""
+    text, source = "A(i,m) = B(i,j) * C(j,l) * D(l,m)", np.random.default_rng(0)
+    matrix = scipy.sparse.random_array((40, 40), density=0.1, format="csr", rng=source)
+    firsts = {}
+    for extent, dtype in ((16, "float64"), (4, "float64"), (16, "int64")):
+        dense = {"C": source.random((40, extent)).astype(dtype), "D": source.random((extent, extent)).astype(dtype)}
+        problem = make_problem(text, {"B": matrix.astype(dtype), **dense}, threads=1)
+        holes = [hole for one in problem_candidates(problem) for hole in one.template.holes if hole.name.startswith("blas")]
+        firsts[extent, dtype] = {str(hole.usual) for hole in holes}
+        fitting = [one for one in problem_candidates(problem) if any(hole.name.startswith("blas") for hole in one.template.holes)]
+        for one in fitting[:2]:
+            found = compile_kernel(text, problem.formats, schedule=one.template.fill())(B=matrix, **dense)
+            assert np.allclose(found, matrix.toarray() @ dense["C"] @ dense["D"])
+    assert any("gemm" in first for first in firsts[16, "float64"])
+    assert firsts[4, "float64"] == {"None"}
+    assert not firsts[16, "int64"]
