@@ -1,0 +1,71 @@
+"""The report on forests: NumPy's compositions are right, all that runs in one contest agrees, and what is there is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sparsetune.compiler.notation.nodes import accesses
+from sparsetune.compiler.storage.tensor import Tensor
+from sparsetune.tuner.kernels import compile_problem
+from sparsetune.tuner.reports import forests
+from sparsetune.tuner.reports.forest_cases import FAMILY, Case, composed, four_cases
+from sparsetune.tuner.reports.forests import contestants, main
+
+SMALL = {2: "random:uniform:9x9:nnz=30", 3: "random:uniform:7x6x5:nnz=30", 4: "random:uniform:5x6x4x5:nnz=40",
+         5: "random:uniform:4x5x4x3x4:nnz=50", 6: "random:uniform:3x3x3x3x3x3:nnz=60"}  # fmt: skip
+
+
+def small(name: str) -> Case:
+    own, text, sources, dims, hand = next(one for one in FAMILY if one[0] == name)
+    source = SMALL[sources[0].partition(":nnz")[0].count("x") + 1 if "x" in sources[0] else 2]
+    return Case(own, text, source, {index: 2 + place for place, index in enumerate(dims)}, hand)
+
+
+def values(result: object) -> np.ndarray:
+    """Return what a run gives, of a result on the pattern of an operand what it stores."""
+    return result.to_coordinates()[1] if isinstance(result, Tensor) else np.asarray(result)
+
+
+@pytest.mark.parametrize("name", [one[0] for one in FAMILY])
+def test_compositions_are_right(name: str) -> None:
+    problem = small(name).problem()
+    assignment = problem.assignment
+    factors = list(dict.fromkeys(accesses(assignment.value)))
+    text = ",".join("".join(access.indices) for access in factors) + "->" + "".join(assignment.target.indices)
+    right = np.einsum(text, *(problem.operands[access.tensor].to_numpy() for access in factors))
+    if assignment.target.tensor == "S":
+        places, stored = problem.operands["T"].to_coordinates()
+        right = right[tuple(places)]
+        right = stored - right if name == "completion residual" else right
+    assert np.allclose(right, composed(problem)())
+
+
+def test_all_that_runs_agrees() -> None:
+    case = small("SDDMM-SpMM")
+    problem = case.problem()
+    found = contestants(case, problem)
+    assert {"default", "chosen", "spttn", "sparseauto", "by hand 1", "forest 1 of all", "forest 1 of least depth"} <= set(found)
+    results = [values(compile_problem(problem, found[who]).bind(problem.operands, 1)()) for who in ("chosen", "spttn", "by hand 1")]
+    assert all(np.allclose(result, results[0]) for result in results)
+
+
+def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [replace(case, source="random:uniform:6x7x8:nnz=40", dims=dict.fromkeys("lmn", 3)) for case in four_cases()][:1]
+    monkeypatch.setattr(forests, "CASES", {"SpMMH-GEMM, small": replace(small("SpMMH-GEMM"), name="SpMMH-GEMM, small")})
+    monkeypatch.setattr(forests, "four_cases", lambda: cases)
+    monkeypatch.setattr(forests, "TABLE_2", {"SpMM-GEMM": forests.TABLE_2["SpMM-GEMM"]})
+    monkeypatch.setattr(forests, "SHALLOW", 1)
+    monkeypatch.setattr(forests, "LISTED", 1)
+    options = ["--results", str(tmp_path), "--seconds", "0.001"]
+    assert CliRunner().invoke(main, options, catch_exceptions=False).exit_code == 0
+    first = (tmp_path / "forests.md").read_text()
+    assert "| SpMM-GEMM |" in first
+    assert "of these" in first
+    assert "SpMMH-GEMM, small" in first
+    monkeypatch.setattr(forests, "contest", None)
+    assert CliRunner().invoke(main, options, catch_exceptions=False).exit_code == 0
+    assert (tmp_path / "forests.md").read_text() == first
