@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tarfile
 import tempfile
@@ -20,9 +21,14 @@ RETRIES = 4
 TIMEOUT_SECONDS = 30
 PAUSE_SECONDS = 1.0
 """Pause before the first retry; it doubles each time."""
+SILENT_SECONDS = 60.0
+"""How long a host is not asked again after it could not be reached, so that a suite of a thousand files does not wait for each of them."""
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
+
+_unreached: dict[str, float] = {}
+"""Hosts that could not be reached, and when that was found out."""
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes there are and the bytes there will be (None: the server does not say)."""
@@ -34,6 +40,7 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
     What arrived before a connection broke stays in ``target.part`` and is resumed, also by a later process. Two processes
     do not write at once. A page in place of the file, a short file and a wrong checksum never reach ``target``. A checksum is remembered
     at the first download, and asked of later ones from the same address. Where the address gives nothing, ``mirrors`` are tried in turn.
+    A host that could not be reached is not asked again for ``SILENT_SECONDS``.
 
     Args:
         url: where the file lies.
@@ -124,8 +131,11 @@ def _fetch(url: str, part: Path, progress: Progress | None) -> None:
     import http.client
     import socket
     import urllib.error
+    from urllib.parse import urlsplit
 
-    pause, reason = PAUSE_SECONDS, ""
+    host, pause, reason = urlsplit(url).netloc, PAUSE_SECONDS, ""
+    if time.monotonic() - _unreached.get(host, -math.inf) < SILENT_SECONDS:
+        raise _not_fetched(url, f"{host} could not be reached a moment ago")
     for attempt in range(RETRIES):
         try:
             _fetch_rest(url, part, progress)
@@ -136,14 +146,21 @@ def _fetch(url: str, part: Path, progress: Progress | None) -> None:
             if error.code == 416:
                 part.unlink(missing_ok=True)
             reason = f"the server answered {error.code}"
-        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-            reason = str(getattr(error, "reason", None) or error or type(error).__name__)
-            if isinstance(getattr(error, "reason", None), socket.gaierror):
+        except urllib.error.URLError as error:  # before there was a connection
+            reason = str(error.reason)
+            if attempt + 1 == RETRIES or isinstance(error.reason, socket.gaierror):
+                _unreached[host] = time.monotonic()
                 break
+        except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
+            reason = str(error) or type(error).__name__
         if attempt + 1 < RETRIES:
             time.sleep(pause)
             pause *= 2
-    raise NetworkError(
+    raise _not_fetched(url, reason)
+
+
+def _not_fetched(url: str, reason: str) -> NetworkError:
+    return NetworkError(
         f"cannot fetch {url}: {reason}; without a network put the file into a folder and set SPARSETUNE_DATA to it, or give its path"
     )
 

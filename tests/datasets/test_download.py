@@ -155,6 +155,22 @@ def test_no_server_and_no_folder(server: Server, tmp_path: Path) -> None:
         download.download(url, tmp_path / "file" / "a.gz")
 
 
+def test_a_host_that_cannot_be_reached_is_not_asked_for_every_file(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.server_close()
+    opened: list[str] = []
+    fetch_rest = download._fetch_rest
+    monkeypatch.setattr(download, "_fetch_rest", lambda url, *rest: (opened.append(url), fetch_rest(url, *rest)))
+    for name, reason in (("a", "refused"), ("b", "could not be reached a moment ago")):
+        with pytest.raises(NetworkError, match=rf"cannot fetch http.*/{name}.gz: .*{reason}; .*SPARSETUNE_DATA"):
+            download.download(f"{server.url}/{name}.gz", tmp_path / f"{name}.gz")
+    assert opened == [f"{server.url}/a.gz"] * download.RETRIES
+    monkeypatch.setattr(download, "SILENT_SECONDS", 0.0)
+    with pytest.raises(NetworkError, match="refused"):
+        download.download(f"{server.url}/b.gz", tmp_path / "b.gz")
+
+
 def archive(**members: str) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as packed:
