@@ -15,10 +15,8 @@ from ..datasets.query import FIELDS, SHAPES, SOURCES, Query, search
 from .measure.policy import Policy
 from .search.samplers import USUAL_SAMPLER, check_sampler
 from .settings import Settings
+from .suite_check import check_suite
 from .toml_table import Table, nearest
-
-PROBES = ("bound call", "call", "pack csr", "pack csf")
-"""What nights may measure beside kernels: what Python adds to a call, and packing."""
 
 FOLDER = Path(__file__).resolve().parents[1] / "configs"
 
@@ -120,7 +118,7 @@ def load_suite(name: str) -> Suite:
     )
     head.done()
     top.done()
-    _check_inputs(suite, path)
+    check_suite(suite, str(path))
     return suite
 
 
@@ -215,19 +213,6 @@ def _selected(table: Table) -> list[SuiteInput]:
     if any(item.shape is None for item in found[:limit]):
         found = [item for item in found if item.shape is not None]
     return [SuiteInput(item.name, item.name, len(item.shape or ())) for item in found[:limit]]
-
-
-def _check_inputs(suite: Suite, path: Path) -> None:
-    names = [entry.name for entry in suite.inputs]
-    for kernel in suite.kernels:
-        for name in kernel.inputs:
-            if name not in names:
-                raise DataError(f"{path}, kernel '{kernel.name}': unknown input '{name}'{nearest(name, names)}")
-    for name in suite.probes:
-        if name not in PROBES:
-            raise DataError(f"{path}, [suite]: unknown probe '{name}'{nearest(name, PROBES)}; probes are {', '.join(PROBES)}")
-    if not suite.kernels or not suite.inputs:
-        raise DataError(f"{path}: a suite has at least one [[kernel]] and one [[input]], [[files]] or [[select]]")
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -82,6 +82,26 @@ def test_mistakes_in_selections(tmp_path: Path, text: str, message: str) -> None
         load_suite(mine(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("y(i) = A(i,j) *", "y(i) A(i,j) *", r"mine.toml, kernel 'spmv': expression: .*column 6"),
+        ('"A"', '"a"', r"kernel 'spmv': operand 'a' is not in the expression"),
+        ("order = 2", "order = 3", r"kernel 'spmv': order is 3, but 'A' has 2 modes in the expression"),
+        ("order = 2", 'order = 2\nformat = "csrr"', r"kernel 'spmv': format: .*csrr"),
+        ("order = 2", 'order = 2\noutput_format = "csr"', r"kernel 'spmv': output_format: .*csr.* is for matrices"),
+        ("order = 2", "order = 2\ndims = { k = 3 }", r"kernel 'spmv', \[dims\]: 'k' is no index of the expression, which has i, j"),
+    ],
+)
+def test_kernels_that_could_never_run_are_refused_before_any_does(tmp_path: Path, before: str, after: str, message: str) -> None:
+    path = Path(mine(tmp_path, '[[input]]\nname = "a"\nsource = "a.mtx"\norder = 2\n'))
+    assert load_suite(str(path)).kernels
+    path.write_text(path.read_text().replace(before, after, 1))
+    with pytest.raises(DataError, match=message) as caught:
+        load_suite(str(path))
+    assert "\n" not in str(caught.value)
+
+
 def test_files_of_a_folder_are_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("b.mtx", "a.mtx.gz", "deeper/b.mtx", "notes.txt"):

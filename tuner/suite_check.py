@@ -1,0 +1,67 @@
+"""What can be said of a suite before any input is loaded: expressions, operands, formats and names that mean something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from ..compiler.errors import DataError, SparsetuneError
+from ..compiler.format import parse_format
+from ..compiler.notation.nodes import accesses
+from ..compiler.notation.parser import parse
+from .toml_table import nearest
+
+if TYPE_CHECKING:
+    from .config import Suite, SuiteKernel
+
+Found = TypeVar("Found")
+
+PROBES = ("bound call", "call", "pack csr", "pack csf")
+"""What nights may measure beside kernels: what Python adds to a call, and packing."""
+
+
+def check_suite(suite: Suite, where: str) -> None:
+    """Refuse a suite of which some item could never run.
+
+    Args:
+        suite: with its kernels and the inputs that were found.
+        where: its file, with which messages begin.
+
+    Raises:
+        DataError: the message names file, table and key.
+    """
+    names = [entry.name for entry in suite.inputs]
+    for kernel in suite.kernels:
+        _check_kernel(kernel, f"{where}, kernel '{kernel.name}'")
+        for name in kernel.inputs:
+            if name not in names:
+                raise DataError(f"{where}, kernel '{kernel.name}': unknown input '{name}'{nearest(name, names)}")
+    for name in suite.probes:
+        if name not in PROBES:
+            raise DataError(f"{where}, [suite]: unknown probe '{name}'{nearest(name, PROBES)}; probes are {', '.join(PROBES)}")
+    if not suite.kernels or not suite.inputs:
+        raise DataError(f"{where}: a suite has at least one [[kernel]] and one [[input]], [[files]] or [[select]]")
+
+
+def _check_kernel(kernel: SuiteKernel, where: str) -> None:
+    assignment = _said(lambda: parse(kernel.expression), where, "expression")
+    read = accesses(assignment.value)
+    known = {access.tensor: len(access.subscripts) for access in read}
+    if kernel.operand not in known:
+        raise DataError(f"{where}: operand '{kernel.operand}' is not in the expression{nearest(kernel.operand, known)}")
+    if known[kernel.operand] != kernel.order:
+        raise DataError(f"{where}: order is {kernel.order}, but '{kernel.operand}' has {known[kernel.operand]} modes in the expression")
+    _said(lambda: parse_format(kernel.format, kernel.order), where, "format")
+    _said(lambda: parse_format(kernel.output_format, len(assignment.target.subscripts)), where, "output_format")
+    indices = [*dict.fromkeys(name for access in (assignment.target, *read) for name in access.indices)]
+    for index in kernel.dims:
+        if index not in indices:
+            raise DataError(f"{where}, [dims]: '{index}' is no index of the expression, which has {', '.join(indices)}")
+
+
+def _said(read: Callable[[], Found], where: str, key: str) -> Found:
+    """Return what a key says. Raises ``DataError``: it says nothing; the message names the key."""
+    try:
+        return read()
+    except SparsetuneError as error:
+        raise DataError(f"{where}: {key}: {str(error).splitlines()[0]}") from None
