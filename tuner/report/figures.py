@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
 from ..nightly.changes import Change
 from .importance import importance
-from .material import Result
+from .material import Ratio, Result
 
 _ROW = 26  # pixels of a line of a plot with a line a result
 _COLOURS = ("#1f6fb2", "#d1651b", "#2c8a4b", "#8a56ac", "#8c564b", "#c2589a", "#5f6b76")
@@ -34,9 +35,18 @@ def speedups(results: Sequence[Result]) -> str:
             hovertemplate="%{y}<br>%{x:.2f} times as fast<extra></extra>",
         ))  # fmt: skip
     figure.add_vline(x=1, line={"dash": "dot", "color": "#555"})
-    figure.update_xaxes(type="log", title="times as fast (95% interval)")
+    figure.update_xaxes(title="times as fast (95% interval)", **_ratio_axis([one for found in series.values() for one in found.values()]))
     figure.update_yaxes(autorange="reversed", automargin=True)
     return as_json(figure, _ROW * 1.5 * len(results) + 120)
+
+
+def _ratio_axis(shown: Sequence[Ratio]) -> dict[str, Any]:
+    """Return a logarithmic axis whose labels say all of their number: where plotly chooses them, 0.9 is written as 9."""
+    low, high = min(one.low for one in shown), max(one.high for one in shown)
+    ticks = [digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5)]
+    if high < 5 * low:
+        ticks = [0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0]
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
 def profile(results: Sequence[Result]) -> str:

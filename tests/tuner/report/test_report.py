@@ -25,9 +25,9 @@ from sparsetune.tuner.measure.limits import Limits
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.reason import reason
 from sparsetune.tuner.records import Decision
-from sparsetune.tuner.report import material, write_report
+from sparsetune.tuner.report import figures, material, write_report
 from sparsetune.tuner.report.importance import importance
-from sparsetune.tuner.report.material import Run
+from sparsetune.tuner.report.material import Ratio, Run
 
 KERNEL = "row_sum(point) = Weights(point,neighbour) * x(neighbour)"
 BENCH = {
@@ -218,6 +218,15 @@ def only_decision(path: Path) -> Decision:
     with open_database(path, read_only=True) as opened:
         (decision,) = opened.decisions()
     return decision
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.95, 1.4), (0.9, 80.0)])
+def test_ratios_have_labels_that_say_all_of_their_number(low: float, high: float) -> None:
+    axis = figures._ratio_axis([Ratio(1.0, low, 1.2), Ratio(1.2, 1.1, high)])
+    shown = [text for value, text in zip(axis["tickvals"], axis["ticktext"], strict=True) if low <= value <= high]
+    assert [float(text) for text in shown] == sorted(float(text) for text in shown)
+    assert "1" in shown
+    assert len(shown) in range(3, 10)
 
 
 def test_names_of_variants_are_those_of_bench() -> None:
