@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sparsetune
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
@@ -67,6 +69,25 @@ def anchors(path: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub and MkDocs make them."""
     plain = (re.sub(r"[^\w\s-]", "", title.lower()) for title in HEADING.findall(path.read_text()))
     return {re.sub(r"\s+", "-", title.strip()) for title in plain}
+
+
+@pytest.mark.tree
+def test_the_reference_has_every_public_name() -> None:
+    listed = set(re.findall(r"^::: sparsetune\.([\w.]+)$", (ROOT / "docs/reference/python.md").read_text(), re.MULTILINE))
+    modules = {name for name in sparsetune.__all__ if inspect.ismodule(getattr(sparsetune, name))}
+    named = set(sparsetune.__all__) - modules
+    assert listed == named | {f"{module}.{name}" for module in modules for name in getattr(sparsetune, module).__all__}
+
+
+def test_arguments_in_docstrings_are_those_of_the_function() -> None:
+    for place in (sparsetune, sparsetune.distributed, sparsetune.torch):
+        for name in place.__all__:
+            found = getattr(place, name)
+            for call in [found] if inspect.isfunction(found) else [one for _, one in inspect.getmembers(found, inspect.isfunction)]:
+                described = re.search(r"Args:\n((?:    .*\n|\n)+)", inspect.getdoc(call) or "")
+                lines = re.findall(r"^    (\w[\w, *]*): ", described[1], re.MULTILINE) if described else []
+                told = {one.strip("* ") for line in lines for one in line.split(",")}
+                assert told <= set(inspect.signature(call).parameters), f"{name}: {call.__qualname__}"
 
 
 @pytest.mark.tree
