@@ -7,6 +7,7 @@ until sizes decide). The default schedule and the library of known good ones alw
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -18,16 +19,12 @@ from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import TuningError
-from ..compiler.native.toolchain import available_compilers
 from ..compiler.notation.functions import has_functions
-from ..compiler.schedule.build_options import compiler_fault
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.draws import drawn_nests
-from ..compiler.space.full import FullSpace
 from ..compiler.space.selection import CLOSED, DRAWN, RULES, UNDOMINATED, Selection
 from ..compiler.space.situation import Situation
-from ..compiler.space.whole import WholeSpace
 from .asymptotic.screening import Screening, beaten
 from .asymptotic.undominated import undominated_schedules
 from .kernels import default_keeps_bound, lowers
@@ -35,6 +32,7 @@ from .limits import workspace_elements
 from .model import Ranked, converted_entries, nothing_within, operations, problem_candidates, rank
 from .problem import Problem
 from .search.space import Space
+from .searched import DRAW_SECONDS, Beyond, other_compilers, whole_space
 
 Item = TypeVar("Item")
 
@@ -75,7 +73,7 @@ PRUNING_SECONDS = 60.0
 FRONTIER_SECONDS = 2.0
 """Processor time that the asymptotic frontier may take."""
 
-COUNTING_SECONDS = 0.5
+COUNTING_SECONDS = 2.0
 """Processor time that counting the stages of the whole space may take."""
 
 DRAWING_SECONDS = 0.5
@@ -83,6 +81,9 @@ DRAWING_SECONDS = 0.5
 
 DRAWN_NESTS = 32
 """Loop nests that are drawn where there are more of them."""
+
+_DRAWING_SHARE = 0.2
+"""Of the time for pruning, that one draw beyond what was listed may take."""
 
 DRAWN_TILES = 16
 """Transformations of loops that are drawn."""
@@ -104,6 +105,7 @@ def surviving_space(
         TuningError: a stage cannot be left out or opened, or nothing found keeps the memory bound.
     """
     check_stages(skip, also)
+    allowed = math.inf if deadline is None else deadline.left
     room = problem.limits.room(problem.nbytes)
     default = problem.concretized()
     end = deadline or Deadline(PRUNING_SECONDS)
@@ -134,21 +136,21 @@ def surviving_space(
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     if len(kept) < 2 and not default_keeps_bound(problem):
         raise nothing_within(problem)
-    return Space(tuple(item.template for item in kept), problem.to_canonical, problem.from_canonical), report
+    seconds = DRAW_SECONDS if deadline is None else min(DRAW_SECONDS, _DRAWING_SHARE * allowed)
+    beyond = None if DRAWN in skip else Beyond(problem, seed, also, seconds)
+    return Space(tuple(item.template for item in kept), problem.to_canonical, problem.from_canonical, beyond), report
 
 
-def counted_stages(problem: Problem) -> list[dict[str, Any]]:
-    """Return how many schedules there are in the whole space, stage by stage, and after every filter that narrows it.
+def counted_stages(problem: Problem, also: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Return how many schedules there are in the whole space, stage by stage, and after every filter that narrows it (``searched``).
 
     What is not counted within ``COUNTING_SECONDS`` is left out, and so is what has functions, of which there are no structures.
     """
     deadline, rows = Deadline(COUNTING_SECONDS), list[dict[str, Any]]()
-    if has_functions(problem.assignment.value):
-        return rows
-    space = FullSpace(WholeSpace(problem.assignment, problem.formats, problem.semiring, watch=deadline.watch), problem.extents)
     start = time.perf_counter()
     with suppress(TimeOver):
-        for row in space.stages():
+        space = whole_space(problem, deadline, also)
+        for row in space.stages() if space is not None else ():
             now = time.perf_counter()
             rows.append({**row, "seconds": now - start})
             start = now
@@ -172,11 +174,6 @@ def _nests(problem: Problem, rules: Collection[str], deadline: Deadline, seed: i
         with suppress(TimeOver):
             found[DRAWN].extend(drawn_nests(problem.assignment, problem.formats, DRAWN_NESTS, seed, limit, problem.semiring))
     return found
-
-
-def other_compilers() -> tuple[str, ...]:
-    """Return the compilers of this machine, other than the default one, that schedules may ask for."""
-    return tuple(compiler.name for compiler in available_compilers()[1:] if compiler_fault(compiler.name) is None)
 
 
 def check_stages(skip: Collection[str], also: Collection[str] = ()) -> None:

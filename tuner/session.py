@@ -147,7 +147,7 @@ def tune_problem(
     trials = Trials(campaign)
     pruning = None if budget.seconds is None else Deadline(_PRUNING_SHARE * budget.seconds, time.monotonic)
     space, stages = surviving_space(problem, settings.skip, pruning, settings.also, seed)
-    if (finished := _finished(campaign, trials, space, stages, budget, given)) is not None:
+    if (finished := _finished(campaign, trials, space, stages, budget, given, settings.also)) is not None:
         return finished
     report(Progress("preparing", len(trials), budget.trials))
     folder = studies_folder(store.url)
@@ -168,7 +168,8 @@ def tune_problem(
         report(_progress("finals", trials, budget))
         seconds = math.inf if budget.seconds is None else _FINAL_SHARE * budget.seconds
         verdict, samples = played(trials, runner, settings.policy, seconds)
-    found = result_of(campaign, trials, stages, space.templates, decided(campaign, trials, stages, verdict, samples, settings.policy))
+    decision = decided(campaign, trials, stages, verdict, samples, settings.policy)
+    found = result_of(campaign, trials, stages, space.templates, decision, settings.also)
     found = replace(found, seconds=time.monotonic() - start)
     tell(f"tuned '{problem.expression}': {found.reason}")
     return found
@@ -223,16 +224,17 @@ def check_seed(seed: Any) -> int:
 
 
 def _finished(
-    campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget, given: Sequence[str]
-) -> TuneResult | None:
+    campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget, given: Sequence[str],
+    also: tuple[str, ...],
+) -> TuneResult | None:  # fmt: skip
     """Return what the campaign decided before, where there is nothing left to measure."""
-    exhausted = space.size <= len(trials) and all(space.schedule(point) in trials for point in space.points())
+    exhausted = space.beyond is None and space.size <= len(trials) and all(space.schedule(point) in trials for point in space.points())
     exhausted = exhausted and all(schedule in trials for schedule in given)
     decisions = list(campaign.store.decisions(campaign=campaign.key))
     last = max((measurement.created for measurement in campaign.recorded()), default="")
     over = bool(decisions) and decisions[-1].created >= last  # not where a run ended between its trials and its finals
     if over and (exhausted or len(trials) >= budget.trials):
-        return result_of(campaign, trials, stages, space.templates, decisions[-1])
+        return result_of(campaign, trials, stages, space.templates, decisions[-1], also)
     return None
 
 

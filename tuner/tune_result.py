@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.schedule.schedule import Schedule
-from ..compiler.space.instances import Instances
 from ..compiler.space.template import Template
 from .payoff import calls_to_pay, conversion_seconds
 from .problem import Problem
 from .prune import counted_stages
 from .records import Decision
+from .searched import Searched
 from .trials import Campaign, Trial, Trials, as_rows
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ class TuneResult:
         speedup_low, speedup_high: 95% interval of the speed-up.
         ties: schedules that are not surely slower than the best, which is the simplest of them, or the default.
         pruned: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
-        templates: what was searched, the most promising first.
+        templates: where the search began, the most promising first.
         measured: every trial, those of earlier runs of the campaign included.
         database: where it is recorded.
         seconds: that this run took; 0 where an earlier one had decided.
+        also: stages that were open beside the usual ones.
     """
 
     problem: Problem
@@ -48,6 +49,7 @@ class TuneResult:
     measured: tuple[Trial, ...]
     database: str
     seconds: float = 0.0
+    also: tuple[str, ...] = ()
 
     @property
     def speedup(self) -> float:
@@ -56,14 +58,13 @@ class TuneResult:
     @cached_property
     def stages(self) -> list[dict[str, Any]]:
         """How many schedules there are in the whole space, stage by stage, as far as they are soon counted; then ``pruned``."""
-        return [*counted_stages(self.problem), *self.pruned]
+        return [*counted_stages(self.problem, self.also), *self.pruned]
 
     @cached_property
-    def space(self) -> Instances:
+    def space(self) -> Searched:
         """What was searched: ``count()``, ``iter``, ``sample(n, seed)``, ``in``; whatever was tried besides is in it too."""
-        tried = (Schedule(trial.schedule) for trial in self.measured)
-        others = (Template(schedule.directives) for schedule in tried if all(one.values(schedule) is None for one in self.templates))
-        return Instances((*self.templates, *others), self.stages)
+        tried = [Schedule(trial.schedule) for trial in self.measured]
+        return Searched(self.problem, self.also, self.templates, tried, self.stages)
 
     @cached_property
     def trials(self) -> pandas.DataFrame:
@@ -122,7 +123,12 @@ class TuneResult:
 
 
 def result_of(
-    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], templates: tuple[Template, ...], decision: Decision
+    campaign: Campaign,
+    trials: Trials,
+    stages: list[dict[str, Any]],
+    templates: tuple[Template, ...],
+    decision: Decision,
+    also: tuple[str, ...] = (),
 ) -> TuneResult:
     """Return what a campaign that has come to a decision found."""
     return TuneResult(
@@ -137,4 +143,5 @@ def result_of(
         templates=templates,
         measured=tuple(trials),
         database=campaign.store.url,
+        also=also,
     )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+
+_FEW = 64  # values that are looked through for another one
+_WITHIN = 0.7  # how often something that is said is changed rather than left unsaid
 
 
 class Choice(ABC):
@@ -25,6 +30,20 @@ class Choice(ABC):
     def rank(self, value: Hashable) -> int | None:
         """Return the number of a value, None where it is not in the set."""
 
+    def drawn(self, source: random.Random) -> Hashable:
+        """Return a value."""
+        return self.at(source.randrange(self.count))
+
+    def plainest(self, source: random.Random) -> Hashable:
+        """Return a value that says no more than has to be said."""
+        return self.drawn(source)
+
+    def near(self, value: Hashable, source: random.Random) -> Hashable:
+        """Return another value that differs in one choice; the same where there is none."""
+        while self.count > 1 and (other := self.drawn(source)) != value:
+            return other
+        return value
+
 
 @dataclass(frozen=True)
 class OneOf(Choice):
@@ -41,6 +60,25 @@ class OneOf(Choice):
 
     def rank(self, value: Hashable) -> int | None:
         return self.values.index(value) if value in self.values else None
+
+    def drawn(self, source: random.Random) -> Hashable:
+        """Return a value; of a range of numbers all magnitudes are equally likely, and powers of two most."""
+        values = self.values
+        if not isinstance(values, range) or self.count < 3:
+            return super().drawn(source)
+        low, high = max(1, values[0]), values[-1]
+        power = 1 << int(math.log2(low) + source.random() * (math.log2(high) - math.log2(low)) + 0.5)
+        return min(max(power, low), high)
+
+    def near(self, value: Hashable, source: random.Random) -> Hashable:
+        """Return another value; of a range of numbers mostly half or double."""
+        values = self.values
+        if isinstance(values, range) and isinstance(value, int):
+            steps = [one for one in (value // 2, value * 2, value - 1, value + 1) if one in values]
+            if steps:
+                return source.choice(steps)
+        others = [one for one in values if one != value] if self.count <= _FEW else [self.drawn(source)]
+        return source.choice(others) if others else value
 
 
 @dataclass(frozen=True)
@@ -71,6 +109,20 @@ class All(Choice):
             found = found * part.count + place
         return found
 
+    def drawn(self, source: random.Random) -> Hashable:
+        return tuple(part.drawn(source) for part in self.parts)
+
+    def plainest(self, source: random.Random) -> Hashable:
+        return tuple(part.plainest(source) for part in self.parts)
+
+    def near(self, value: Hashable, source: random.Random) -> Hashable:
+        assert isinstance(value, tuple)
+        several = [place for place, part in enumerate(self.parts) if part.count > 1]
+        if not several:
+            return value
+        place = source.choice(several)
+        return (*value[:place], self.parts[place].near(value[place], source), *value[place + 1 :])
+
 
 @dataclass(frozen=True)
 class Either(Choice):
@@ -97,6 +149,20 @@ class Either(Choice):
                 return before + place
             before += part.count
         return None
+
+    def drawn(self, source: random.Random) -> Hashable:
+        return source.choice([part for part in self.parts if part.count]).drawn(source)
+
+    def plainest(self, source: random.Random) -> Hashable:
+        """Return a value of the first set: that nothing is said."""
+        return next(part for part in self.parts if part.count).plainest(source)
+
+    def near(self, value: Hashable, source: random.Random) -> Hashable:
+        own = next(part for part in self.parts if part.rank(value) is not None)
+        others = [part for part in self.parts if part is not own and part.count]
+        if own.count > 1 and (not others or source.random() < _WITHIN):
+            return own.near(value, source)
+        return source.choice(others).drawn(source) if others else value
 
 
 NOTHING = OneOf((None,))

@@ -24,7 +24,7 @@ from .pieces import Division, Run, Treatment
 from .reading import ungathered, with_modes
 from .recognise import Recognizer, program_key, recognised
 from .space import Member
-from .whole import LoopOf, Plan, Told, WholeSpace
+from .whole import LoopOf, Plan, Start, Told, WholeSpace
 
 
 def rank_of(schedule: Schedule | str, space: WholeSpace, extents: Mapping[str, int] | None = None) -> int | None:
@@ -89,7 +89,7 @@ class _Reader:
         if not self._converts_whole():
             return None
         build = None if program.build == (None, None) else program.build
-        member = Member(number, space.nestings, Derivation(number, 0, (derivation,)), space.top(division, number))
+        member = Member(number, space.nestings, Derivation(number, 0, (derivation,)), space.top(Start(division, number)).scope)
         return Plan(member, treatments, flipped, formats, assembly, build, kinds, self._told(said.statement, reader)), division
 
     def _converts_whole(self) -> bool:
@@ -214,7 +214,7 @@ class _Reader:
         for number, grouping in enumerate(space.structures.groupings):
             if space.nestings.table.key(grouping) != key:
                 continue
-            top = space.top(division, number)
+            top = space.top(Start(division, number)).scope
 
             def build(tree: Derivation, number: int = number, top: Scope = top) -> Program:
                 return Member(number, space.nestings, Derivation(number, 0, (tree,)), top).program

@@ -6,7 +6,7 @@ draws. Rules that say where to look first (``structures``) are no filters: they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,10 @@ from ..schedule.apply import apply_schedule
 from ..schedule.schedule import Schedule
 from .decorations import CHUNKING, ENTRY_DISTANCES, FIBRE_DISTANCES, ROW_DISTANCES, UNROLLS
 from .finding import found_in
+from .moves import Moves
 from .options import RUNS, Options
 from .template_space import SIZES
-from .whole import WholeSpace
+from .whole import Plan, WholeSpace
 from .writing import written
 
 ACCEPTED = "accepted"
@@ -67,11 +68,13 @@ class FullSpace:
     Args:
         whole: the space.
         extents: compile-time constants, by index.
+        filters: what narrows it, in the order in which they apply.
     """
 
-    def __init__(self, whole: WholeSpace, extents: Mapping[str, int] | None = None) -> None:
+    def __init__(self, whole: WholeSpace, extents: Mapping[str, int] | None = None, filters: Sequence[Filter] = FILTERS) -> None:
         self.whole = whole
         self._extents = dict(extents or {})
+        self._filters = tuple(filters)
 
     def count(self) -> int:
         """Return how many schedules there are; none is listed."""
@@ -85,6 +88,22 @@ class FullSpace:
         """Return schedules drawn uniformly from those that the language takes, with replacement; fewer where nearly all are refused."""
         legal = (schedule for schedule in self._texts(_TRIES * count, seed) if schedule is not None)
         return [schedule for schedule, _ in zip(legal, range(count), strict=False)]
+
+    def __iter__(self) -> Iterator[Schedule]:
+        """Yield every schedule that the language takes, in canonical order; there may be more than anyone could wait for."""
+        return (schedule for plan in map(self.whole.plan, range(self.count())) if (schedule := self._accepted(plan)) is not None)
+
+    def anywhere(self, moves: Moves) -> Schedule | None:
+        """Return a schedule that is drawn without regard to any other; None where what was drawn is refused."""
+        chosen = moves.anywhere()
+        return None if chosen is None else self._accepted(self.whole.planned(chosen))
+
+    def near(self, schedule: Schedule, moves: Moves) -> Schedule | None:
+        """Return a schedule that differs in one choice from one of the space; None where what was drawn is refused, or it is not in it."""
+        found = found_in(schedule, self.whole, self._extents)
+        chosen = None if found is None else self.whole.derived(*found)
+        other = None if chosen is None else moves.near(chosen)
+        return None if other is None else self._accepted(self.whole.planned(other))
 
     def stages(self) -> Iterator[dict[str, Any]]:
         """Yield {"stage", "kept"} for what every stage adds, then for what every filter leaves; a stage that is estimated says so."""
@@ -110,23 +129,25 @@ class FullSpace:
         found = found_in(schedule, self.whole, self._extents)
         if found is None or not self.whole.holds(*found):
             raise ScheduleError(f"'{schedule}' is not in the space of {self.whole.structures.assignment.text or 'the expression'}")
-        return [one.name for one in FILTERS if not self.whole.with_options(one.narrow(self.whole.options)).holds(*found)]
+        return [one.name for one in self._filters if not self.whole.with_options(one.narrow(self.whole.options)).holds(*found)]
 
     def _narrowed(self) -> Iterator[tuple[FullSpace, Filter]]:
         options = self.whole.options
-        for one in FILTERS:
+        for one in self._filters:
             options = one.narrow(options)
-            yield FullSpace(self.whole.with_options(options), self._extents), one
+            yield FullSpace(self.whole.with_options(options), self._extents, self._filters), one
 
     def _texts(self, count: int, seed: int) -> Iterator[Schedule | None]:
         """Yield draws as texts, None for what the language refuses."""
+        return map(self._accepted, self.whole.draws(count, seed))
+
+    def _accepted(self, plan: Plan) -> Schedule | None:
+        """Return a schedule as a text; None where the language refuses it."""
         default = self.whole.default
-        for plan in self.whole.draws(count, seed):
-            self.whole.watch()
-            try:
-                schedule = written(plan, self.whole)
-                apply_schedule(default.program, schedule, default.formats, self._extents)
-            except ScheduleError:
-                yield None
-            else:
-                yield schedule
+        self.whole.watch()
+        try:
+            schedule = written(plan, self.whole)
+            apply_schedule(default.program, schedule, default.formats, self._extents)
+        except ScheduleError:
+            return None
+        return schedule

@@ -7,11 +7,11 @@ decided before only through the symbol, so counts are memoized by symbol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 Symbol = TypeVar("Symbol", bound=Hashable)
@@ -42,19 +42,31 @@ class Derivation:
     parts: tuple[Derivation, ...]
 
 
+@dataclass(frozen=True)
+class Sorts(Generic[Part]):
+    """What is known of counts before anything is counted.
+
+    Attributes:
+        alike: what symbols have in common that have equally many trees.
+        representatives: of the alternatives of a symbol, each with the number of those for which it stands, itself included:
+            all of these lead to equally many trees.
+    """
+
+    alike: Callable[[Any], Hashable]
+    representatives: Callable[[Any], Iterable[tuple[Alternative[Part], int]]]
+
+
 class Grammar(Generic[Symbol]):
     """A set of trees for every symbol.
 
     Args:
         alternatives: the alternatives of a symbol, in canonical order. No symbol may lead back to itself.
-        alike: what symbols have in common that have equally many trees; None: they are counted one by one.
+        sorts: of symbols, where many have equally many trees; None: they are counted one by one.
     """
 
-    def __init__(
-        self, alternatives: Callable[[Symbol], Sequence[Alternative[Symbol]]], alike: Callable[[Symbol], Hashable] | None = None
-    ) -> None:
+    def __init__(self, alternatives: Callable[[Symbol], Sequence[Alternative[Symbol]]], sorts: Sorts[Symbol] | None = None) -> None:
         self._expand = alternatives
-        self._alike = alike
+        self._sorts = sorts
         self._counts: dict[Hashable, int] = {}
         self._alternatives: dict[Symbol, tuple[tuple[Alternative[Symbol], int], ...]] = {}
         self._shapes: dict[Symbol, int] = {}
@@ -69,12 +81,13 @@ class Grammar(Generic[Symbol]):
 
     def count(self, symbol: Symbol) -> int:
         """Return the number of trees."""
-        if self._alike is None:
+        if self._sorts is None:
             return sum(count for _, count in self.alternatives(symbol))
-        key = self._alike(symbol)
+        key = self._sorts.alike(symbol)
         known = self._counts.get(key)
         if known is None:
-            known = self._counts[key] = sum(prod(map(self.count, option.parts)) * option.ways for option in self._expand(symbol))
+            found = self._sorts.representatives(symbol)
+            known = self._counts[key] = sum(prod(map(self.count, option.parts)) * option.ways * times for option, times in found)
         return known
 
     def shapes(self, symbol: Symbol) -> int:

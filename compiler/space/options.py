@@ -10,7 +10,7 @@ from itertools import permutations
 from ..format import Format
 from ..levels import LevelKind, level_kinds
 from ..schedule import directives as d
-from ..workspaces import WORKSPACES
+from ..workspaces import WORKSPACES, keeping_kinds
 from .choices import NOTHING, All, Choice, OneOf, perhaps
 from .grammar import Alternative, Derivation, Grammar
 from .pieces import Run
@@ -23,15 +23,36 @@ UNITS = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", 
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What is known of a loop when it is opened.
+
+    Attributes:
+        found: for every operand that is read inside, whether the loop finds a stored coordinate that chooses what is read of it.
+        meets: whether several stored operands are read at its index.
+        apart: whether its iterations write different components of the result.
+        extent: how many iterations it has, where that is known when code is generated.
+        units: that may run it.
+    """
+
+    found: tuple[bool, ...]
+    meets: bool = True
+    apart: bool = False
+    extent: int | None = None
+    units: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Options:
     """What may be chosen; each stage is closed where it has no choices.
 
     Attributes:
         divisions: whether indices become other loops than themselves.
         runs: rules on what they become, of ``RUNS``.
+        divided: how many runs of them become other loops at most; None: any number.
         sizes: of tiles.
         protocols: whether levels may be traversed in other ways than those that they are made for.
         formats: whether operands may be converted to whatever format.
+        conversions: the formats that operands may be converted to otherwise, by name.
         kinds: of workspaces.
         results: ways to put a sparse result together.
         merges: how operands meet in a loop.
@@ -42,13 +63,17 @@ class Options:
         unrolls, distances: factors; iterations ahead for which an operand is prefetched.
         builds: (compiler, flags).
         outermost: threads run outermost loops only, vectors innermost ones.
+        fitting: loops and workspaces are told only what can mean something to them (``Facts``).
+        in_order: loops come in the order in which operands are stored.
     """
 
     divisions: bool = False
     runs: tuple[str, ...] = ()
+    divided: int | None = None
     sizes: Sequence[int] = (32,)
     protocols: bool = False
     formats: bool = False
+    conversions: tuple[tuple[str, tuple[Format, ...]], ...] = ()
     kinds: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     merges: tuple[str, ...] = ()
@@ -61,48 +86,96 @@ class Options:
     distances: Sequence[int] = ()
     builds: tuple[tuple[str | None, str | None], ...] = ()
     outermost: bool = False
+    fitting: bool = False
+    in_order: bool = False
 
-    @cached_property
-    def dealt(self) -> Choice:
-        """(how races are kept apart, (chunking, chunk)) of a loop that threads run."""
-        chunks = All((OneOf(self.chunkings), perhaps(OneOf(self.chunks)))) if self.chunkings else OneOf(())
-        return All((OneOf(self.races), perhaps(chunks)))
+    def kind(self, has_modes: bool, whole: bool) -> Choice:
+        """Return the kinds of a workspace, None where the compiler chooses.
 
-    @cached_property
-    def kind(self) -> Choice:
-        """The kind of a workspace, None where the compiler chooses."""
-        return OneOf((None, *self.kinds))
+        Args:
+            has_modes: whether it has any.
+            whole: whether what reads it reads all of it, not only its entries.
+        """
+        if not self.fitting:
+            return perhaps(OneOf(self.kinds))
+        fitting = ("scalar",) if not has_modes else (*keeping_kinds(), "dense") if whole else keeping_kinds()
+        return perhaps(OneOf(tuple(kind for kind in self.kinds if kind in fitting)))
 
-    def told(self, unit: str | None, operands: tuple[str, ...]) -> Choice:
-        """Return what a loop may be told, where it reads some operands; see ``_told``."""
-        known = self._known.get((unit, len(operands)))
+    def told(self, unit: str | None, facts: Facts) -> Choice:
+        """Return what a loop may be told of which something is known; see ``_told``."""
+        known = self._known.get((unit, facts))
         if known is None:
-            known = self._known[unit, len(operands)] = self._told(unit, len(operands))
+            known = self._known[unit, facts] = self._told(unit, facts)
         return known
 
     @cached_property
-    def _known(self) -> dict[tuple[str | None, int], Choice]:
+    def _known(self) -> dict[tuple[str | None, Facts], Choice]:
         return {}
 
-    def _told(self, unit: str | None, operands: int) -> Choice:
+    def _told(self, unit: str | None, facts: Facts) -> Choice:
         """Return what a loop may be told: races and chunks; how operands meet; its bound; unroll; distances of operands that it reads."""
-        races = NOTHING if unit is None else self.dealt if unit == "cpu_thread" else All((OneOf(self.races), NOTHING))
-        ahead = perhaps(OneOf(self.distances))
-        bound = perhaps(All((OneOf(self.bounds), OneOf(self.sizes))))
-        return All((races, OneOf((None, *self.merges)), bound, perhaps(OneOf(self.unrolls)), All((ahead,) * operands)))
+        races = NOTHING if unit is None else All((OneOf(self._races(unit, facts)), self._dealt if unit == "cpu_thread" else NOTHING))
+        merges = self.merges if facts.meets or not self.fitting else ()
+        bound = All((OneOf(self.bounds), OneOf(self.sizes)))
+        if self.fitting:
+            bound = OneOf(() if facts.extent is None or "max_exact" not in self.bounds else (("max_exact", facts.extent),))
+        ahead = (perhaps(OneOf(self.distances)) if near or not self.fitting else NOTHING for near in facts.found)
+        return All((races, perhaps(OneOf(merges)), perhaps(bound), perhaps(OneOf(self.unrolls)), All(tuple(ahead))))
 
-    def format(self, order: int) -> Choice:
-        """Return the formats that an operand may be converted to, None where it stays."""
-        return perhaps(_Formats(order)) if self.formats else NOTHING
+    def _races(self, unit: str, facts: Facts) -> tuple[str, ...]:
+        if not self.fitting:
+            return self.races
+        kept = ("no_races",) if facts.apart else ("no_races", "parallel_reduction") if unit == "cpu_vector" else self.races
+        return tuple(race for race in kept if race in self.races)
+
+    @cached_property
+    def _dealt(self) -> Choice:
+        """(chunking, chunk) of a loop that threads run, or None."""
+        return perhaps(All((OneOf(self.chunkings), perhaps(OneOf(self.chunks)))) if self.chunkings else OneOf(()))
+
+    def treatments(self, run: Run) -> Choice:
+        """Return the ways in which indices become the loops of a run."""
+        if run not in self._treatments:
+            self._treatments[run] = run.treatments(self.sizes)
+        return self._treatments[run]
+
+    @cached_property
+    def _treatments(self) -> dict[Run, Choice]:
+        return {}
+
+    def format(self, name: str, modes: int, order: tuple[int, ...] | None, held: tuple[int, ...]) -> Choice:
+        """Return the formats that an operand may be converted to, None where it stays.
+
+        Args:
+            name: of the operand.
+            modes: how many it has.
+            order: of the modes of these formats; None: any.
+            held: that of the operand where it stays.
+        """
+        known = self._forms.get((name, order))
+        if known is None:
+            offered = (form for other, forms in self.conversions if other == name for form in forms)
+            others = _Formats(modes, order) if self.formats else OneOf(tuple(form for form in offered if order in (None, form.order)))
+            known = self._forms[name, order] = perhaps(others) if order in (None, held) else others
+        return known
+
+    def orders(self, name: str, held: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the orders of modes in which an operand may be read, its own first."""
+        offered = (form.order for other, forms in self.conversions if other == name for form in forms)
+        return tuple(dict.fromkeys((held, *(permutations(sorted(held)) if self.formats else offered))))
+
+    @cached_property
+    def _forms(self) -> dict[tuple[str, tuple[int, ...] | None], Choice]:
+        return {}
 
     def assembly(self, form: Format) -> Choice:
         """Return the ways to put a result together, None where the compiler chooses."""
-        return NOTHING if form.is_dense else OneOf((None, *self.results))
+        return NOTHING if form.is_dense else perhaps(OneOf(self.results))
 
     @cached_property
     def build(self) -> Choice:
         """Compilers and flags, None where the machine's are taken."""
-        return OneOf((None, *self.builds))
+        return perhaps(OneOf(self.builds))
 
 
 def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None], ...] = ()) -> Options:
@@ -122,9 +195,9 @@ RUNS: dict[str, Callable[[Run], bool]] = {
 """Rules of Senanayake et al. on what runs of indices become: what they drop iterates as something else does."""
 
 STAGES: dict[str, tuple[str, ...]] = {
-    "loop transformations": ("divisions", "runs"),
+    "loop transformations": ("divisions", "runs", "divided", "fitting", "in_order"),
     "protocols": ("protocols",),
-    "formats": ("formats", "kinds", "results"),
+    "formats": ("formats", "conversions", "kinds", "results"),
     "merges": ("merges",),
     "parallel units": ("units", "races", "outermost"),
     "numbers": ("sizes", "bounds", "chunkings", "chunks", "unrolls", "distances", "builds"),
@@ -139,25 +212,25 @@ def opened(options: Options, stages: Sequence[str]) -> Options:
 
 
 class _Formats(Choice):
-    """All formats of tensors of an order."""
+    """All formats of tensors with some modes, in one order of these or in any."""
 
-    def __init__(self, order: int) -> None:
-        self._order = order
-        self._orders = OneOf(tuple(permutations(range(order))))
+    def __init__(self, modes: int, order: tuple[int, ...] | None = None) -> None:
+        self._modes = modes
+        self._orders = OneOf(tuple(permutations(range(modes))) if order is None else (order,))
         self._kinds: Grammar[tuple[LevelKind | None, int]] = Grammar(_levels_below)
 
     @cached_property
     def count(self) -> int:
-        return self._orders.count * self._kinds.count((None, self._order))
+        return self._orders.count * self._kinds.count((None, self._modes))
 
     def at(self, rank: int) -> Format:
         rank, place = divmod(rank, self._orders.count)
-        derivation, kinds = self._kinds.derivation((None, self._order), rank), list[LevelKind]()
+        derivation, kinds = self._kinds.derivation((None, self._modes), rank), list[LevelKind]()
         while derivation.parts:
             assert isinstance(derivation.label, LevelKind)
             kinds.append(derivation.label)
             (derivation,) = derivation.parts
-        return Format(tuple(kinds), tuple(range(self._order)) if place == 0 else self._permutation(place))
+        return Format(tuple(kinds), self._permutation(place))
 
     def _permutation(self, place: int) -> tuple[int, ...]:
         found = self._orders.at(place)
@@ -165,12 +238,12 @@ class _Formats(Choice):
         return found
 
     def rank(self, value: Hashable) -> int | None:
-        if not isinstance(value, Format) or len(value) != self._order:
+        if not isinstance(value, Format) or len(value) != self._modes:
             return None
         derivation = Derivation(None, 0, ())
         for kind in reversed(value.levels):
             derivation = Derivation(kind, 0, (derivation,))
-        found, place = self._kinds.rank((None, self._order), derivation), self._orders.rank(value.order)
+        found, place = self._kinds.rank((None, self._modes), derivation), self._orders.rank(value.order)
         return None if found is None or place is None else found * self._orders.count + place
 
 

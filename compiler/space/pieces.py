@@ -8,11 +8,12 @@ for one division serves the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, permutations, product
 
+from ..format import Format
 from ..notation.nodes import Access, Affine, Assignment, Expr, accesses, transform
 from .choices import All, Choice, OneOf
 from .forms import unwatched
@@ -95,13 +96,13 @@ class Pieces:
 
     Args:
         assignment: the expression; indices in compound subscripts stay as they are.
-        operands: those whose positions may be counted where they are indexed by all of a run.
+        operands: formats of those whose positions may be counted where they are indexed by all of a run.
         levels: how often a loop may be cut.
         watch: called again and again while divisions are listed; it may raise to end that.
     """
 
     def __init__(
-        self, assignment: Assignment, operands: Iterable[str], levels: int = 1, watch: Callable[[], None] = unwatched
+        self, assignment: Assignment, operands: Mapping[str, Format], levels: int = 1, watch: Callable[[], None] = unwatched
     ) -> None:
         self.levels = levels
         self._watch = watch
@@ -115,6 +116,14 @@ class Pieces:
         for access in appearing:
             if access.tensor in self._indexed:
                 self._indexed[access.tensor].update(access.indices)
+        self.coordinates = {name: _with_coordinates(appearing, name, form) for name, form in operands.items()}
+        self.choosing = {access.tensor: self._choosing(appearing, access.tensor) for access in appearing}
+
+    def _choosing(self, appearing: Sequence[Access], name: str) -> frozenset[str]:
+        """Return the indices that choose a row of a dense tensor, or an entry of a stored one."""
+        if name in self.coordinates:
+            return self.coordinates[name]
+        return frozenset(index for access in appearing if access.tensor == name for one in access.subscripts[:-1] for index in one.indices)
 
     @cached_property
     def plain(self) -> Division:
@@ -158,6 +167,12 @@ class Pieces:
             wish += "_"
         self._taken.add(wish)
         return wish
+
+    @cached_property
+    def runs(self) -> Mapping[str, Run]:
+        """What every loop is a piece of."""
+        fixed = {name: Run((name,), (name,)) for name in self.indices}
+        return fixed | {loop: run for several in self.becoming.values() for run in several for loop in run.loops}
 
     @cached_property
     def loops(self) -> Mapping[str, tuple[str, ...]]:
@@ -212,9 +227,10 @@ def widened(value: Expr, change: Callable[[Access], Access]) -> Expr:
     return transform(value, lambda part: change(part) if isinstance(part, Access) else None)
 
 
-def ways(division: Division, sizes: Sequence[int]) -> Choice:
-    """Return the treatments that make a division, one for each run."""
-    return All(tuple(run.treatments(sizes) for run in division))
+def _with_coordinates(appearing: Sequence[Access], name: str, form: Format) -> frozenset[str]:
+    """Return the indices whose coordinates a tensor stores."""
+    modes = [mode for kind, mode in zip(form.levels, form.order, strict=True) if not kind.full]
+    return frozenset(index for access in appearing if access.tensor == name for mode in modes for index in access.subscripts[mode].indices)
 
 
 def treatment(value: Hashable) -> Treatment:

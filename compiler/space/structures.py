@@ -135,17 +135,22 @@ def _conversions(start: Structure, situation: Situation) -> Iterator[Structure]:
     if not access.is_plain or len(set(access.indices)) < len(access.subscripts):
         return
     free = [mode for mode in form.order if access.subscripts[mode].index in leaf.target.indices]
-    order = (*free, *(mode for mode in form.order if mode not in free))
-    if order == form.order:
+    form = reordered(form, free)
+    if form.order == situation.formats[access.tensor].order:
         return
-    kinds = [DENSE if place == 0 and DENSE in form.levels else COMPRESSED for place in range(len(order))]
-    loops = [access.subscripts[mode].index for mode in order]
+    loops = [access.subscripts[mode].index for mode in form.order]
     rest = [loop for loop in leaf_loops(start.program) if loop not in loops]
-    form = Format(tuple(kinds), order)
     steps = (d.Convert(Access(access.tensor), str(form)), d.Reorder((*loops, *rest)))
     converted = start.then(situation, *steps, origin="conversion")
     if converted is not None:
         yield converted
+
+
+def reordered(form: Format, first: Sequence[int]) -> Format:
+    """Return the format that stores some modes of a tensor above the others, which keep their order."""
+    order = (*first, *(mode for mode in form.order if mode not in first))
+    kinds = [DENSE if place == 0 and DENSE in form.levels else COMPRESSED for place in range(len(order))]
+    return Format(tuple(kinds), order)
 
 
 # Chains of workspaces

@@ -13,18 +13,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
-from typing import Any, TypeAlias, cast
+from itertools import accumulate, product
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..concrete.concretize import Concretized, concretize, started
 from ..format import Format
-from ..notation.nodes import Assignment
-from .choices import All, Choice, OneOf
+from ..notation.nodes import Access, Assignment
+from .choices import NOTHING, All, Choice, OneOf, perhaps
 from .forms import unwatched
-from .grammar import Alternative, Derivation, Grammar
+from .grammar import Alternative, Derivation, Grammar, Sorts
 from .nestings import Cut, Loop, Scope
-from .options import RUNS, STAGES, Options, everything, opened
-from .pieces import Division, Pieces, Treatment, treatment, ways
+from .options import RUNS, STAGES, Facts, Options, everything, opened
+from .pieces import Division, Pieces, Run, Treatment, treatment
 from .space import Member, Rules, ScheduleSpace
 
 Told: TypeAlias = "tuple[str | None, Hashable]"
@@ -34,13 +34,33 @@ LoopOf: TypeAlias = "tuple[str, frozenset[int]]"
 """A loop of a nest: its index and the statements inside it."""
 
 
+Orders: TypeAlias = "tuple[tuple[int, ...], ...]"
+"""In which the modes of operands are read."""
+
+
 @dataclass(frozen=True)
 class Place:
-    """A scope of the structural space, how many of the parallel units are used around it, and whether any loop is."""
+    """A scope of the structural space, and what was decided around it.
+
+    Attributes:
+        scope: statements and the loops that they still need.
+        units: how many of the parallel units are used around it.
+        nested: whether any loop is.
+        orders: in which the modes of the stored operands are read; empty where loops may come in any order.
+    """
 
     scope: Scope
     units: int = 0
     nested: bool = False
+    orders: Orders = ()
+
+
+class Start(NamedTuple):
+    """Where derivations begin: a division of the indices, the number of a grouping, and orders as those of a ``Place``."""
+
+    division: Division
+    number: int
+    orders: Orders = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +95,15 @@ class Plan:
     told: Mapping[LoopOf, Told] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """A schedule by its derivation: where it begins, what is chosen beside the nest (``WholeSpace.data``), the nest."""
+
+    start: Start
+    data: Hashable
+    tree: Derivation
+
+
 class WholeSpace:
     """All schedules of an expression.
 
@@ -85,6 +114,7 @@ class WholeSpace:
         options: which choices are open; None: all of a processor.
         levels: how often a loop may be cut.
         watch: called again and again while the space is worked on; it may raise to end that.
+        extents: compile-time constants, by index.
     """
 
     def __init__(
@@ -95,19 +125,24 @@ class WholeSpace:
         options: Options | None = None,
         levels: int = 1,
         watch: Callable[[], None] = unwatched,
+        extents: Mapping[str, int] | None = None,
     ) -> None:
         whole, known = started(assignment, formats)
         self.options = everything() if options is None else options
         self.default: Concretized = concretize(replace(whole, operator="="), known, *semiring)
         self.stored = tuple(name for name, form in known.items() if not form.is_dense and name != whole.target.tensor)
-        self.pieces = Pieces(whole, self.stored, levels, watch)
+        self.extents = dict(extents or {})
+        self.target = whole.target
+        self.pieces = Pieces(whole, {name: known[name] for name in self.stored}, levels, watch)
         self.structures = ScheduleSpace(self.pieces.assignment, known, Rules(protocols=False, accumulators=True), watch)
         self.nestings = self.structures.nestings
         self.watch = watch
         self._sides: dict[tuple[str, tuple[int, ...]], tuple[bool, ...]] = {}
         self._read: dict[tuple[int, ...], tuple[str, ...]] = {}
         self._sorts: dict[Scope, Hashable] = {}
-        self.grammar: Grammar[Place] = Grammar(self._alternatives, self._alike)
+        self._facts: dict[tuple[str, tuple[int, ...]], Facts] = {}
+        self._told_alike: dict[Hashable, int] = {}
+        self.grammar: Grammar[Place] = Grammar(self._alternatives, Sorts(self._alike, self._representatives))
 
     def with_options(self, options: Options) -> WholeSpace:
         """Return the space of which other choices are open."""
@@ -116,13 +151,14 @@ class WholeSpace:
         for name in ("starts", "_ends"):
             other.__dict__.pop(name, None)
         other.options = options
-        other.grammar = Grammar(other._alternatives, other._alike)
+        other._sorts, other._facts, other._told_alike = {}, {}, {}
+        other.grammar = Grammar(other._alternatives, Sorts(other._alike, other._representatives))
         return other
 
     # Where derivations begin
 
     @cached_property
-    def starts(self) -> tuple[tuple[Division, int], ...]:
+    def starts(self) -> tuple[Start, ...]:
         """Divisions with groupings; what is written as several sums is not divided."""
         table = self.nestings.table
         simple = [
@@ -132,26 +168,41 @@ class WholeSpace:
         rules = [RUNS[name] for name in self.options.runs]
         every = self.pieces.divisions if self.options.divisions else (self.pieces.plain,)
         divisions = [division for division in every if all(rule(run) for run in division for rule in rules)]
+        if self.options.divided is not None:
+            divisions = [one for one in divisions if sum(not run.is_plain for run in one) <= self.options.divided]
+        orders = list(product(*map(self.options.orders, self.stored, self.held))) if self.options.in_order else [()]
         return tuple(
-            (division, number)
+            Start(division, number, read)
             for division in divisions
             for number, divisible in enumerate(simple)
             if divisible or division is divisions[0]
+            for read in orders
         )
 
-    def top(self, division: Division, number: int) -> Scope:
-        """Return the scope of the nests of a grouping over the loops of a division."""
-        grouping = self.structures.groupings[number]
-        present = frozenset(loop for run in division for loop in run.loops)
-        return Scope(grouping.statements, self.nestings.ordered(self.nestings.needs(grouping.statements) & present))
+    @cached_property
+    def held(self) -> Orders:
+        """The orders in which the default program reads the modes of the stored operands."""
+        said = {operand.tensor: form for operand, form in self.default.program.conversions}
+        return tuple(said.get(name, self.default.formats[name]).order for name in self.stored)
 
-    def data(self, division: Division, number: int) -> Choice:
+    def top(self, start: Start) -> Place:
+        """Return where the nests of a grouping over the loops of a division begin."""
+        grouping = self.structures.groupings[start.number]
+        present = frozenset(loop for run in start.division for loop in run.loops)
+        scope = Scope(grouping.statements, self.nestings.ordered(self.nestings.needs(grouping.statements) & present))
+        return Place(scope, orders=start.orders)
+
+    def data(self, start: Start) -> Choice:
         """Return what is chosen beside the nest: treatments of indices, modes traversed otherwise, formats, assembly, build."""
         options = self.options
-        modes = OneOf(range(1 << len(self.modes(number)) if options.protocols else 1))
-        formats = All(tuple(options.format(len(self.structures.formats[name])) for name in self.stored))
+        modes = All((perhaps(OneOf((True,))) if options.protocols else NOTHING,) * len(self.modes(start.number)))
+        orders = start.orders or (None,) * len(self.stored)
+        formats = (
+            options.format(name, len(held), order, held) for name, order, held in zip(self.stored, orders, self.held, strict=True)
+        )
         assembly = options.assembly(self.structures.formats[self.structures.assignment.target.tensor])
-        return All((ways(division, options.sizes), modes, formats, assembly, options.build))
+        treatments = All(tuple(map(options.treatments, start.division)))
+        return All((treatments, modes, All(tuple(formats)), assembly, options.build))
 
     def modes(self, number: int) -> list[tuple[int, int, int]]:
         """Return (statement, read, mode) of what a grouping reads of stored operands."""
@@ -167,27 +218,89 @@ class WholeSpace:
     def _alternatives(self, place: Place) -> list[Alternative[Place]]:
         found: list[Alternative[Place]] = []
         for option in self.nestings.alternatives(place.scope):
-            match option.label:
-                case Loop():
-                    found += self._opened(place, option)
-                case Cut():
-                    made = {number for part in option.parts for number, _ in part.given}
-                    parts = tuple(Place(replace(part, given=()), place.units, place.nested) for part in option.parts)
-                    found.append(Alternative(option.label, parts, self.options.kind.count ** len(made)))
-                case _:
-                    found.append(Alternative(option.label))
+            found += self._continued(place, option)
         return found
+
+    def _continued(self, place: Place, option: Alternative[Scope]) -> Iterator[Alternative[Place]]:
+        """Yield what a way to continue in the structural space is in this one."""
+        match option.label:
+            case Loop(index):
+                if self._is_in_order(place, index):
+                    yield from self._opened(place, option)
+            case Cut():
+                made = _filled(option.parts)
+                parts = tuple(replace(place, scope=replace(part, given=())) for part in option.parts)
+                yield Alternative(option.label, parts, self._kinds(made).count)
+            case _:
+                yield Alternative(option.label)
 
     def _opened(self, place: Place, option: Alternative[Scope]) -> Iterator[Alternative[Place]]:
         (scope,) = option.parts
         assert isinstance(option.label, Loop)
         last = len(scope.statements) == 1 and not scope.loops
-        inside = Place(scope, place.units, True)
-        operands = self.read(scope.statements)
-        yield Alternative(Opened(option.label), (inside,), self.options.told(None, operands).count)
+        inside = replace(place, scope=scope, nested=True)
+        facts = self.facts(option.label.index, scope.statements)
+        apart = place.scope.fresh and self.options.fitting and not self.default.formats[self.target.tensor].is_dense
+        yield Alternative(Opened(option.label), (inside,), self.options.told(None, facts).count)
         for used, unit in enumerate(self.options.units[place.units :], place.units + 1):
-            if not self.options.outermost or (last if unit == "cpu_vector" else not place.nested):
-                yield Alternative(Opened(option.label, unit), (Place(scope, used, True),), self.options.told(unit, operands).count)
+            usual = last if unit == "cpu_vector" else not place.nested
+            if unit in facts.units and (usual or not self.options.outermost) and not (apart and unit == "cpu_thread"):
+                yield Alternative(Opened(option.label, unit), (replace(inside, units=used),), self.options.told(unit, facts).count)
+
+    def _is_in_order(self, place: Place, loop: str) -> bool:
+        """Return whether the indices that a loop completes are stored below those that are complete already."""
+        if not place.orders:
+            return True
+        scope, run = place.scope, self.pieces.runs[loop]
+        left = {name for name in scope.loops if name != loop}
+        if not left.isdisjoint(run.loops):
+            return True
+        pending = {index for name in left for index in self.pieces.runs[name].indices}
+        return not any(
+            pending.intersection(above)
+            for number in scope.statements
+            for access in self.nestings.stored(number)
+            for index in run.indices
+            for above in self._above(access, index, place.orders)
+        )
+
+    def _above(self, access: Access, index: str, orders: Orders) -> Iterator[tuple[str, ...]]:
+        """Yield the indices of the levels above the one at which an operand stores the coordinates of an index."""
+        subscripts = self.pieces.narrowed(access).subscripts
+        names = [subscripts[mode].indices for mode in orders[self.stored.index(access.tensor)]]
+        if (index,) in names:
+            yield from names[: names.index((index,))]
+
+    def facts(self, loop: str, statements: tuple[int, ...]) -> Facts:
+        """Return what is known of a loop around some statements."""
+        known = self._facts.get((loop, statements))
+        if known is None:
+            known = self._facts[loop, statements] = self._known_of(loop, statements)
+        return known
+
+    def _known_of(self, loop: str, statements: tuple[int, ...]) -> Facts:
+        operands = self.read(statements)
+        if not self.options.fitting:
+            return Facts((True,) * len(operands), units=self.options.units)
+        run = self.pieces.runs[loop]
+        completed = frozenset(run.indices if loop == run.loops[-1] else ())
+        stored = [name for name in operands if completed & self.pieces.coordinates.get(name, frozenset())]
+        found = tuple(bool(stored) and bool(completed & self.pieces.choosing[name]) for name in operands)
+        extent = self.extents.get(loop) if run.is_plain else None
+        return Facts(found, len(stored) > 1, run.is_plain and loop in self.target.indices, extent, self._units(run, statements))
+
+    def _units(self, run: Run, statements: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the units that may run a loop: threads that share the outermost level put components of sparse results together."""
+        form, units = self.default.formats[self.target.tensor], self.options.units
+        if form.is_dense or not any(self.nestings.table[number].root for number in statements):
+            return units
+        outermost = self.target.subscripts[form.order[0]].indices
+        return tuple(unit for unit in units if unit == "cpu_thread" and run.is_plain and run.indices == outermost)
+
+    def _kinds(self, made: Sequence[tuple[int, bool]]) -> All:
+        """Return the kinds of workspaces that come to life together."""
+        dense = self.default.formats[self.target.tensor].is_dense
+        return All(tuple(self.options.kind(has_modes, dense) for _, has_modes in made))
 
     def read(self, statements: Sequence[int]) -> tuple[str, ...]:
         """Return the operands that some statements read."""
@@ -202,9 +315,25 @@ class WholeSpace:
         scope = place.scope
         known = self._sorts.get(scope)
         if known is None:
-            sides = sorted(self._side(name, scope.statements) for name in scope.loops)
+            sides = sorted(self._sort(name, scope.statements) for name in scope.loops)
             known = self._sorts[scope] = (scope.statements, scope.fresh, tuple(sides))
-        return known, place.units, place.nested
+        return known, place.units, place.nested and self.options.outermost, place.orders
+
+    def _representatives(self, place: Place) -> Iterator[tuple[Alternative[Place], int]]:
+        """Yield one alternative of each sort, and how many there are of it: it does not matter which of several alike loops is opened."""
+        several: dict[Hashable, list[Alternative[Scope]]] = {}
+        for option in self.nestings.alternatives(place.scope):
+            label = option.label
+            sort = self._sort(label.index, place.scope.statements) if isinstance(label, Loop) else label
+            several.setdefault(sort, []).append(option)
+        for options in several.values():
+            yield from ((one, len(options)) for one in self._continued(place, options[0]))
+
+    def _sort(self, name: str, statements: tuple[int, ...]) -> tuple[int, tuple[bool, ...]]:
+        """Return what two loops around some statements have in common if it does not matter which of them is which."""
+        facts = self.facts(name, statements)
+        told = facts, self.pieces.runs[name].indices if self.options.in_order else ()
+        return self._told_alike.setdefault(told, len(self._told_alike)), self._side(name, statements)
 
     def _side(self, name: str, statements: tuple[int, ...]) -> tuple[bool, ...]:
         known = self._sides.get((name, statements))
@@ -215,16 +344,29 @@ class WholeSpace:
             known = self._sides[name, statements] = (*told, *summed, name in table.target.indices)
         return known
 
+    def choice(self, place: Place, label: Hashable) -> Choice:
+        """Return what is chosen at a place besides how the nest continues there."""
+        if isinstance(label, Opened):
+            (inside,) = self.continued(place.scope, label.loop)
+            return self.options.told(label.unit, self.facts(label.loop.index, inside.statements))
+        return self._kinds(_filled(self.continued(place.scope, label))) if isinstance(label, Cut) else NOTHING
+
+    def continued(self, scope: Scope, label: Hashable) -> tuple[Scope, ...]:
+        """Return the scopes that a way to continue leads to."""
+        found = self.nestings.continued(scope, label)
+        assert found is not None
+        return found
+
     # Counts and members
 
     @cached_property
     def _ends(self) -> list[int]:
         """How many schedules the starts up to each have."""
-        return list(accumulate(self._count(division, number) for division, number in self.starts))
+        return list(accumulate(map(self._count, self.starts)))
 
-    def _count(self, division: Division, number: int) -> int:
+    def _count(self, start: Start) -> int:
         self.watch()
-        return self.data(division, number).count * self.grammar.count(Place(self.top(division, number)))
+        return self.data(start).count * self.grammar.count(self.top(start))
 
     def count(self) -> int:
         """Return how many schedules there are; none is listed."""
@@ -255,23 +397,24 @@ class WholeSpace:
         """Return the schedule at a place of the canonical order; raises IndexError outside ``0 <= rank < count()``."""
         if not 0 <= rank < self.count():
             raise IndexError(rank)
-        start = bisect_right(self._ends, rank)
-        rank -= self._ends[start - 1] if start else 0
-        division, number = self.starts[start]
-        data = self.data(division, number)
+        place = bisect_right(self._ends, rank)
+        rank -= self._ends[place - 1] if place else 0
+        start = self.starts[place]
+        data = self.data(start)
         rank, chosen = divmod(rank, data.count)
-        top = self.top(division, number)
-        return self._plan(division, number, data.at(chosen), self.grammar.derivation(Place(top), rank))
+        return self.planned(Chosen(start, data.at(chosen), self.grammar.derivation(self.top(start), rank)))
 
-    def _plan(self, division: Division, number: int, data: Hashable, tree: Derivation) -> Plan:
-        treatments, flips, formats, assembly, build = cast("tuple[Any, ...]", data)
+    def planned(self, chosen: Chosen) -> Plan:
+        """Return the schedule of a derivation."""
+        start, number = chosen.start, chosen.start.number
+        treatments, flips, formats, assembly, build = cast("tuple[Any, ...]", chosen.data)
         told: dict[LoopOf, Told] = {}
         kinds: dict[int, str | None] = {}
-        top = self.top(division, number)
-        derivation = self._structure(Place(top), tree, told, kinds)
-        flipped = frozenset(mode for bit, mode in enumerate(self.modes(number)) if flips >> bit & 1)
+        top = self.top(start)
+        derivation = self._structure(top, chosen.tree, told, kinds)
+        flipped = frozenset(mode for mode, flip in zip(self.modes(number), flips, strict=True) if flip)
         return Plan(
-            Member(number, self.nestings, Derivation(number, 0, (derivation,)), top),
+            Member(number, self.nestings, Derivation(number, 0, (derivation,)), top.scope),
             tuple(map(treatment, treatments)),
             flipped,
             dict(zip(self.stored, formats, strict=True)),
@@ -283,56 +426,50 @@ class WholeSpace:
 
     def _structure(self, place: Place, tree: Derivation, told: dict[LoopOf, Told], kinds: dict[int, str | None]) -> Derivation:
         """Return a derivation of the structural space, and note what else one of the whole space says."""
-        option = next(option for option, _ in self.grammar.alternatives(place) if option.label == tree.label)
+        option = next(option for option in self._alternatives(place) if option.label == tree.label)
         label = tree.label
+        value = self.choice(place, label).at(tree.choices)
         if isinstance(label, Opened):
-            inside = option.parts[0].scope.statements
-            value = self.options.told(label.unit, self.read(inside)).at(tree.choices)
-            told[label.loop.index, frozenset(inside)] = label.unit, value
+            told[label.loop.index, frozenset(option.parts[0].scope.statements)] = label.unit, value
             label = label.loop
         elif isinstance(label, Cut):
-            made = self._made(place.scope, label)
-            chosen = All((self.options.kind,) * len(made)).at(tree.choices)
-            kinds |= dict(zip(made, cast("tuple[str | None, ...]", chosen), strict=True))
+            made = _filled(self.continued(place.scope, label))
+            kinds |= {number: kind for (number, _), kind in zip(made, cast("tuple[str | None, ...]", value), strict=True)}
         parts = zip(option.parts, tree.parts, strict=True)
         return Derivation(label, 0, tuple(self._structure(part, inner, told, kinds) for part, inner in parts))
-
-    def _made(self, scope: Scope, label: Cut) -> list[int]:
-        """Return the workspaces that come to life where a scope is cut."""
-        scopes = self.nestings.continued(scope, label)
-        assert scopes is not None
-        return sorted({number for part in scopes for number, _ in part.given})
 
     # Where a schedule stands
 
     def rank(self, plan: Plan, division: Division) -> int | None:
         """Return the place of a schedule in the canonical order, None where it is not in the space."""
-        found = self._placed(plan, division)
+        found = self.derived(plan, division)
         if found is None:
             return None
-        start, inner, chosen, ways = found
-        return (self._ends[start - 1] if start else 0) + inner * ways + chosen
+        place, top, data = self.starts.index(found.start), self.top(found.start), self.data(found.start)
+        inner, chosen = self.grammar.rank(top, found.tree), data.rank(found.data)
+        assert inner is not None
+        assert chosen is not None
+        return (self._ends[place - 1] if place else 0) + inner * data.count + chosen
 
     def holds(self, plan: Plan, division: Division) -> bool:
-        """Return whether a schedule is in the space; less of it is counted than for its place."""
-        return self._placed(plan, division) is not None
+        """Return whether a schedule is in the space; nothing is counted."""
+        return self.derived(plan, division) is not None
 
-    def _placed(self, plan: Plan, division: Division) -> tuple[int, int, int, int] | None:
-        """Return where a schedule begins, its place among the nests there, what else is chosen, and among how many choices."""
-        wanted = plan.member.number, frozenset(division)
-        start = next((place for place, (one, number) in enumerate(self.starts) if (number, frozenset(one)) == wanted), None)
+    def derived(self, plan: Plan, division: Division) -> Chosen | None:
+        """Return the derivation of a schedule, None where it is not in the space."""
+        form = (plan.formats.get(name) for name in self.stored)
+        read = tuple(held if one is None else one.order for one, held in zip(form, self.held, strict=True))
+        runs, wanted = frozenset(division), (plan.member.number, read if self.options.in_order else ())
+        start = next((one for one in self.starts if one[1:] == wanted and frozenset(one.division) == runs), None)
         if start is None:
             return None
-        division, number = self.starts[start]
         by_run = {frozenset(one.order): one for one in plan.treatments}
-        treatments = tuple(by_run[frozenset(run.indices)].value for run in division)
-        flips = sum(1 << bit for bit, mode in enumerate(self.modes(number)) if mode in plan.flipped)
+        treatments = tuple(by_run[frozenset(run.indices)].value for run in start.division)
+        flips = tuple(True if mode in plan.flipped else None for mode in self.modes(start.number))
         formats = tuple(plan.formats.get(name) for name in self.stored)
-        data, top = self.data(division, number), Place(self.top(division, number))
-        chosen = data.rank((treatments, flips, formats, plan.assembly, plan.build))
-        tree = self._tree(top, plan.member.derivation.parts[0], plan)
-        inner = None if tree is None else self.grammar.rank(top, tree)
-        return None if chosen is None or inner is None else (start, inner, chosen, data.count)
+        data = treatments, flips, formats, plan.assembly, plan.build
+        tree = self._tree(self.top(start), plan.member.derivation.parts[0], plan)
+        return None if tree is None or self.data(start).rank(data) is None else Chosen(start, data, tree)
 
     def _tree(self, place: Place, derivation: Derivation, plan: Plan) -> Derivation | None:
         """Return a derivation of the whole space for one of the structural space; None where something said is not in the options."""
@@ -343,16 +480,21 @@ class WholeSpace:
                 return None
             inside = scopes[0].statements
             unit, value = plan.told[label.index, frozenset(inside)]
-            found = self.options.told(unit, self.read(inside)).rank(value)
+            found = self.options.told(unit, self.facts(label.index, inside)).rank(value)
             label = Opened(label, unit)
         elif isinstance(label, Cut):
-            made = self._made(place.scope, label)
-            found = All((self.options.kind,) * len(made)).rank(tuple(plan.kinds.get(number) for number in made))
+            made = _filled(self.continued(place.scope, label))
+            found = self._kinds(made).rank(tuple(plan.kinds.get(number) for number, _ in made))
         else:
             found = 0
-        option = next((option for option, _ in self.grammar.alternatives(place) if option.label == label), None)
+        option = next((option for option in self._alternatives(place) if option.label == label), None)
         if option is None or found is None:
             return None
         parts = [self._tree(part, inner, plan) for part, inner in zip(option.parts, derivation.parts, strict=True)]
         known = tuple(part for part in parts if part is not None)
         return Derivation(label, found, known) if len(known) == len(parts) else None
+
+
+def _filled(scopes: Sequence[Scope]) -> list[tuple[int, bool]]:
+    """Return the workspaces that scopes are given, and whether they have modes."""
+    return sorted({(number, bool(indices)) for part in scopes for number, indices in part.given})

@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from time import monotonic
 
@@ -15,6 +17,8 @@ from sparsetune.compiler.errors import TuningError
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.space.template import Hole, Template, opened
 from sparsetune.tuner.search.allocator import Allocator
+from sparsetune.tuner.search.beyond import WithDraws
+from sparsetune.tuner.search.drawn import Drawn
 from sparsetune.tuner.search.samplers import SAMPLERS, Sampler, Search, choose_strategy, register_sampler
 from sparsetune.tuner.search.space import Point, Space
 from sparsetune.tuner.search.strategy import Exhaustive, Strategy
@@ -304,3 +308,56 @@ def test_what_a_killed_process_left_waiting_is_not_measured_again(tmp_path: Path
     asked = study.ask(other, lambda values: values != usual)
     assert asked is not None
     assert asked[0] == other
+
+
+@dataclass
+class Fixed:
+    """Draws that are known before."""
+
+    schedules: list[str]
+    asked: list[tuple[list[str], set[str]]] = field(default_factory=list)
+
+    def draw(self, best: Sequence[tuple[float, str]], known: Collection[str]) -> str | None:
+        self.asked.append(([schedule for _, schedule in best], set(known)))
+        return next((one for one in self.schedules if one not in known), None)
+
+
+def drawn_between(sampler: Strategy, draws: Fixed, seconds: Callable[[str], float], most: int) -> list[str]:
+    """Return what is proposed, in order."""
+    strategy, found = WithDraws(sampler, draws), []
+    while len(found) < most and (proposal := strategy.ask()) is not None:
+        found.append(proposal.schedule)
+        strategy.tell(proposal, seconds(proposal.schedule))
+    return found
+
+
+def test_draws_stand_between_what_a_sampler_proposes() -> None:
+    """Seldom where they gain nothing; the sampler begins."""
+    draws = Fixed([f"drawn {number}" for number in range(9)])
+    found = drawn_between(Exhaustive(SMALL), draws, lambda schedule: 2.0 if schedule.startswith("drawn") else 1.0, SMALL.size)
+    places = [place for place, schedule in enumerate(found) if schedule.startswith("drawn")]
+    assert places
+    assert places[0] >= 6
+    assert len(set(found)) == len(found)
+
+
+def test_draws_that_gain_are_followed_by_more() -> None:
+    gain = count(1)
+    times = {f"drawn {number}": 1.0 / next(gain) for number in range(9)}
+    draws = Fixed(list(times))
+    many = drawn_between(Drawn(LARGE, 1), draws, lambda schedule: times.get(schedule, 2.0), 24)
+    few = drawn_between(Drawn(LARGE, 1), Fixed(list(times)), lambda schedule: 3.0 if schedule in times else 2.0, 24)
+    assert sum(one in times for one in many) > sum(one in times for one in few)
+    assert draws.asked[-1][0][0] in times, "the fastest so far comes first"
+
+
+def test_draws_go_on_when_a_sampler_has_no_more() -> None:
+    draws = Fixed(["drawn 1", "drawn 2"])
+    found = drawn_between(Exhaustive(SMALL), draws, lambda schedule: 1.0, 10_000)
+    assert len(found) == SMALL.size + 2
+
+
+def test_the_exhaustive_sampler_draws_nothing() -> None:
+    search = Search(replace(SMALL, beyond=Fixed(["drawn"])), 1000, 0, None, "s")
+    assert isinstance(choose_strategy(search, "exhaustive"), Exhaustive)
+    assert isinstance(choose_strategy(search), WithDraws)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -287,13 +288,14 @@ def test_what_was_searched_is_a_space(database: Path) -> None:
     problem = spmv()
     result = campaign(database, problem, given=check_schedules(problem, ["split(i, i0, i1, 4)"]))
     space = result.space
-    texts = [str(schedule) for schedule in space]
-    assert space.count() == len(texts) == len(set(texts)) == 1 + len(GOOD) + 1
+    texts = [str(schedule) for schedule in islice(space, 50)]
+    assert len(set(texts)) == 50 < space.count()
+    assert all(text in space for text in texts)
     assert all(trial.schedule in space for trial in result.measured)
     assert result.best in space
     assert all(schedule in space for schedule in space.sample(10, seed=3))
     assert space.sample(10, seed=3) == space.sample(10, seed=3)
-    assert "unroll(i, 3)" not in space
+    assert "parallelize(i, cpu_thread, ignore_races)" not in space
     assert space.stages[:-1] == result.stages
     assert (space.stages[-1]["stage"], space.stages[-1]["kept"]) == ("parameters", space.count())
 

@@ -27,6 +27,7 @@ from sparsetune.compiler.space.template import Template
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import other_compilers, surviving_space
+from sparsetune.tuner.searched import Searched
 
 EXPRESSIONS = {
     "SpMV": "y(i) = A(i,j) * x(j)",
@@ -87,13 +88,27 @@ def wrong(name: str, form: str, found: list[Schedule], folder: Path) -> list[str
     return [str(one) for one, value in zip(found, values, strict=True) if not np.allclose(value, expected)]
 
 
+@cache
+def searched(name: str, form: str, also: tuple[str, ...]) -> Searched:
+    space, stages = surviving_space(problem_of(name, form), also=also, seed=1)
+    return Searched(problem_of(name, form), also, space.templates, (), stages)
+
+
 def check(name: str, form: str, also: tuple[str, ...], samples: int, folder: Path) -> None:
-    space = space_of(name, form, also)
+    listed = space_of(name, form, also)
+    texts = list(map(str, islice(listed, 3000)))
+    assert len(set(texts)) == len(texts) == min(listed.count(), 3000)
+    check_space(listed, name, form, samples, folder)
+
+
+def check_space(space: Instances | Searched, name: str, form: str, samples: int, folder: Path) -> None:
     stages = {stage["stage"]: stage["kept"] for stage in space.stages}
     assert stages["parameters"] == space.count()
-    listed = list(map(str, islice(space, 3000)))
-    assert len(set(listed)) == len(listed) == min(space.count(), 3000)
+    listed = list(map(str, islice(space, 30)))
+    assert len(set(listed)) == len(listed) == 30
+    assert all(one in space for one in listed)
     drawn = space.sample(samples, seed=2)
+    assert len(drawn) == samples
     assert drawn == space.sample(samples, seed=2)
     assert all(Schedule(str(one)) == one and one in space and str(one) in space for one in drawn)
     assert "unroll(nothing, 3)" not in space
@@ -106,6 +121,30 @@ CASES = [(name, FORMATS[place % 4], CLOSED[place % 4 : place % 4 + 1] if place %
 @pytest.mark.parametrize(("name", "form", "also"), CASES)
 def test_what_is_searched_is_a_space(name: str, form: str, also: tuple[str, ...], tmp_path: Path) -> None:
     check(name, form, also, 4, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "form"), [("SpMM", "csr"), ("SpGEMM", "csr")])
+def test_what_is_drawn_beyond_is_a_space(name: str, form: str, tmp_path: Path) -> None:
+    check_space(searched(name, form, ()), name, form, 2, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_forty_schedules_of_what_is_drawn_beyond_are_right(name: str, form: str, tmp_path: Path) -> None:
+    check_space(searched(name, form, ()), name, form, 40, tmp_path)
+
+
+OUTSIDE = ("ignore_races", "call(", "protocol(")
+"""Words of what is not drawn: races that are said to do no harm, dense tails by BLAS, how workspaces are traversed."""
+
+
+@pytest.mark.parametrize("name", ["SpMV", "SpMM", "SpGEMM", "sum"])
+def test_what_rules_list_is_in_the_space_that_is_drawn_from(name: str) -> None:
+    space = searched(name, "csr", ())
+    usual = [template.fill() for template in surviving_space(problem_of(name, "csr"), ["tiles"], seed=1)[0].templates]
+    assert len(usual) > 4
+    assert [str(one) for one in usual if one not in space and not any(word in str(one) for word in OUTSIDE)] == []
 
 
 @pytest.mark.nightly

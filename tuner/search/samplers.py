@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...compiler.errors import TuningError
+from .beyond import WithDraws
 from .drawn import Drawn, Local
 from .space import Space
 from .strategy import Exhaustive, Strategy
@@ -86,10 +87,12 @@ def check_sampler(name: str) -> str:
 
 
 def choose_strategy(search: Search, sampler: str = USUAL_SAMPLER) -> Strategy:
-    """Return the strategy for a space: all of it where that is no more work than searching, else what the sampler says.
+    """Return the strategy for a space: all that rules list where that is no more work than searching, else what the sampler says; and
+    what is drawn beyond, unless everything is to be tried in order.
 
     Raises:
         TuningError: there is no such sampler.
     """
     check_sampler(sampler)
-    return Exhaustive(search.space) if search.space.size <= search.trials else SAMPLERS[sampler].make(search)
+    found = Exhaustive(search.space) if search.space.size <= search.trials else SAMPLERS[sampler].make(search)
+    return found if search.space.beyond is None or sampler == "exhaustive" else WithDraws(found, search.space.beyond)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.template import Template, Value
@@ -21,13 +22,29 @@ class Point:
     values: tuple[Value, ...]
 
 
+class Draws(Protocol):
+    """Where schedules are drawn from that no rule lists."""
+
+    def draw(self, best: Sequence[tuple[float, str]], known: Collection[str]) -> str | None:
+        """Return a schedule that is not known, most likely near one of the best (seconds, schedule); None where none is found."""
+        ...
+
+
 @dataclass(frozen=True)
 class Space:
-    """Templates in the order in which they are worth trying; ``normal`` gives equal schedules equal texts, ``read`` reads these."""
+    """Templates in the order in which they are worth trying.
+
+    Attributes:
+        templates: that rules list.
+        normal: gives equal schedules equal texts.
+        read: reads these.
+        beyond: draws schedules that are in no template; None: there are no others.
+    """
 
     templates: tuple[Template, ...]
     normal: Callable[[Schedule], str] = field(default=str, compare=False)
     read: Callable[[str], Schedule] = field(default=Schedule, compare=False)
+    beyond: Draws | None = field(default=None, compare=False)
 
     @cached_property
     def size(self) -> int:

@@ -22,7 +22,7 @@ from sparsetune.compiler.space.finding import found_in
 from sparsetune.compiler.space.full import FILTERS, FullSpace
 from sparsetune.compiler.space.library import LIBRARY, NamedSchedule
 from sparsetune.compiler.space.options import Options, everything
-from sparsetune.compiler.space.whole import Place, WholeSpace
+from sparsetune.compiler.space.whole import WholeSpace
 from sparsetune.compiler.space.writing import written
 
 KERNELS = {
@@ -62,7 +62,7 @@ def test_choices_are_numbered(choice: Choice) -> None:
 
 
 def test_formats_are_numbered() -> None:
-    choice = Options(formats=True).format(2)
+    choice = Options(formats=True).format("A", 2, None, (0, 1))
     formats = [choice.at(rank) for rank in range(choice.count)]
     assert len(set(formats)) == choice.count
     assert [choice.rank(form) for form in formats] == list(range(choice.count))
@@ -73,7 +73,7 @@ def test_what_is_closed_is_listed(name: str) -> None:
     """Nests alone are few: every place has a schedule of its own, which knows its place."""
     space = whole(name).with_options(Options())
     plans = [space.plan(rank) for rank in range(min(space.count(), 150))]
-    divisions = [space.starts[0][0]] * len(plans)
+    divisions = [space.starts[0].division] * len(plans)
     assert [space.rank(plan, division) for plan, division in zip(plans, divisions, strict=True)] == list(range(len(plans)))
     with pytest.raises(IndexError):
         space.plan(space.count())
@@ -83,8 +83,8 @@ def test_loops_of_one_statement_are_counted_as_orders_of_pieces() -> None:
     """Of ``y(i) = b(i)`` without workspaces: as it is, or cut in two ways into tiles of ten sizes, in both orders."""
     assignment = parse("y(i) = b(i)")
     space = WholeSpace(assignment, formats_of(assignment, {}), options=Options(divisions=True, sizes=range(1, 11)))
-    alone = [start for start in space.starts if len(space.structures.groupings[start[1]].statements) == 1]
-    assert [space.data(*start).count * space.grammar.count(Place(space.top(*start))) for start in alone] == [1, 2 * 10 * 2]
+    alone = [start for start in space.starts if len(space.structures.groupings[start.number].statements) == 1]
+    assert [space.data(start).count * space.grammar.count(space.top(start)) for start in alone] == [1, 2 * 10 * 2]
 
 
 @pytest.mark.parametrize("name", ["SpMV", "SpMM", "residual"])

@@ -1,0 +1,287 @@
+"""The space that ``tune`` searches: the whole space of an expression, narrowed to what means something on this machine and for these
+operands. What rules list is where the search begins (``prune``); beyond that it draws from here.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from ..compiler.concrete.nodes import Program
+from ..compiler.deadline import Deadline, TimeOver
+from ..compiler.format import Format
+from ..compiler.levels import COMPRESSED
+from ..compiler.native.machine import this_machine
+from ..compiler.native.toolchain import available_compilers
+from ..compiler.notation.functions import has_functions
+from ..compiler.notation.nodes import accesses
+from ..compiler.schedule import directives as d
+from ..compiler.schedule.build_options import compiler_fault
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.space.decorations import build_choices
+from ..compiler.space.full import Filter, FullSpace
+from ..compiler.space.instances import Instances
+from ..compiler.space.moves import Moves
+from ..compiler.space.options import Options, everything
+from ..compiler.space.structures import reordered
+from ..compiler.space.template import Template
+from ..compiler.space.whole import WholeSpace
+from .kernels import legal_candidate
+from .limits import workspace_elements
+from .model import operations
+from .problem import Problem
+
+WATCHED_SECONDS = 20.0
+"""Processor time that a space may take at one question; large products have more groupings than anyone would wait for."""
+
+DRAW_SECONDS = 1.0
+"""Processor time that one draw may take."""
+
+_TRIES = 24  # draws for each schedule that is wanted: of these some are refused, known, or hopeless
+_NEAR = 0.8  # how often a neighbour is drawn
+_COMPARED = 8  # of the best, whose code what is drawn must not be
+_UNLIKELY = 2.0  # times what the model expects of the best so far: the rest is not tried
+
+_LEAST = 1024
+"""Of the ends of ranges, so that small operands have no fewer choices than rules take."""
+
+_PER_THREAD = 16
+"""Shares of the work a thread, at most."""
+
+
+def _numbers(problem: Problem, options: Options) -> Options:
+    """Narrow numbers: tiles to what the second level of cache holds and operands have, chunks to a thread's share, copies of a loop to two
+    of each vector register, prefetches to lines that are still in that cache when they are read, builds to compilers that are here."""
+    machine = this_machine()
+    cache = next((level for level in machine.caches if level.level == 2), None)
+    size, line = (cache.bytes, cache.line_bytes) if cache else (2**20, 64)
+    longest = max(problem.extents.values(), default=1)
+    tiles = max(_LEAST, _PER_THREAD * problem.threads, min(longest, size // problem.dtype.itemsize))
+    registers = 2 * (32 if machine.vector_bytes == 64 else 16)
+    builds = tuple((one.compiler, one.flags) for one in build_choices(other_compilers()).choices if isinstance(one, d.Build))
+    return replace(
+        options,
+        sizes=range(1, min(tiles, _most(options.sizes)) + 1),
+        chunks=range(1, max(_LEAST, longest // problem.threads) + 1),
+        unrolls=range(1, registers + 1),
+        distances=range(1, max(_LEAST, size // line) + 1),
+        builds=builds,
+        units=options.units if problem.threads > 1 else tuple(unit for unit in options.units if unit != "cpu_thread"),
+    )
+
+
+def other_compilers() -> tuple[str, ...]:
+    """Return the compilers of this machine, other than the default one, that schedules may ask for."""
+    return tuple(compiler.name for compiler in available_compilers()[1:] if compiler_fault(compiler.name) is None)
+
+
+def _most(numbers: Sequence[int]) -> int:
+    return numbers[-1]
+
+
+def filters(problem: Problem, also: Collection[str] = ()) -> tuple[Filter, ...]:
+    """Return the named filters between the whole space and the one that is searched.
+
+    Args:
+        problem: what is tuned.
+        also: stages that are open though they seldom pay: "protocols", "formats".
+    """
+    return (
+        Filter("machine", lambda options: _numbers(problem, options)),
+        Filter("races kept apart", lambda options: replace(options, races=tuple(one for one in options.races if one != "ignore_races"))),
+        Filter("conversions", lambda options: options if "formats" in also else _conversions(problem, options)),
+        Filter("usual protocols", lambda options: replace(options, protocols=options.protocols and "protocols" in also)),
+        Filter("one division", lambda options: replace(options, divided=1)),
+        Filter("outermost threads", lambda options: replace(options, outermost=True)),
+        Filter("fitting", lambda options: replace(options, fitting=True)),
+        Filter("storage order", lambda options: replace(options, in_order=True)),
+    )
+
+
+def _conversions(problem: Problem, options: Options) -> Options:
+    """Let every stored operand be converted so that the indices of the result are outermost, so that its outermost mode is innermost,
+    and to compressed levels alone."""
+    target = problem.assignment.target
+    found: dict[str, tuple[Format, ...]] = {}
+    for access in dict.fromkeys(accesses(problem.assignment.value)):
+        form = problem.formats[access.tensor]
+        if form.is_dense or not access.is_plain or len(set(access.indices)) < len(access.subscripts):
+            continue
+        first = [mode for mode in form.order if access.subscripts[mode].index in target.indices]
+        turned = reordered(form, first), reordered(form, form.order[1:])
+        packed = (Format((COMPRESSED,) * len(form), order) for order in (form.order, *(one.order for one in turned)))
+        found[access.tensor] = tuple(one for one in dict.fromkeys((*turned, *packed)) if one != form)
+    return replace(options, formats=False, conversions=tuple(found.items()))
+
+
+def whole_space(problem: Problem, watch: Deadline | None = None, also: Collection[str] = ()) -> FullSpace | None:
+    """Return the whole space of a problem, with the filters of a search; None for expressions with functions, and for GPUs.
+
+    Raises:
+        TimeOver: at the deadline.
+    """
+    if problem.target != "cpu" or has_functions(problem.assignment.value):
+        return None
+    watched = (watch or Deadline()).watch
+    whole = WholeSpace(problem.assignment, problem.formats, problem.semiring, everything(), watch=watched, extents=problem.constants)
+    return FullSpace(whole, problem.constants, filters(problem, also))
+
+
+class Renewed(Deadline):
+    """A deadline that begins anew with every question."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self._seconds = seconds
+
+    def begin(self) -> None:
+        """Give the next question its time."""
+        self._end, self._found_over = time.thread_time() + self._seconds, False
+
+
+class Beyond:
+    """Draws schedules that no rule lists: neighbours of those that were fast, and some from anywhere.
+
+    Args:
+        problem: what is tuned.
+        seed: of the draws.
+        also: as of ``filters``.
+        seconds: processor time that a draw may take; once one takes longer nothing is drawn any more.
+    """
+
+    def __init__(self, problem: Problem, seed: int, also: Collection[str] = (), seconds: float = DRAW_SECONDS) -> None:
+        self._problem, self._seed, self._also = problem, seed, also
+        self._watch = Renewed(seconds)
+        self._random = random.Random(seed)
+        self._made: tuple[FullSpace, Moves] | None = None
+        self._ended = False
+        self._sources: dict[str, str | None] = {}
+
+    def draw(self, best: Sequence[tuple[float, str]], known: Collection[str]) -> str | None:
+        """Return a schedule in canonical names that is not known; None where none was found, or finding one takes too long.
+
+        Args:
+            best: (seconds, schedule in canonical names), the fastest first.
+            known: schedules in canonical names that are not wanted.
+        """
+        if self._ended:
+            return None
+        self._watch.begin()
+        try:
+            space, moves = self._made or self._begun()
+            return self._found(space, moves, best, known)
+        except TimeOver:
+            self._ended = True
+            return None
+
+    def _begun(self) -> tuple[FullSpace, Moves]:
+        space = whole_space(self._problem, self._watch, self._also)
+        if space is None:
+            raise TimeOver
+        narrowed = space.filtered()
+        self._made = narrowed, Moves(narrowed.whole, self._seed)
+        return self._made
+
+    def _found(self, space: FullSpace, moves: Moves, best: Sequence[tuple[float, str]], known: Collection[str]) -> str | None:
+        problem = self._problem
+        most = _UNLIKELY * self._expected(best[0][1]) if best else math.inf
+        sources = {self._source(text) for _, text in best[:_COMPARED]} | set(self._sources.values())
+        for _ in range(_TRIES):
+            self._watch.watch()
+            near = best and self._random.random() < _NEAR
+            place = min(int(self._random.expovariate(1.0)), len(best) - 1)
+            schedule = space.near(problem.from_canonical(best[place][1]), moves) if near else space.anywhere(moves)
+            if schedule is None or (text := problem.to_canonical(schedule)) in known:
+                continue
+            candidate = legal_candidate(problem, schedule)
+            if candidate is None or candidate.source in sources:
+                continue
+            self._sources[text] = candidate.source
+            if self._cost(candidate.compiled.concretized.program) <= most:
+                return text
+        return None
+
+    def _source(self, text: str) -> str | None:
+        """Return the digest of the code of a schedule in canonical names."""
+        if text not in self._sources:
+            candidate = legal_candidate(self._problem, self._problem.from_canonical(text))
+            self._sources[text] = None if candidate is None else candidate.source
+        return self._sources[text]
+
+    def _cost(self, program: Program) -> float:
+        """Return what the model expects of a program; what has no room for its workspaces is never worth it."""
+        problem = self._problem
+        if workspace_elements(program, problem.extents) * problem.dtype.itemsize * problem.threads > problem.limits.room(problem.nbytes):
+            return math.inf
+        return operations(problem, program, problem.concretized().sources)
+
+    def _expected(self, text: str) -> float:
+        candidate = legal_candidate(self._problem, self._problem.from_canonical(text))
+        return math.inf if candidate is None else self._cost(candidate.compiled.concretized.program)
+
+
+class Searched:
+    """What a campaign searched, as a space: what the filters leave of the whole space, and what was tried besides.
+
+    Args:
+        problem: what was tuned.
+        also: as of ``filters``.
+        templates: that rules listed; searched alone where the whole space is not known.
+        tried: schedules that ran.
+        stages: how many each stage has.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        also: Collection[str],
+        templates: Sequence[Template],
+        tried: Sequence[Schedule],
+        stages: list[dict[str, Any]],
+    ) -> None:
+        self._stages = stages
+        self._watch = Renewed(WATCHED_SECONDS)
+        self._full = None
+        listed, outside = templates, [one for one in tried if all(template.values(one) is None for template in templates)]
+        with suppress(TimeOver):
+            space = whole_space(problem, self._watch, also)
+            if space is not None:
+                narrowed = space.filtered()
+                narrowed.count()
+                listed, outside = (), [one for one in tried if one not in narrowed]
+                self._full = narrowed
+        self._others = Instances((*listed, *(Template(one.directives) for one in outside)))
+
+    @cached_property
+    def stages(self) -> list[dict[str, Any]]:
+        """How many are left after each stage; what was tried besides is added last."""
+        start = time.perf_counter()
+        return [*self._stages, {"stage": "parameters", "kept": self.count(), "seconds": time.perf_counter() - start}]
+
+    def count(self) -> int:
+        """Return how many schedules there are, of those of the whole space those that the language refuses included; none is listed."""
+        self._watch.begin()
+        return self._others.count() + (self._full.count() if self._full is not None else 0)
+
+    def __iter__(self) -> Iterator[Schedule]:
+        """Yield what was tried besides, then every schedule of the whole space that the language takes."""
+        yield from self._others
+        if self._full is not None:
+            for schedule in self._full:
+                self._watch.begin()
+                yield schedule
+
+    def sample(self, count: int, seed: int = 0) -> list[Schedule]:
+        """Return schedules drawn uniformly from those that the language takes, with replacement; fewer where nearly all are refused."""
+        self._watch.begin()
+        return self._others.sample(count, seed) if self._full is None else self._full.sample(count, seed)
+
+    def __contains__(self, schedule: object) -> bool:
+        self._watch.begin()
+        return schedule in self._others or (self._full is not None and schedule in self._full)
