@@ -85,9 +85,9 @@ class View(Format):
         coefficient = dict(subscript.terms)[mode]
         others = tuple(term for term in subscript.terms if term[0] in self.order[:level])
         if not self._resolves(level):
-            sorted_below = inner.steps_in_order and coefficient > 0 and not subscript.wraps and self._has_parent(level, place)
+            sorted_below = inner.steps_in_order and coefficient > 0 and self._has_parent(level, place)
             rest = tuple(term for term in subscript.terms if term[0] in self.order[level + 1 :])
-            return Subsection(inner, coefficient, others, rest, subscript.constant) if sorted_below else PART
+            return Subsection(inner, coefficient, others, rest, subscript.constant, subscript.wraps) if sorted_below else PART
         return Affine(
             inner, coefficient, others, subscript.constant, subscript.wraps, subscript.inside, subscript.covering == mode,
             self.stored.unique(place),

@@ -52,5 +52,5 @@ def _looked_at(subscript: Subscript, modes: Modes, covered: Collection[str], ext
     """Return how many stored coordinates each combination of the covered indices of a subscript may be at; None: none is covered."""
     if not any(modes[mode][0] in covered for mode, _ in subscript.terms):
         return None
-    reach = sum(abs(factor) * (modes[mode][1] - 1) for mode, factor in subscript.terms if modes[mode][0] not in covered)
+    reach = sum(abs(factor) * max(0, modes[mode][1] - 1) for mode, factor in subscript.terms if modes[mode][0] not in covered)
     return float(min(extent, 1 + reach))

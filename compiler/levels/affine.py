@@ -119,8 +119,9 @@ class Affine(LevelKind):
         strided = abs(coefficient) != 1
         self.unique = unique
         self.full = inner.full and self.inside
-        self.located = inner.located or wraps
-        self.steps = inner.steps and not wraps and (unique or not strided)
+        turns = inner.steps_in_order and coefficient > 0  # then what wraps is stepped through turn by turn
+        self.steps = inner.steps and (turns or not wraps) and (unique or not strided)
+        self.located = inner.located or (wraps and not self.steps)
         self.ordered = inner.ordered and (coefficient > 0 or inner is POINT)
         self.merges = inner.merges and self.steps and self.ordered and not strided
         self.holes = inner.holes or inner.full or strided or not inner.ordered
@@ -128,6 +129,11 @@ class Affine(LevelKind):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Affine, (self.inner, self.coefficient, self.others, self.constant, self.wraps, self.inside, self.covers, self.unique)
+
+    @property
+    def unwrapped(self) -> Affine:
+        """The level within one turn of a subscript that wraps."""
+        return Affine(self.inner, self.coefficient, self.others, self.constant, False, True, False, self.unique)
 
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
@@ -155,7 +161,7 @@ class Subsection(LevelKind):
     one up passes, for the levels below find nothing where it is empty.
 
     Attributes:
-        inner, coefficient, others, constant: as of ``Affine``.
+        inner, coefficient, others, constant, wraps: as of ``Affine``.
         rest: (mode of the view, coefficient) of the indices that are known later.
     """
 
@@ -164,17 +170,17 @@ class Subsection(LevelKind):
     merges = False
 
     def __new__(cls, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], rest: tuple[tuple[int, int], ...],
-                constant: int) -> Subsection:  # fmt: skip
+                constant: int, wraps: bool = False) -> Subsection:  # fmt: skip
         known, missing = (" + ".join(f"{factor}*{mode}" for mode, factor in terms) for terms in (others, rest))
-        return super().__new__(cls, f"{inner} [{coefficient}, {known}, {missing}, {constant}]")
+        return super().__new__(cls, f"{inner} [{coefficient}, {known}, {missing}, {constant}, {'w' if wraps else ''}]")
 
     def __init__(self, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], rest: tuple[tuple[int, int], ...],
-                 constant: int) -> None:  # fmt: skip
+                 constant: int, wraps: bool = False) -> None:  # fmt: skip
         self.inner, self.coefficient, self.others, self.rest, self.constant = inner, coefficient, others, rest, constant
-        self.letters = "v"
+        self.letters, self.wraps = "v", wraps
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Subsection, (self.inner, self.coefficient, self.others, self.rest, self.constant)
+        return Subsection, (self.inner, self.coefficient, self.others, self.rest, self.constant, self.wraps)
 
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
@@ -184,7 +190,7 @@ class Subsection(LevelKind):
         return SubsectionLevel(
             kind=self, index=level.index, extent=level.extent, arrays=level.arrays, length=level.length,
             inner=replace(level, kind=self.inner, extent=found.stored), coefficient=self.coefficient, constant=self.constant,
-            others=found.others, rest=found.rest,
+            others=found.others, rest=found.rest, wraps=self.wraps,
         )  # fmt: skip
 
 
@@ -194,6 +200,12 @@ class PartLevel(Level):
 
     def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
         return passed(above)
+
+
+def modulo(value: Value, extent: Value) -> Value:
+    """Return a value as a coordinate that wraps."""
+    extent = maximum(extent, ONE)
+    return remainder(add(remainder(value, extent), extent), extent)
 
 
 def passed(above: Place, first: Value | None = None) -> Place:
@@ -259,9 +271,11 @@ class SubsectionLevel(OffsetLevel):
 
     Attributes:
         rest: (extent, coefficient) of the indices that are known later.
+        wraps: whether coordinates are taken modulo the extent; then every subsection across the ends counts as one that holds something.
     """
 
     rest: tuple[tuple[Value, int], ...] = ()
+    wraps: bool = False
 
     def read_once(self, keep: Keep) -> Level:
         level = super().read_once(keep)
@@ -271,14 +285,42 @@ class SubsectionLevel(OffsetLevel):
     def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
         return passed(above)
 
-    def least(self, offset: Value) -> Value:
-        """Return the least stored coordinate of the subsection at an offset."""
-        return add(multiply(integer(self.coefficient), offset), add(self.known_base, self._reach(-1)))
+    def coordinate(self, position: Value) -> Value:
+        """Return the coordinate at a position of this level, which is what loops count: an offset."""
+        return position
 
-    def offset(self, position: Value) -> Value:
-        """Return the first offset whose subsection reaches the coordinate at a position; for those before the first one, any below it."""
-        found = subtract(self.inner.coordinate(position), add(self.known_base, self._reach(1)))
-        return ceiling_quotient(found, integer(self.coefficient))
+    def within(self, above: Place, first: Value) -> Place:
+        """Return the place below a subsection whose first stored position is known."""
+        return passed(above, None if self.wraps else first)
+
+    def entered(self, first: Value, low: Value, high: Value, offset: Value) -> Value:
+        """Return the first of the stored positions [low, high) that is in the subsection at an offset, or behind it.
+
+        Earlier subsections began at ``first``.
+        """
+        if self.wraps:
+            return self.inner.search(low, high, self._least(offset))
+        return self.inner.search(first, high, self._least(offset), "gallop", ONE)
+
+    def sought_first(self, low: Value, high: Value, offset: Value) -> Value:
+        """Return what ``entered`` does where nothing was entered yet."""
+        return self.inner.search(low, high, self._least(offset)) if self.wraps else self.sought(low, high, self._least(offset))
+
+    def following(self, first: Value, high: Value, offset: Value, end: Value) -> Value:
+        """Return the first offset from one on whose subsection reaches the stored positions [first, high); ``end`` where none are left."""
+        left, stored = compare("<", first, high), self.inner.coordinate(first)
+        if not self.wraps:
+            reached = ceiling_quotient(subtract(stored, add(self.known_base, self._reach(1))), integer(self.coefficient))
+            return Select(left, maximum(offset, reached), end, I64)
+        begin, length = self._least(offset), subtract(self._reach(1), self._reach(-1))
+        ahead = subtract(subtract(Select(left, stored, self.inner.extent, I64), length), begin)
+        return add(offset, ceiling_quotient(maximum(minimum(ahead, subtract(subtract(self.inner.extent, length), begin)), ZERO),
+                                            integer(self.coefficient)))  # fmt: skip
+
+    def _least(self, offset: Value) -> Value:
+        """Return the least stored coordinate of the subsection at an offset."""
+        least = add(multiply(integer(self.coefficient), offset), add(self.known_base, self._reach(-1)))
+        return modulo(least, self.inner.extent) if self.wraps else least
 
     def _reach(self, sign: int) -> Value:
         """Return the least (sign -1) or the most (1) that the indices known later add."""
@@ -303,10 +345,12 @@ class AffineLevel(OffsetLevel):
         base = self.known_base if base is None else base
         factor, found = self.coefficient, multiply(integer(abs(self.coefficient)), coordinate)
         found = subtract(base, found) if factor < 0 else add(found, base)
-        if not self.affine.wraps:
-            return found
-        extent = maximum(self.inner.extent, ONE)
-        return remainder(add(remainder(found, extent), extent), extent)
+        return modulo(found, self.inner.extent) if self.affine.wraps else found
+
+    def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
+        if above.base is None:
+            return super().given(above, coordinate)
+        return replace(self, kind=self.affine.unwrapped, base=above.base, first=above.first)
 
     def _safe(self, stored: Value) -> Value:
         """Return a stored coordinate, or one that is no error to compute an address of."""

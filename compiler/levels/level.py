@@ -48,12 +48,14 @@ class Place:
     """How far an access is resolved: the position in each of its first levels.
 
     ``end`` is set where the last of these levels is not unique: the positions from the last one to ``end`` all hold the
-    coordinate. ``first`` is set where loops have gone so far in the level that the next ones lead to that what is before is left behind.
+    coordinate. ``first`` is set where loops have gone so far in the level that the next ones lead to that what is before is left behind,
+    ``base`` where they stay within one turn of a subscript that wraps: what is added to the term of its index there.
     """
 
     positions: tuple[Value, ...] = ()
     end: Value | None = None
     first: Value | None = None
+    base: Value | None = None
 
     @property
     def depth(self) -> int:

@@ -18,7 +18,7 @@ from ..levels.level import Level
 from ..notation.nodes import Access
 from ..notation.printer import show
 from .context import Context
-from .cursors import Cursor, cursors_of, move_on, skip_equal, window_bounds, with_segment
+from .cursors import Cursor, cursors_of, skip_equal, window_bounds, with_segment
 from .merges import merged
 from .origins import coordinates_of, originating
 from .prefetching import prefetches, scattered_segments
@@ -27,6 +27,7 @@ from .rooms import room
 from .scattering import scattered
 from .scope import Scope, Window
 from .subsections import subsections
+from .turns import turn_by_turn, turns
 from .unions import undecided, united
 
 
@@ -43,7 +44,8 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
     if tag.merge == "locate":
         operands = () if is_everywhere(found) else _led(context, scope, index, operands)
     if tag.unit is not None:
-        operands = tuple(access for access in operands if not _next_kind(context, scope, access).passes)
+        bound = (access for access in operands if not turns(context, scope, access, index))
+        operands = tuple(access for access in bound if not _next_kind(context, scope, access).passes)
     if tag.is_dealt:
         operands = _dealt_out(context, scope, index, operands)
     found = without(found, frozenset(stored(found)) - frozenset(operands))
@@ -52,6 +54,12 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
         raise ScheduleError(
             f"parallelize({index}, {tag.unit}): {names} are merged in this loop, so its iterations depend on one another; split it first"
         )
+    wrapping = next((access for access in operands if turns(context, scope, access, index)), None)
+    if wrapping is not None:
+        def within(scope: Scope, window: Window) -> list[Step]:
+            return iterate(context, scope, index, window, statement, tag, body)
+
+        return turn_by_turn(context, scope, index, window, wrapping, within)
     steps = _strategy(context, scope, index, window, statement, tag, found, body)
     return originating(steps, coordinates_of(index, least_points(found), cut))
 
@@ -65,7 +73,8 @@ def _strategy(
         return _range_loop(context, scope, index, window, statement, tag, body)
     if everywhere:
         return _accompanied(context, scope, index, window, statement, operands, body)
-    if tag.merge == "bitmap" and len(operands) > 1 and not context.wide:  # then no array has room for the range
+    passing = any(_next_kind(context, scope, access).passes for access in operands)
+    if tag.merge == "bitmap" and len(operands) > 1 and not context.wide and not passing:  # then no array has room for the range
         return scattered(context, scope, index, window, statement, found, body)
     if only_point(found) is None and has_parts(context, statement):
         return united(context, scope, index, window, statement, found, body)
@@ -95,6 +104,9 @@ def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: S
     """
     operands = stored(found)
     unsorted = [access for access in operands if not _next_kind(context, scope, access).merges]
+    rest = without(found, frozenset(unsorted))
+    if is_everywhere(rest) and not is_everywhere(found) and only_point(found) is None:  # offsets of subsections bound what is visited
+        unsorted = [access for access in unsorted if not _next_kind(context, scope, access).passes]
     if not unsorted:
         return found
     appends = context.assembly is not None and context.assembly.stores(index) and context.result.tensor in targets(statement)
@@ -204,7 +216,7 @@ def _accompanied(
             present: dict[Access, Var] = {}
             for access, cursor in cursors.items():
                 here = Var(context.names.local(f"in_{context.storage(access).name}"), BOOL)
-                hit = every([compare("<", cursor.position, cursor.high), compare("==", cursor.level.coordinate(cursor.position), variable)])
+                hit = every([cursor.running, compare("==", cursor.level.coordinate(cursor.position), variable)])
                 before.append(Declare(here, hit))
                 present[access] = here
             cursors = {
@@ -215,7 +227,7 @@ def _accompanied(
                 inner = undecided(context, inside, statement, list(cursors.values()), present, body)
             else:
                 inner = _branches(context, inside, statement, list(cursors.values()), present, body)
-            after = [move_on(cursor, present[access]) for access, cursor in cursors.items()]
+            after = [cursor.move_on(present[access]) for access, cursor in cursors.items()]
         if not inner:
             return []
         return [*steps, For(variable, window.low, window.high, Steps((*before, *inner, *after)))]

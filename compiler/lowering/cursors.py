@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..frozen import frozen
-from ..ir.arithmetic import ONE, TRUE, compare, every
-from ..ir.nodes import I64, Cast, Declare, If, SetVar, Step, Steps, Value, Var, While
+from ..ir.arithmetic import ONE, TRUE, add, compare, every, maximum
+from ..ir.nodes import I64, Cast, Declare, If, Select, SetVar, Step, Steps, Value, Var, While
+from ..levels.affine import SubsectionLevel
 from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
@@ -29,6 +30,55 @@ class Cursor:
         """Return where the operand is with the position of this iteration."""
         return scope.place(self.access).deeper(self.position, self.segment)
 
+    @property
+    def running(self) -> Value:
+        """Whether something is left."""
+        return compare("<", self.position, self.high)
+
+    def move_on(self, here: Value) -> Step:
+        """Go to the position after this iteration: past the present coordinate where it is the operand's own."""
+        if self.segment is not None:
+            return SetVar(self.position, self.segment)
+        return SetVar(self.position, ONE if here == TRUE else Cast(here, I64), "+")
+
+    def leap(self, current: Value, met: Value, search: str, stride: Value) -> Step:
+        """Move on: past the present coordinate where all have met in it, else to it, which keeps those that have reached it."""
+        past = self.segment if self.segment is not None else add(self.position, ONE)
+        found = self.level.search(self.position, self.high, current, search, stride)
+        return SetVar(self.position, Select(met, past, found, I64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsectionCursor(Cursor):
+    """An operand of whose stored coordinates the non-empty subsections are stepped through; its position is their offset.
+
+    Attributes:
+        level: that of the offsets.
+        first: the position of the first coordinate that is in the subsection, or behind it.
+        low, last: where coordinates begin and end.
+    """
+
+    level: SubsectionLevel
+    first: Var
+    low: Value
+    last: Value
+
+    def place(self, scope: Scope) -> Place:
+        return self.level.within(scope.place(self.access), self.first)
+
+    def move_on(self, here: Value) -> Step:
+        onward = self._onward(add(self.position, ONE))
+        return onward if here == TRUE else If(here, onward)
+
+    def leap(self, current: Value, met: Value, search: str, stride: Value) -> Step:
+        return self._onward(maximum(self.position, Select(met, add(current, ONE), current, I64)))
+
+    def _onward(self, offset: Value) -> Steps:
+        """Go to the first offset from one on at which something is stored."""
+        entered = self.level.entered(self.first, self.low, self.last, self.position)
+        following = self.level.following(self.first, self.last, self.position, self.high)
+        return Steps((SetVar(self.position, offset), SetVar(self.first, entered), SetVar(self.position, following)))
+
 
 def window_bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
     """Return the positions of a level inside a window, found by search where the window cuts it."""
@@ -48,18 +98,39 @@ def cursors_of(
     context: Context, scope: Scope, index: str, window: Window, operands: tuple[Access, ...], steps: list[Step]
 ) -> dict[Access, Cursor]:
     """Declare the position of every operand at its first coordinate in a window."""
-    cursors = {}
+    cursors = dict[Access, Cursor]()
     for access in operands:
         level = stepping_level(context, scope, access, index)
         assert level is not None
         level = anchored(context, level, steps)
-        storage, depth = context.storage(access), scope.place(access).depth + 1
+        name = f"{context.storage(access).name}{scope.place(access).depth + 1}"
+        if isinstance(level, SubsectionLevel):
+            cursors[access] = subsection_cursor(context, scope, index, window, access, level, f"offset_{name}", steps)
+            continue
         low, high = window_bounds(context, scope, access, level, window, steps)
-        high = named(context, f"end_{storage.name}{depth}", high, steps)
-        position = Var(context.names.local(f"p_{storage.name}{depth}"), I64)
+        high = named(context, f"end_{name}", high, steps)
+        position = Var(context.names.local(f"p_{name}"), I64)
         steps.append(Declare(position, low))
         cursors[access] = Cursor(access, level, position, high)
     return cursors
+
+
+def subsection_cursor(
+    context: Context, scope: Scope, index: str, window: Window, access: Access, level: SubsectionLevel, wish: str, steps: list[Step]
+) -> SubsectionCursor:
+    """Declare the offset of the first non-empty subsection in a window, under a name like the one wished for, and where it begins.
+
+    Liu et al., "Compiler support for sparse tensor convolutions", section 5.2: a subsection begins at an offset and is as long as the
+    indices that are known later reach. The next one is at the first offset behind that reaches what is stored from there on.
+    """
+    name = f"{context.storage(access).name}{scope.place(access).depth + 1}"
+    low, high = bounds(scope, access, level)
+    low, last = named(context, f"first_{name}", low, steps), named(context, f"last_{name}", high, steps)
+    end = named(context, f"{index}_end", window.high, steps)
+    first, offset = Var(context.names.local(f"p_{name}"), I64), Var(context.names.local(wish), I64)
+    steps.append(Declare(first, level.sought_first(low, last, window.low)))
+    steps.append(Declare(offset, level.following(first, last, window.low, end)))
+    return SubsectionCursor(access=access, level=level, position=offset, high=end, first=first, low=low, last=last)
 
 
 def with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Value, here: Value, steps: list[Step]) -> Cursor:
@@ -71,10 +142,3 @@ def with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Val
     steps.append(Declare(end, cursor.position))
     steps.append(If(here, skip_equal(cursor.level, end, cursor.high, coordinate)))
     return replace(cursor, segment=end)
-
-
-def move_on(cursor: Cursor, here: Value) -> Step:
-    """Go to the position after this iteration: past the present coordinate where it is the operand's own."""
-    if cursor.segment is not None:
-        return SetVar(cursor.position, cursor.segment)
-    return SetVar(cursor.position, ONE if here == TRUE else Cast(here, I64), "+")

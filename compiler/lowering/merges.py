@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from ..concrete.lattice import Point, met, smallest
 from ..concrete.nodes import LoopTag, Stmt
-from ..ir.arithmetic import ONE, TRUE, add, balanced, compare, every, maximum, minimum, subtract
-from ..ir.nodes import BOOL, I64, Call, Declare, If, Select, SetVar, Step, Steps, Value, Var, While
+from ..ir.arithmetic import TRUE, balanced, compare, every, maximum, minimum, subtract
+from ..ir.nodes import BOOL, I64, Call, Declare, If, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
 from .context import Context
-from .cursors import Cursor, cursors_of, move_on, with_segment
+from .cursors import Cursor, SubsectionCursor, cursors_of, with_segment
 from .origins import coordinates_of, originating
 from .resolve import Body, named, settle
 from .rooms import room
@@ -33,13 +33,20 @@ def merged(
     with context.names.block():
         cursors = cursors_of(context, scope, index, window, operands, steps)
         loops: list[Step] = []
-        made, scope = room(scope, statement, index, [(cursor.position, cursor.high) for cursor in cursors.values()])
+        made, scope = _room(scope, statement, index, list(cursors.values()))
         for point in lattice:
             smaller = tuple(other for other in lattice if other <= point)
             with context.names.block():
                 around = _point_loop(context, scope, index, statement, tag, cursors, operands, point, smaller, body)
                 loops += originating(around, coordinates_of(index, smallest(smaller), cut=False))
     return [*steps, *made, *loops] if loops else []
+
+
+def _room(scope: Scope, statement: Stmt, index: str, cursors: list[Cursor]) -> tuple[list[Step], Scope]:
+    """Make room for what all operands can lead to; how many subsections there are is not known before."""
+    if any(isinstance(cursor, SubsectionCursor) for cursor in cursors):
+        return [], scope
+    return room(scope, statement, index, [(cursor.position, cursor.high) for cursor in cursors])
 
 
 def _point_loop(
@@ -73,13 +80,13 @@ def _point_loop(
     if galloping and len(mine) > _SPELT_OUT:
         inside.append(Declare(whether := Var(context.names.local("all"), BOOL), met))
         met = whether
-    running = every([compare("<", cursor.position, cursor.high) for cursor in mine])
+    running = every([cursor.running for cursor in mine])
     if not galloping:
-        steps = [move_on(cursor, here[cursor.access]) for cursor in segmented]
+        steps = [cursor.move_on(here[cursor.access]) for cursor in segmented]
         return [While(running, Steps((*inside, *steps)))]
     before, strides = _strides(context, mine)
     search = "gallop" if len(mine) <= _INLINED else "far_gallop"
-    steps = [_leap(cursor, current, met, search, stride) for cursor, stride in zip(segmented, strides, strict=True)]
+    steps = [cursor.leap(current, met, search, stride) for cursor, stride in zip(segmented, strides, strict=True)]
     return [Steps((*before, While(running, Steps((*inside, *steps)))))]
 
 
@@ -102,13 +109,13 @@ def _pair(
             known = known.found(cursor.access, cursor.place(known))
         with context.names.block():
             steps = settle(context, known, statement, body) if point in smaller else []
-        branches.append((steps, [SetVar(cursor.position, ONE, "+") for cursor in ahead]))
+        branches.append((steps, [cursor.move_on(TRUE) for cursor in ahead]))
     if not any(steps for steps, _ in branches):
         return []
     both, left, right = (Steps((*steps, *moves)) for steps, moves in branches)
     first, second = map(_coordinate, cursors)
     chain = If(compare("==", first, second), both, If(compare("<", first, second), left, right))
-    running = every([compare("<", cursor.position, cursor.high) for cursor in cursors])
+    running = every([cursor.running for cursor in cursors])
     return [While(running, Steps((*inside, chain)))]
 
 
@@ -155,10 +162,3 @@ def _strides(context: Context, cursors: list[Cursor]) -> tuple[list[Step], list[
         steps.append(Declare(stride, Call("gallop_stride", (length, shortest), I64)))
         strides.append(stride)
     return steps, strides
-
-
-def _leap(cursor: Cursor, current: Var, met: Value, search: str, stride: Var) -> Step:
-    """Move on: past the present coordinate where all have met in it, else to it, which keeps those that have reached it."""
-    past = cursor.segment if cursor.segment is not None else add(cursor.position, ONE)
-    found = cursor.level.search(cursor.position, cursor.high, current, search, stride)
-    return SetVar(cursor.position, Select(met, past, found, I64))

@@ -19,7 +19,7 @@ from ..ir.nodes import BOOL, I64, ArrayRef, Call, Declare, For, If, Load, Step, 
 from ..notation.nodes import Access
 from ..workspaces.bitmap import U64, bit_words
 from .context import Context
-from .cursors import Cursor, cursors_of, move_on, with_segment
+from .cursors import Cursor, cursors_of, with_segment
 from .merges import cases
 from .origins import coordinates_of, originating
 from .resolve import Body, has_parts
@@ -104,8 +104,8 @@ def _driven(
         inside: list[Step] = [Declare(current, driver.level.coordinate(driver.position))]
         driver = with_segment(context, scope, driver, current, TRUE, inside)
         inner = _body(context, scope, index, statement, found, current, [driver], laid, inside, body)
-    whole = Steps((*inside, *inner, move_on(driver, TRUE)))
-    return fill, [While(compare("<", driver.position, driver.high), whole)] if inner else []
+    whole = Steps((*inside, *inner, driver.move_on(TRUE)))
+    return fill, [While(driver.running, whole)] if inner else []
 
 
 def _drained(

@@ -16,7 +16,7 @@ from ..ir.arithmetic import balanced, compare, every, minimum, some
 from ..ir.nodes import BOOL, I64, Declare, Select, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
 from .context import Context
-from .cursors import Cursor, cursors_of, move_on, with_segment
+from .cursors import Cursor, cursors_of, with_segment
 from .resolve import Body, settle
 from .scope import Scope, Window
 
@@ -39,7 +39,7 @@ def united(
                 before.append(Declare(present[cursor.access], compare("==", _coordinate(cursor), current)))
             ready = [with_segment(context, scope, cursor, current, present[cursor.access], before) for cursor in named]
             inner = undecided(context, scope.guarded().inside(index).know(index, current), statement, ready, present, body)
-            after = [move_on(cursor, present[cursor.access]) for cursor in ready]
+            after = [cursor.move_on(present[cursor.access]) for cursor in ready]
     return [*steps, While(_running(found, cursors), Steps((*before, *inner, *after)))] if inner else []
 
 
@@ -55,8 +55,8 @@ def undecided(
 def _with_coordinate(context: Context, cursor: Cursor, index: str, steps: list[Step]) -> Cursor:
     """Declare the present coordinate of an operand; past its end it is the extent, which no coordinate is."""
     coordinate = Var(context.names.local(f"{index}_{context.storage(cursor.access).name}"), I64)
-    here = compare("<", cursor.position, cursor.high)
-    steps.append(Declare(coordinate, Select(here, cursor.level.coordinate(cursor.position), context.size(cursor.level.index), I64)))
+    past = context.size(cursor.level.index)
+    steps.append(Declare(coordinate, Select(cursor.running, cursor.level.coordinate(cursor.position), past, I64)))
     return replace(cursor, coordinate=coordinate)
 
 
@@ -67,5 +67,5 @@ def _coordinate(cursor: Cursor) -> Var:
 
 def _running(found: Domain, cursors: Mapping[Access, Cursor]) -> Value:
     """Return the condition that all operands of some point have something left; only the smallest points matter."""
-    left = {access: compare("<", cursor.position, cursor.high) for access, cursor in cursors.items()}
+    left = {access: cursor.running for access, cursor in cursors.items()}
     return some([every([left[access] for access in cursors if access in point]) for point in least_points(found)])

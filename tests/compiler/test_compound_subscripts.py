@@ -168,15 +168,65 @@ def test_only_windows_that_hold_something_are_visited() -> None:
     assert visited == 3 + 3
 
 
-@pytest.mark.parametrize("expression", ["y(i) = B(i+j) * F(j)", "y(i) = B(2*i+3*j) * F(j)", "y(i) = B(i+j+k) * F(j) * F(k)"])
-def test_work_does_not_grow_with_what_is_not_stored(expression: str) -> None:
+@pytest.mark.parametrize("left", ["dense", "csr", "dcsr"])
+@pytest.mark.parametrize(
+    ("stored", "outer"),
+    [((0, 1), (0, 1, 2)), ((1, 3), (1, 2, 3)), ((0, 2, 3), (0, 1, 2, 3)), ((), (1, 2))],
+)
+def test_unions_visit_offsets_of_subsections_and_coordinates(stored: tuple[int, ...], outer: tuple[int, ...], left: str) -> None:
+    """The expression of Figures 8 and 9 of Liu et al.: C holds {2}, which offsets {1, 2} reach; they are united with what B holds."""
+    column, shifted = np.zeros(4), np.zeros(5)
+    column[list(stored)], shifted[2] = 7, 5
+    kernel = st.compile("A(i,j) = B(i) + C(i+j)", {"A": left, "B": "s", "C": "s"}, shape={"j": 2})
+    bound = kernel.bind(B=st.tensor(column, "s"), C=st.tensor(shifted, "s"), threads=1)
+    found = bound()
+    dense = found.to_numpy() if isinstance(found, st.Tensor) else found
+    assert np.array_equal(dense, column[:, None] + np.lib.stride_tricks.sliding_window_view(shifted, 2))
+    inner = 2 * len(stored) + len(set(outer) - set(stored))  # where B holds something all j count, elsewhere what C holds
+    assert bound.count()["iterations"] == len(outer) + inner
+
+
+GROWING: list[tuple[str, dict[str, str], dict[str, Any]]] = [
+    ("y(i) = B(i+j) * F(j)", {}, {}),
+    ("y(i) = B(2*i+3*j) * F(j)", {}, {}),
+    ("y(i) = B(i+j+k) * F(j) * F(k)", {}, {}),
+    ("y(i) = B(i+j) * F(j) + B(i+2*j+1) * F(j)", {"y": "s"}, {}),
+    ("y(i) = B(i+j) * F(j) + B(i+2*j+1) * F(j)", {}, {}),
+    ("y(i) = B(i+j) * F(j)", {}, {"boundary": "wrap"}),
+    ("y(i) = B(2*i+3*j-1) * F(j)", {}, {"boundary": "wrap"}),
+    ("y(i) = B(i-1) - 2 * B(i) + B(i+1)", {"y": "s"}, {"boundary": "wrap"}),
+]
+
+
+@pytest.mark.parametrize(("expression", "formats", "options"), GROWING)
+def test_work_does_not_grow_with_what_is_not_stored(expression: str, formats: dict[str, str], options: dict[str, Any]) -> None:
     rng, counts = np.random.default_rng(1), []
-    for extent in (10**4, 10**5, 10**6):
+    for extent in (10**4, 10**7):
         places = np.sort(rng.choice(extent // 100, 100, replace=False)) * 90 + 5
-        stored = st.tensor((places[None], np.ones(100)), "s", (extent,))
-        counts.append(counted(expression, {"B": "s"}, B=stored, F=np.ones(3))[0])
+        operands = {"B": st.tensor((places[None], np.ones(100)), "s", (extent,))}
+        if "F" in expression:
+            operands["F"] = np.ones(3)
+        shape = {"i": extent} if options else None
+        kernel = st.compile(expression, {"B": "s", **formats}, shape=shape, **options)
+        counts.append(kernel.bind(**operands, threads=1).count()["iterations"])
     assert max(counts) <= 100 * 3 * (1 + 3) * 4
     assert max(counts) <= 1.3 * min(counts)
+
+
+@pytest.mark.parametrize("kind", ["s", "n", "p", "d"])
+@pytest.mark.parametrize("order", ["i, j", "j, i"])
+def test_what_wraps_goes_around_as_often_as_it_is_asked_to(kind: str, order: str) -> None:
+    weights = np.array([1.0, 10, 100])
+    for length in (0, 1, 8, 21):
+        for expression, place in (("y(i) = B(i+j-3) * F(j)", (1, 1, -3)), ("y(i) = B(2*i+3*j) * F(j)", (2, 3, 0))):
+            found = st.evaluate(
+                expression, {"B": st.tensor(B, kind), "F": weights}, schedule=f"reorder({order})", shape={"i": length},
+                boundary="wrap", target="interpreter",
+            )  # fmt: skip
+            i, j = np.ogrid[:length, :3]
+            assert np.array_equal(found, (B[(place[0] * i + place[1] * j + place[2]) % 8] * weights).sum(axis=1))
+    empty = {"B": st.tensor(np.zeros(0), kind), "F": weights}
+    assert st.evaluate("y(i) = B(i+j) * F(j)", empty, schedule="default", shape={"i": 0}, boundary="wrap").shape == (0,)
 
 
 MATRIX = np.random.default_rng(7).integers(1, 5, (7, 8)) * (np.random.default_rng(8).random((7, 8)) < 0.4)
