@@ -124,8 +124,8 @@ distribution. The grid is the one that `st.distributed.volume` chooses.
 
 Runs on {this_machine().model} with {available_cores()} cores, R = 16, one thread a rank, operands whole on every rank, the result left in
 shares, on the grid that `st.distributed.tensor` chooses: bytes sent, and bytes of the fullest part of the tensor, beside those
-computed before. Speed is that of the fastest of five runs against one rank; beyond the cores that there are it says nothing, and
-little where others use them: the load average was {os.getloadavg()[0]:.0f}.
+computed before. Speed is that of the fastest of five runs against one rank; it means nothing for more ranks than
+cores, and little on a busy machine: the load average was {os.getloadavg()[0]:.0f}.
 
 {table(heading, counted)}
 """

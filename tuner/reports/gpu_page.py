@@ -22,7 +22,7 @@ def page(rows: Sequence[Row]) -> str:
 
 _COMMAND = (
     "`python -m sparsetune.tuner.reports.gpu PART` measures (parts machine, edges, kernels, skew), `... gpu page` makes this page. Times "
-    "are the device's, operands and result being there; second-level caches are cold in part kernels."
+    "are those of the device, with operands and result in its memory; second-level caches are cold in part kernels."
 )
 
 

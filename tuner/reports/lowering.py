@@ -90,7 +90,7 @@ def page(speeds: list[Speed], base: str, rounds: int) -> str:
     return f"""# From text to C
 
 `python -m sparsetune.tuner.reports.lowering --base PATH` wrote this page; before is {base}. *First*: processor time from text to the C of
-the default schedule, in a fresh process that has imported the package: what the compiler needs, NumPy among it, is imported then.
+the default schedule, in a fresh process that has imported the package; it includes the imports of the compiler's modules and of NumPy.
 *A second*: schedules that are read, applied, checked for legality and lowered to C after that. Least of {rounds} rounds, both versions in
 turn; no C compiler runs.
 

@@ -63,10 +63,10 @@ float64 values, int32 coordinates. Dense extents of at most {CONSTANT_BOUND} are
 `evaluate`; libraries are not told them. Operands are in the formats that kernels take, so that no conversion is timed.
 
 Times are in milliseconds, `median (least)` of all rounds. All variants on one line ran in one process in turn, in another
-order each round; speedups are medians of paired ratios with a 95% interval from order statistics. Machines were
-shared, and the load average when the races began, {min(loads):.1f} to {max(loads):.1f}, says how much beside them
-waited. Half the distance between the quartiles of a row's times is at most {spreads[len(spreads) // 2]:.1%} of
-their median in half of the rows, and at most {spreads[len(spreads) * 9 // 10]:.1%} in nine tenths of them.
+order each round; speedups are medians of paired ratios with a 95% interval from order statistics. Other programs
+ran on the machines: the load average when the races began was {min(loads):.1f} to {max(loads):.1f}. Half the interquartile range
+of a row's times, over their median, is {spreads[len(spreads) // 2]:.1%} in the median row and
+{spreads[len(spreads) * 9 // 10]:.1%} at the 90th percentile of rows.
 
 `{COMMAND}` makes everything here: all races, then this page. Raw times, one a round: `performance.csv`. Real inputs are found in
 the folder that `SPARSETUNE_DATA` names."""
@@ -135,7 +135,7 @@ def _threads(material: Material) -> str:
         return ""
     return f"""## Two threads against one
 
-Each with its own tuned schedule. Geometric mean over SpMM, SDDMM and MTTKRP: **{geometric_mean(all_gains):.2f}** (1.7 is asked for).
+Each with its own tuned schedule. Geometric mean over SpMM, SDDMM and MTTKRP: **{geometric_mean(all_gains):.2f}** (the aim is 1.7).
 
     {COMMAND} --only kernels
 
@@ -176,7 +176,7 @@ Speedup: time of the fastest library over ours; geometric means {", ".join(means
 here, being many times slower; `defaults.md` has it. MKL runs with GNU's threading layer (`MKL_THREADING_LAYER=GNU`), with and without
 `mkl_sparse_optimize`, which copies the matrix into a form of its own, whichever is faster, on 64-byte-aligned operands; ours as it is
 and, where rows are short enough, with its coordinates `narrow` (2 bytes a nonzero instead of 4) and the same schedule, whichever is faster.
-Neither copy is timed. By least times: what is left while nobody else uses the memory of the machine.
+Neither copy is timed. By least times: ratios of the fastest rounds, which other programs disturbed least.
 
     {COMMAND} --only kernels
 

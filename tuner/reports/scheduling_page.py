@@ -160,12 +160,12 @@ def _skew(figures: Figures) -> str:
 
 Two threads, rows whose lengths fall by exp(-skew) from the first to the last, in this order (`random:skewed` of the generator): equal
 numbers of rows against 64 tiles of equal numbers of nonzeros. The imbalance of nonzeros is twice the share of them that the heavier half of
-the rows has, and the factor to expect where every nonzero costs the same and two threads are twice as fast as one. So it nearly is with
+the rows has: the factor to expect if every nonzero costs the same and two threads are twice as fast as one. This nearly holds with
 long rows (hundreds of nonzeros, the dense operand in the second-level cache): there the position split reaches {_reached(figures)} of that
 factor. With rows of tens of nonzeros and an operand larger than the caches, nonzeros of long rows cost less than those of short ones, which
 the imbalance of time shows (either half was timed by itself, with one thread), and threads that share memory slow each other down until
 the lighter half is done. Predicted is the factor for the imbalance of time at the speedup that two threads have over one with the position
-split. By least times: what is left where nothing else runs on the second core. SpMV adds one by one in some lines
+split. By least times: ratios of the fastest rounds, in which nothing else ran on the second core. SpMV adds one by one in some lines
 (`unroll(j, 1)`), and as by default in the others.
 
     {COMMAND} --only skew
@@ -276,7 +276,7 @@ def _hand(figures: Figures) -> str:
 
 Measured against C that is no part of the project: a folder with `kernels.c`, written with vector types, prefetches and constant
 extents, compiled with gcc and the flags that its head names. Ours with the schedules of `performance_schedules.csv`. Geometric mean
-{geometric_mean([gain for _, gain in gains]):.2f} (at least 0.95 is asked for), least {min(gain for _, gain in gains):.2f} (0.85): {means}.
+{geometric_mean([gain for _, gain in gains]):.2f} (the aim is 0.95), least {min(gain for _, gain in gains):.2f} (0.85): {means}.
 
     {COMMAND} --only hand --hand FOLDER
 
