@@ -1,17 +1,47 @@
 /* What generated CUDA C++ stands on: names of blocks, warps and threads, sums over them, barriers, atomics, searches, and the host's
-   part: memory, launches, scalars that kernels give back. All names begin with st_ or ST_. nvcc compiles it for a GPU; with
-   -DST_EXECUTOR any C++17 compiler does, and st_executor.h runs kernels on the processor and checks what they do. */
+   part: memory, launches, scalars that kernels give back. All names begin with st_ or ST_. nvcc compiles it for a GPU, or NVRTC the
+   kernels and, with -DST_DRIVER, a C++ compiler the host's part (st_driver.h); with -DST_EXECUTOR any C++17 compiler compiles it, and
+   st_executor.h runs kernels on the processor and checks what they do. */
 #ifndef ST_CUDA_H
 #define ST_CUDA_H
 
+#ifdef __CUDACC_RTC__ /* has no headers, nor host code */
+#define ST_KERNELS 1
+#define ST_HOST 0
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t, uintptr_t;
+#define INT64_C(number) number##LL
+#define UINT64_C(number) number##ULL
+#define __builtin_nan(text) __longlong_as_double(0x7ff8000000000000LL)
+#define __builtin_nanf(text) __int_as_float(0x7fc00000)
+#define __builtin_inf() __longlong_as_double(0x7ff0000000000000LL)
+#define __builtin_inff() __int_as_float(0x7f800000)
+#else
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <new>
+#define ST_HOST 1
+#ifdef ST_DRIVER
+#define ST_KERNELS 0
+#else
+#define ST_KERNELS 1
+#endif
+#endif
 
 #define ST_UNROLL(times) ST_PRAGMA(unroll times)
 #define ST_PRAGMA(text) _Pragma(#text)
+#ifdef __GNUC__ /* everything else is hidden, as each kernel has a state of its own */
+#define ST_EXPORT extern "C" __attribute__((visibility("default")))
+#else
 #define ST_EXPORT extern "C"
+#endif
 #define ST_LANES 32
 #define ST_ALL_LANES 0xffffffffu
 
@@ -19,11 +49,21 @@
 #include "st_executor.h"
 #undef ST_UNROLL
 #define ST_UNROLL(times)
+#elif defined(ST_DRIVER)
+#include "st_driver.h"
 #else
 
 #define ST_BOTH __host__ __device__ __forceinline__
 #define ST_DEVICE __device__ __forceinline__
+#ifdef __CUDACC_RTC__ /* kernels are found by their names; those of all files get one for each type, below */
+#define ST_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads) void
+#define ST_KERNEL_OF_TYPES(threads) ST_DEVICE void
+#define ST_NAMED(name, threads, parameters, arguments) \
+  extern "C" __global__ __launch_bounds__(threads) void name parameters { arguments; }
+#else
 #define ST_KERNEL(threads) static __global__ __launch_bounds__(threads) void
+#define ST_KERNEL_OF_TYPES(threads) ST_KERNEL(threads)
+#endif
 #define ST_ARRAY(T) T *__restrict__
 #define ST_SHARED(T, name, length) __shared__ T name[length]
 #define ST_SHARED_OF_WARP(T, name, length, warps) \
@@ -73,24 +113,34 @@ ST_DEVICE void st_atomic_add(int64_t *array, int64_t index, int64_t value) {
   atomicAdd((unsigned long long *)array + index, (unsigned long long)value);
 }
 
-/* Memory of the device, and what went wrong there. */
+#if ST_HOST
+template <class... P> using st_entry = void (*)(P...);
+
+/* Memory of the device, and what went wrong there. Everything happens in the order of one stream. */
 struct st_runtime {
+  static inline thread_local cudaStream_t stream = nullptr;
+  static int32_t open(const void *) { return 0; }
+  static void use(void *wanted) { stream = (cudaStream_t)wanted; }
+  static void adopt(void *, size_t, bool) {}
+  static void disown(void *) {}
+  static int32_t code() { return 0; }
   static void *get(size_t bytes) {
     void *made = nullptr;
     return cudaMalloc(&made, bytes) == cudaSuccess ? made : (cudaGetLastError(), nullptr);
   }
   static void put(void *memory) { cudaFree(memory); }
-  static bool zero(void *memory, size_t bytes) { return cudaMemset(memory, 0, bytes) == cudaSuccess; }
-  static bool read(void *to, const void *from, size_t bytes) { return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost) == cudaSuccess; }
-  static bool write(void *to, const void *from, size_t bytes) {
-    return cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice) == cudaSuccess;
+  static bool zero(void *memory, size_t bytes) { return cudaMemsetAsync(memory, 0, bytes, stream) == cudaSuccess; }
+  static bool moved(void *to, const void *from, size_t bytes, cudaMemcpyKind how) {
+    return cudaMemcpyAsync(to, from, bytes, how, stream) == cudaSuccess;
   }
-  static bool finish() { return cudaDeviceSynchronize() == cudaSuccess; }
-  static bool copy(void *to, const void *from, size_t bytes) { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice) == cudaSuccess; }
+  static bool read(void *to, const void *from, size_t bytes) { return moved(to, from, bytes, cudaMemcpyDeviceToHost) && finish(); }
+  static bool write(void *to, const void *from, size_t bytes) { return moved(to, from, bytes, cudaMemcpyHostToDevice) && finish(); }
+  static bool finish() { return cudaStreamSynchronize(stream) == cudaSuccess; }
+  static bool copy(void *to, const void *from, size_t bytes) { return moved(to, from, bytes, cudaMemcpyDeviceToDevice); }
   /* A moment in the device's work, and the seconds from one moment to a later one, which ends both. */
   static void *moment() {
     cudaEvent_t made = nullptr;
-    if (cudaEventCreate(&made) == cudaSuccess) cudaEventRecord(made);
+    if (cudaEventCreate(&made) == cudaSuccess) cudaEventRecord(made, stream);
     return made;
   }
   static double between(void *first, void *last) {
@@ -103,12 +153,21 @@ struct st_runtime {
   }
   static const char *trouble() { return cudaGetErrorString(cudaGetLastError()); }
   template <class... P, class... A> static bool run(int64_t blocks, int threads, void (*kernel)(P...), A... given) {
-    kernel<<<(unsigned)blocks, threads>>>(given...);
+    kernel<<<(unsigned)blocks, threads, 0, stream>>>(given...);
     return cudaGetLastError() == cudaSuccess;
   }
 };
 #endif
+#endif
 
+#ifndef ST_NAMED /* where a kernel is passed as a value, it needs no name */
+#define ST_NAMED(name, threads, parameters, arguments)
+#endif
+#ifndef ST_ENTRY
+#define ST_ENTRY(name, ...)
+#endif
+
+#if ST_KERNELS
 ST_DEVICE int64_t st_lane() { return st_thread_of_block() % ST_LANES; }
 ST_DEVICE int64_t st_thread_of_warp() { return st_lane(); }
 ST_DEVICE int64_t st_threads_of_warp() { return ST_LANES; }
@@ -120,6 +179,7 @@ ST_DEVICE int64_t st_thread_of_grid() { return st_block_of_grid() * st_threads_o
 ST_DEVICE int64_t st_threads_of_grid() { return st_blocks_of_grid() * st_threads_of_block(); }
 ST_DEVICE bool st_first_of_block() { return st_thread_of_block() == 0; }
 ST_DEVICE bool st_first_of_warp() { return st_lane() == 0; }
+#endif
 
 /* Values. Minimum and maximum are NaN if either is, as NumPy has them. */
 
@@ -174,6 +234,9 @@ ST_OPERATOR(or, a || b)
 ST_OPERATOR(write, b)
 #undef ST_OPERATOR
 
+ST_BOTH int64_t st_carry_groups(int64_t slots) { return (slots + 255) / 256; }
+
+#if ST_KERNELS
 /* What all members get of the values that each has. Lanes exchange them pairwise, so that all have the same sum to the bit; warps put
    theirs down side by side, and every thread adds them in one order. */
 template <class O, class T> ST_DEVICE T st_of_lanes(T value) {
@@ -344,14 +407,14 @@ template <class A, class T> ST_DEVICE void st_give(A given, int64_t place, T val
   given[place] = bits;
 }
 
-/* The host's part. */
+/* Kernels that host code runs between others, of each type that it needs them for. */
 
-template <class T> ST_KERNEL(256) st_fill_part(ST_ARRAY(T) array, const int64_t low, const int64_t high, const T value) {
+template <class T> ST_KERNEL_OF_TYPES(256) st_fill_part(ST_ARRAY(T) array, const int64_t low, const int64_t high, const T value) {
   for (int64_t k = low + st_thread_of_grid(); k < high; k += st_threads_of_grid()) array[k] = value;
 }
 
 /* Inclusive prefix sums by one block: every thread sums a stretch, the stretches are added up, and each is gone through again. */
-template <class T> ST_KERNEL(1024) st_scan_part(ST_ARRAY(T) array, const int64_t count) {
+template <class T> ST_KERNEL_OF_TYPES(1024) st_scan_part(ST_ARRAY(T) array, const int64_t count) {
   ST_SHARED(T, sums, 1024);
   const int64_t threads = st_threads_of_block(), each = (count + threads - 1) / threads, low = each * st_thread_of_block();
   const int64_t high = low + each < count ? low + each : count;
@@ -366,8 +429,80 @@ template <class T> ST_KERNEL(1024) st_scan_part(ST_ARRAY(T) array, const int64_t
   for (int64_t k = low; k < high; k++) array[k] = sum += array[k];
 }
 
-template <class T> ST_KERNEL(1) st_sort_part(ST_ARRAY(T) keys, const int64_t low, const int64_t high) { st_sort(keys, low, high); }
+/* What threads kept for elements of a result (``passes.carries``): slots of `width` elements side by side, to[..] of which says to which
+   element kept[..] is to be added, -1 where nothing was kept; for one place in the slots these do not fall. A block adds up 256 slots at
+   one place in order. What it has for the element that the slots before end with goes to its own slot of the next level; the rest nobody
+   else adds to. */
+template <class T> ST_DEVICE T st_carried(int64_t op, T a, T b) {
+  switch (op) {
+    case 0: return st_op_add::of(a, b);
+    case 1: return st_op_multiply::of(a, b);
+    case 2: return st_op_min::of(a, b);
+    case 3: return st_op_max::of(a, b);
+    case 4: return st_op_and::of(a, b);
+    default: return st_op_or::of(a, b);
+  }
+}
+template <class T> ST_KERNEL_OF_TYPES(256) st_carry(ST_ARRAY(const int64_t) to, ST_ARRAY(const T) kept, ST_ARRAY(T) result, const int64_t slots,
+                                           const int64_t width, const int64_t op, ST_ARRAY(int64_t) next_to, ST_ARRAY(T) next_kept) {
+  ST_SHARED(int64_t, places, 256);
+  ST_SHARED(int64_t, counts, 256);
+  ST_SHARED(T, sums, 256);
+  const int64_t thread = st_thread_of_block();
+  for (int64_t item = st_block_of_grid(); item < st_carry_groups(slots) * width; item += st_blocks_of_grid()) {
+    const int64_t group = item / width, beside = item % width, slot = group * 256 + thread;
+    int64_t place = slot < slots ? (int64_t)to[slot * width + beside] : (int64_t)-1, count = place >= 0;
+    T sum = count ? (T)kept[slot * width + beside] : T();
+    for (int64_t apart = 1; apart < 256; apart *= 2) { /* what was kept nowhere counts as kept where the slot before has it */
+      st_barrier_of_block();
+      places[thread] = place;
+      counts[thread] = count;
+      sums[thread] = sum;
+      st_barrier_of_block();
+      if (thread < apart) continue;
+      const int64_t before = places[thread - apart], some = counts[thread - apart];
+      if (place < 0) place = before;
+      if (before < 0 || before != place || !some) continue;
+      const T other = sums[thread - apart];
+      sum = count ? st_carried<T>(op, other, sum) : other;
+      count = 1;
+    }
+    st_barrier_of_block();
+    places[thread] = place;
+    st_barrier_of_block();
+    const bool last = place >= 0 && (thread == 255 || (int64_t)places[thread + 1] != place);
+    int64_t before = group * 256 - 1;
+    if (last) {
+      int64_t first = 0;
+      while ((int64_t)places[first] < 0) first++;
+      if ((int64_t)places[first] != place) before = -1;
+    }
+    if (!last) continue;
+    while (before >= 0 && (int64_t)to[before * width + beside] < 0) before--;
+    if (before >= 0 && (int64_t)to[before * width + beside] == place) {
+      next_to[group * width + beside] = place;
+      next_kept[group * width + beside] = sum;
+    } else {
+      const T old = result[place];
+      result[place] = st_carried<T>(op, old, sum);
+    }
+  }
+}
 
+template <class T> ST_KERNEL_OF_TYPES(1) st_sort_part(ST_ARRAY(T) keys, const int64_t low, const int64_t high) { st_sort(keys, low, high); }
+#endif
+
+#define ST_FILL(T, S) \
+  ST_NAMED(st_fill_part_##S, 256, (T *array, const int64_t low, const int64_t high, const T value), st_fill_part<T>(array, low, high, value))
+#define ST_SCAN(T, S) ST_NAMED(st_scan_part_##S, 1024, (T *array, const int64_t count), st_scan_part<T>(array, count))
+#define ST_SORT(T, S) ST_NAMED(st_sort_part_##S, 1, (T *keys, const int64_t low, const int64_t high), st_sort_part<T>(keys, low, high))
+#define ST_CARRY(T, S)                                                                                                             \
+  ST_NAMED(st_carry_##S, 256,                                                                                                      \
+           (const int64_t *to, const T *kept, T *result, const int64_t slots, const int64_t width, const int64_t op,               \
+            int64_t *next_to, T *next_kept),                                                                                       \
+           st_carry<T>(to, kept, result, slots, width, op, next_to, next_kept))
+
+#if ST_HOST
 /* What host code holds: memory of the device, which is given back at the end unless it was published, and the state of the device. */
 class st_host {
   enum { MOST_BLOCKS = 0x7fffffff, GIVEN = 64, HELD = 256 };
@@ -376,7 +511,7 @@ class st_host {
   int32_t status_ = 0;
 
  public:
-  static inline bool waits = true; /* whether host code waits for the device at its end */
+  static inline thread_local bool waits = true; /* whether host code waits for the device at its end */
   ~st_host() {
     for (void *memory : held_)
       if (memory) st_runtime::put(memory);
@@ -392,7 +527,7 @@ class st_host {
     const int64_t most = (INT64_C(1) << 30) / (bytes_each > 0 ? bytes_each : 1);
     return blocks(wanted < most ? wanted : most);
   }
-  template <class... P, class... A> void launch(int64_t wanted, int threads, void (*kernel)(P...), A... given) {
+  template <class... P, class... A> void launch(int64_t wanted, int threads, st_entry<P...> kernel, A... given) {
     if (!status_ && !st_runtime::run(blocks(wanted), threads, kernel, static_cast<P>(given)...)) status_ = 2;
   }
   template <class T> T *allocate(int64_t length, bool zero) {
@@ -425,6 +560,22 @@ class st_host {
     if (high > low) launch((high - low + 1023) / 1024, 256, st_fill_part<T>, array, low, high, value);
   }
   template <class T> void scan(T *array, int64_t count) { launch(1, 1024, st_scan_part<T>, array, count); }
+  template <class T> void carry(int64_t *to, T *kept, T *result, int64_t slots, int64_t width, int64_t op) {
+    int64_t *next_to = nullptr, *old_to = nullptr;
+    T *next_kept = nullptr, *old_kept = nullptr;
+    for (int64_t groups = st_carry_groups(slots); slots > 0 && !status_; slots = groups > 1 ? groups : 0, groups = st_carry_groups(slots)) {
+      next_to = allocate<int64_t>(groups * width, false);
+      next_kept = allocate<T>(groups * width, false);
+      fill(next_to, 0, groups * width, (int64_t)-1);
+      launch(groups * width, 256, st_carry<T>, to, kept, result, slots, width, op, next_to, next_kept);
+      release(old_to);
+      release(old_kept);
+      to = old_to = next_to;
+      kept = old_kept = next_kept;
+    }
+    release(old_to);
+    release(old_kept);
+  }
   template <class T> void sort(T *keys, int64_t count) { launch(1, 1, st_sort_part<T>, keys, (int64_t)0, count); }
   template <class T> void sort_range(T *keys, int64_t low, int64_t high) { launch(1, 1, st_sort_part<T>, keys, low, high); }
   int64_t *given() {
@@ -449,7 +600,20 @@ ST_EXPORT void st_release(void *memory) {
 }
 ST_EXPORT int32_t st_upload(void *to, const void *from, int64_t bytes) { return st_runtime::write(to, from, bytes) ? 0 : 2; }
 ST_EXPORT int32_t st_download(void *to, const void *from, int64_t bytes) { return st_runtime::read(to, from, bytes) ? 0 : 2; }
+ST_EXPORT int32_t st_zero(void *memory, int64_t bytes) { return bytes <= 0 || st_runtime::zero(memory, bytes) ? 0 : 2; }
 ST_EXPORT const char *st_trouble() { return st_runtime::trouble(); }
+/* Loads kernels that were compiled apart from the host's part; 0, or the driver's number for what is wrong, -1 where there is none. */
+ST_EXPORT int32_t st_open(const void *image) { return st_runtime::open(image); }
+/* The driver's number for the last error. */
+ST_EXPORT int32_t st_code() { return st_runtime::code(); }
+/* Everything from now on happens in a stream, null being the default one, and host code waits for its end or not. */
+ST_EXPORT void st_use_stream(void *stream, int32_t waits) {
+  st_runtime::use(stream);
+  st_host::waits = waits;
+}
+/* Memory of the device that somebody else owns is used from now on, or no more. */
+ST_EXPORT void st_adopt(void *memory, int64_t bytes, int32_t writable) { st_runtime::adopt(memory, bytes, writable); }
+ST_EXPORT void st_disown(void *memory) { st_runtime::disown(memory); }
 
 /* Weak: a file with kernels of other names has none to time. */
 ST_EXPORT __attribute__((weak)) int32_t st_kernel(void **arrays, int64_t *sizes, int64_t threads);
@@ -460,6 +624,7 @@ ST_EXPORT int32_t st_time(void **arrays, int64_t *sizes, int64_t threads, const 
                           int64_t flushed, int64_t runs, double *seconds) {
   void *const other = flushed > 0 ? st_runtime::get((size_t)flushed) : nullptr;
   int32_t status = flushed > 0 && !other;
+  const bool waited = st_host::waits;
   st_host::waits = false;
   for (int64_t run = 0; run < runs && !status; run++) {
     if (other && !st_runtime::zero(other, (size_t)flushed)) status = 2;
@@ -472,7 +637,7 @@ ST_EXPORT int32_t st_time(void **arrays, int64_t *sizes, int64_t threads, const 
     for (int64_t k = 0; k < count && !status; k++)
       if (made[k]) st_release(arrays[k]);
   }
-  st_host::waits = true;
+  st_host::waits = waited;
   if (other) st_runtime::put(other);
   return status;
 }
@@ -492,4 +657,5 @@ ST_EXPORT int32_t st_copy_time(int64_t bytes, int64_t runs, double *seconds) {
   return status;
 }
 
+#endif
 #endif

@@ -34,6 +34,7 @@
 #define ST_BOTH inline __attribute__((always_inline))
 #define ST_DEVICE inline __attribute__((always_inline))
 #define ST_KERNEL(threads) static void
+#define ST_KERNEL_OF_TYPES(threads) ST_KERNEL(threads)
 #define ST_ARRAY(T) st_array<T>
 #define ST_SHARED(T, name, length) st_array<T> name = st_shared<T>(__COUNTER__, length)
 #define ST_SHARED_OF_WARP(T, name, length, warps) \
@@ -363,8 +364,16 @@ ST_FAST void st_run_block() {
   st_forget_shared();
 }
 
+template <class... P> using st_entry = void (*)(P...);
+
 /* Memory of the device is memory of the processor. */
 struct st_runtime {
+  static inline thread_local void *stream = nullptr;
+  static int32_t open(const void *) { return 0; }
+  static void use(void *wanted) { stream = wanted; }
+  static void adopt(void *memory, size_t bytes, bool writable) { st_register(memory, bytes, writable, false); }
+  static void disown(void *memory) { st_it.regions.erase((uintptr_t)memory); }
+  static int32_t code() { return 0; }
   static void *get(size_t bytes) {
     void *made = malloc(bytes);
     if (made) st_register(made, bytes, true, true);

@@ -134,6 +134,7 @@ class _FilePrinter:
             self.types |= {made.array: made.type for made in kernel.scratch}
         self.constant = {parameter.name for parameter in function.arrays if not parameter.writable}
         self.kernels: list[str] = []
+        self.parts: list[str] = []
         self.held: set[str] = set()
 
     def source(self, heading: str) -> str:
@@ -154,7 +155,22 @@ class _FilePrinter:
         host.statement(self.function.body)
         begin = f"ST_EXPORT int32_t {KERNEL}(void **st_arrays, int64_t *st_sizes, int64_t st_threads) {{"
         body = [begin, "  st_host st_device;", *host.lines, "  return st_device.status();", "}", ""]
-        return "\n".join([*head, '#include "st_cuda.h"', "", *self.kernels, *body])
+        kernels = ["#if ST_KERNELS", *self.kernels, *self._of_types(), "#endif", "", *self.parts, "", "#if ST_HOST"]
+        return "\n".join([*head, '#include "st_cuda.h"', "", *kernels, *body, "#endif", ""])
+
+    def _of_types(self) -> list[str]:
+        """Name the kernels of csrc/st_cuda.h that host code runs, of the types that it needs them for."""
+        found: dict[str, None] = {}
+        for node in _on_host(self.function.body):
+            match node:
+                case Fill(array):
+                    found.setdefault(f"ST_FILL({_named(self.types[array])})")
+                case Run(function, arguments) if function in _OF_TYPES:
+                    arrays = [self.types[argument.array] for argument in arguments if isinstance(argument, ArrayRef)]
+                    found.setdefault(f"{_OF_TYPES[function]}({_named(arrays[-1])})")
+                    if function == "carry":
+                        found.setdefault(f"ST_FILL({_named(arrays[0])})")
+        return list(found)
 
     def kernel(self, kernel: Kernel) -> tuple[str, list[str]]:
         """Print a kernel, and return its name and the arguments that it is run with."""
@@ -185,6 +201,9 @@ class _FilePrinter:
             parameters.append("ST_ARRAY(int64_t) st_given")
             for place, variable in enumerate(kernel.gives):
                 printer.line(f"st_give(st_given, {place}, {self.names[variable.name]});")
+        types = (part.replace("ST_ARRAY(", "").replace(") ", " *").rpartition(" ") for part in parameters)
+        kinds = (f"{kind} *" if name.startswith("*") else kind.removeprefix("const ") for kind, _, name in types)
+        self.parts.append(f"ST_ENTRY({', '.join((name, *kinds))})")
         bounds = f"ST_KERNEL({max(kernel.threads, 1)})"
         self.kernels += [f"{bounds} {name}({', '.join(parameters)}) {{", *printer.lines, "}", ""]
         return name, arguments
@@ -261,6 +280,22 @@ class _Host(StatementPrinter):
         self.line(f"{kind} *{room} = st_device.allocate<{kind}>({members} * {length}, {str(scratch.zero).lower()});")
         self.line(f"if (!{room}) return st_device.status();")
         return room
+
+
+_OF_TYPES = {"scan": "ST_SCAN", "sort": "ST_SORT", "sort_range": "ST_SORT", "carry": "ST_CARRY"}
+"""What host code runs, and the macro that names the kernel for it."""
+
+
+def _named(kind: Type) -> str:
+    return f"{c_type(kind)}, {kind.name}"
+
+
+def _on_host(node: Node) -> Iterator[Node]:
+    """Yield what stands in host code."""
+    if not isinstance(node, Kernel):
+        yield node
+        for child in node.children:
+            yield from _on_host(child)
 
 
 def _used(body: Node) -> Iterator[str]:

@@ -4,6 +4,8 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
 ``crd[low .. high)``; ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near ``low``; its last
 argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged. ``far_gallop`` is the same, never inlined.
 A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal.
+``carry`` adds what threads of a GPU kept in slots, ``width`` elements side by side in each, to the places of the last array that the first
+one says, negative where there is none; its last argument is the operator's number in ``passes.carries``.
 ``drain_stores`` ends what was written past the caches.
 ``enlist`` gives the threads that use parts the numbers 0, 1, 2 ...; ``copy_part`` copies to an array, from an index on, what was left at a
 place of parts: so many elements from the one given; ``copy`` copies from an array. A table of pieces has counts of entries for each level:
@@ -31,6 +33,10 @@ OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "
 
 OF_VALUES = frozenset(("exp", "log", "tanh", "sqrt", "abs", "pow"))
 """Functions of floats, whose values are of their argument's type; ``csrc/st_math.h`` lets compilers apply them to vectors."""
+
+OF_GPU = "st_cuda.h"
+"""The header of what kernels for GPUs alone call."""
+
 
 @frozen
 class Intrinsic:
@@ -204,6 +210,14 @@ def _scan(array: NDArray[Any], count: int) -> None:
     array[:count] = np.cumsum(array[:count])
 
 
+def _carry(to: NDArray[Any], kept: NDArray[Any], result: NDArray[Any], slots: int, width: int, operator: int) -> None:
+    """Add what threads kept for places of the result, slot after slot."""
+    update = (np.add, np.multiply, np.minimum, np.maximum, np.logical_and, np.logical_or)[operator]
+    for place, value in zip(to[: slots * width], kept[: slots * width], strict=True):
+        if place >= 0:
+            result[place] = update(result[place], value)
+
+
 def _bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
     """The set of csrc/st_bits.h; its upper levels only speed the draining up, so they are not kept here."""
     _check_range(bits, 0, -(-n // 64))
@@ -286,6 +300,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "sort": Intrinsic(_sort, "st_sort", "st_sort.h", typed=True, updates=True),
     "sort_range": Intrinsic(_sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
+    "carry": Intrinsic(_carry, "st_carry", OF_GPU, updates=True),
     "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one, gives=BOOL),
     "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),
     "few_insert": Intrinsic(_bits_insert, "st_few_insert", "st_few.h", updates=True, comparisons=_one, gives=BOOL),

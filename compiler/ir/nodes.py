@@ -279,10 +279,24 @@ class SetVar(Step):
 
 
 @frozen
+class Carry(Node):
+    """Where a thread keeps apart what it adds to the first place that it comes to, others having come there before it.
+
+    Attributes:
+        slot: a number of the thread's own, larger for those that come later.
+        width: how many elements lie side by side in a slot, and in a place.
+    """
+
+    slot: Value
+    width: Value
+
+
+@frozen
 class Store(Step):
     """``array[index] = value``, or ``array[index] op= value``; atomic where threads may meet.
 
     ``streams`` writes a whole vector past the caches, at a multiple of its size; only the pass ``passes.streams`` sets it.
+    ``carry``: on a GPU threads come to the places in order, each to places next to one another, and nothing needs to be atomic.
     """
 
     array: str
@@ -291,6 +305,7 @@ class Store(Step):
     op: str = ""
     atomic: bool = False
     streams: bool = False
+    carry: Carry | None = None
 
 
 @frozen

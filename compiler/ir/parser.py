@@ -14,6 +14,7 @@ from .nodes import (
     ArrayParameter,
     ArrayRef,
     Barrier,
+    Carry,
     Comment,
     Dealt,
     Declare,
@@ -263,11 +264,12 @@ class _Reader(ValueReader):
             self._expect("of")
             return Barrier(self._next()[1])  # type: ignore[arg-type]  # the verifier knows the units
         atomic, streams = self._take("atomic"), self._take("stream")
+        carry = self._carry() if atomic and self._take("(") else None
         name = self._name()
         if self._sees("("):
             return Run(name, self._arguments())
         if self._take("["):
-            return self._element(name, atomic, streams)
+            return self._element(name, atomic, streams, carry)
         if self._take(":"):
             kind = self._type()
             self._expect("=")
@@ -279,7 +281,14 @@ class _Reader(ValueReader):
             return self._allocate(name)
         return SetVar(self._variable(name), self._value(), op)
 
-    def _element(self, array: str, atomic: bool, streams: bool) -> Step:
+    def _carry(self) -> Carry:
+        slot = self._value()
+        self._expect(",")
+        width = self._value()
+        self._expect(")")
+        return Carry(slot, width)
+
+    def _element(self, array: str, atomic: bool, streams: bool, carry: Carry | None) -> Step:
         index = self._value()
         if self._take(".."):
             high = self._value()
@@ -288,7 +297,7 @@ class _Reader(ValueReader):
             return Fill(array, index, high, self._value(self.arrays.get(array)))
         self._expect("]")
         op = self._operator()
-        return Store(array, index, self._value(), op, atomic, streams)
+        return Store(array, index, self._value(), op, atomic, streams, carry)
 
     def _grow(self) -> Grow:
         array = self._name()

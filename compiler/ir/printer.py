@@ -169,8 +169,9 @@ def _simple(statement: Step) -> str:
             return f"{_name(variable.name)}: {variable.type.name} = {show_expression(value)}"
         case SetVar(variable, value, op):
             return f"{_name(variable.name)} {op}= {show_expression(value)}"
-        case Store(array, index, value, op, atomic, streams):
-            how = "atomic " if atomic else "stream " if streams else ""
+        case Store(array, index, value, op, atomic, streams, carry):
+            own = f"({show_expression(carry.slot)}, {show_expression(carry.width)})" if carry is not None else ""
+            how = f"atomic{own} " if atomic else "stream " if streams else ""
             return f"{how}{_name(array)}[{show_expression(index)}] {op}= {show_expression(value)}"
         case Allocate(array, kind, length, storage, zero):
             return f"{_name(array)} = {storage} {kind.name}[{show_expression(length)}]{' of zeros' if zero else ''}"

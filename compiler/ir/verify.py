@@ -199,6 +199,11 @@ class _Verifier:
             self.fail(f"nothing is updated by {store.op}")
         if store.atomic and (self.shared is None or store.value.type.lanes > 1):
             self.fail("only scalars are updated atomically, and only by threads")
+        if store.carry is not None:
+            self.place(store.carry.slot, scope, local)
+            self.place(store.carry.width, scope, local)
+            if not store.atomic or not store.op:
+                self.fail("only what threads add atomically is carried")
         if store.streams and (store.op or store.atomic or store.value.type.lanes == 1):
             self.fail("only whole vectors are written past the caches")
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 from ..concrete.apart import apart
 from ..concrete.nodes import Assign
 from ..errors import ScheduleError
-from ..ir.nodes import Cast, If, Step, Steps, Store, Value
+from ..ir.nodes import Carry, Cast, If, Step, Steps, Store, Value
 from ..notation.nodes import Access
 from ..workspaces.dense import DenseWorkspace
 from ..workspaces.held import row_major
 from ..workspaces.levels import Storage
+from .carries import carry_of
 from .context import Context, StoreFacts
 from .privatize import PRIVATE, private_copies
 from .recovery import known
@@ -37,7 +38,7 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
             return _if_nonempty(context, scope, kept, held.mark(position, context.names))
         race = race_at(context, scope.parallel[context.outside[target.tensor] :], target, op)
         if race is not None and isinstance(held, DenseWorkspace):
-            return [_kept_apart(context, scope, held.stored, position, value, op, race)]
+            return [_kept_apart(context, scope, held.stored, position, value, op, race, None)]
         return _if_nonempty(context, scope, kept, held.update(position, value, op, context.names))
     if scope.assembly is not None:
         return _if_nonempty(context, scope, kept, scope.assembly.store(dict(scope.coordinates), value, op))
@@ -49,20 +50,26 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
     race = race_at(context, scope.parallel, target, op)
     if race is None:
         return [Store(stored.values, position, value, op)]
-    return [_kept_apart(context, scope, stored, position, value, op, race)]
+    meeting = tuple(loop for loop in scope.parallel if _meets(context, loop, target))
+    carry = carry_of(context, scope, target, stored, meeting) if meeting[0].unit != "cpu_thread" else None
+    return [_kept_apart(context, scope, stored, position, value, op, race, carry)]
 
 
-def _kept_apart(context: Context, scope: Scope, stored: Storage, position: Value, value: Value, op: str, race: str) -> Step:
+def _kept_apart(
+    context: Context, scope: Scope, stored: Storage, position: Value, value: Value, op: str, race: str, carry: Carry | None
+) -> Step:
     """Return the store to a component that threads may reach at once, as a race strategy says.
 
     Raises:
-        ScheduleError: on a GPU, whose threads combine sums of one block alone.
+        ScheduleError: on a GPU, whose threads combine sums of one block alone, or of tiles of positions in order.
     """
+    if carry is not None:
+        return Store(stored.values, position, value, op, atomic=True, carry=carry)
     if race in PRIVATE and scope.parallel[0].unit != "cpu_thread":
         loop = next(loop for loop in scope.parallel if loop.race in PRIVATE)
         raise ScheduleError(
             f"parallelize({loop.index}, {loop.unit}, {race}): on a GPU the threads of one block or warp combine what they add to one"
-            f" component of {stored.name}, and these add to several, or in several blocks; use atomics"
+            f" component of {stored.name}, or carry sums from tile to tile of positions in order; these add to several; use atomics"
         )
     if race in PRIVATE and all(level.kind.full for level in stored.levels):
         copies = private_copies(context, stored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .atomics import gather_atomics
+from .carries import carried, carry_in_order
 from .counted import name_registers_apart, shared_register_names
 from .dead import remove_dead, unread
 from .kernels import outside_kernels, split_kernels
@@ -14,6 +15,7 @@ from .unique import name_scalars_apart, shared_scalar_names
 FOLDED = Property("what is constant is written as a constant")
 LIVE = Property("what nothing reads is gone", unread)
 LOCKED_ONCE = Property("loops that update one place atomically do so once")
+CARRIED = Property("what threads add in order is kept in slots, and added behind the kernel", carried)
 APART = Property("register arrays have names of their own", shared_register_names)
 UNIQUE = Property("scalars have names of their own", shared_scalar_names)
 SPLIT = Property("what touches memory stands in kernels", outside_kernels)
@@ -29,8 +31,9 @@ CUDA = PassList(
         Pass("simplify", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("dead", lambda function, _: remove_dead(function), requires=_all(FOLDED), gives=_all(LIVE)),
         Pass("atomics", gather_atomics, requires=_all(LIVE), gives=_all(LOCKED_ONCE)),
-        Pass("registers", name_registers_apart, requires=_all(LOCKED_ONCE), gives=_all(APART)),
-        Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE), gives=_all(UNIQUE)),
+        Pass("carries", carry_in_order, requires=_all(LOCKED_ONCE), gives=_all(CARRIED)),
+        Pass("registers", name_registers_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(APART)),
+        Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(UNIQUE)),
         Pass("kernels", split_kernels, requires=_all(APART, UNIQUE), gives=_all(SPLIT), ends=_all(LIVE, UNIQUE)),
         Pass("members", deal_to_members, requires=_all(SPLIT), gives=_all(DEALT), ends=_all(UNIQUE)),
     ]

@@ -1,17 +1,14 @@
-"""NVIDIA GPUs: CUDA C++, compiled by nvcc for one architecture and loaded through the runtime that it links.
+"""NVIDIA GPUs: CUDA C++, whose kernels NVRTC compiles for one architecture and a C++ compiler the host's part, loaded through the driver.
 
-Host arrays are transferred to the device by every run and results back, as many bytes as ``CudaLaunch.transferred`` says.
+Host arrays are transferred to the device by every run and results back, as many bytes as ``CudaLaunch.transferred`` says. Where nvcc
+compiles the whole source, or a C++ compiler does for the executor, the same functions are loaded.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,29 +16,27 @@ from numpy.typing import NDArray
 
 from ..codegen.c import KERNEL
 from ..codegen.cuda import print_cuda
-from ..errors import BuildError
+from ..errors import BuildError, ResourceError
 from ..frozen import frozen
 from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import SHARE_NUMBER, ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
-from ..native.cache import cache_folder
-from ..native.devices import architecture_here, find_nvcc, require_gpu
-from ..native.library import CSRC, foreign_interface
-from ..native.supervised import run_program
+from ..native.devices import architecture_here, require_gpu
+from ..native.library import foreign_interface
 from ..passes.cuda import CUDA as PASSES
 from ..passes.manager import PassList, VectorUnit
+from .cuda_objects import cubin_of, host_object, shared_object
 from .target import Unit
 
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void *st_get(int64_t bytes); void st_release(void *memory); "
     "int32_t st_upload(void *to, const void *from, int64_t bytes); int32_t st_download(void *to, const void *from, int64_t bytes); "
-    "const char *st_trouble(void); "
+    "const char *st_trouble(void); int32_t st_open(const void *image); int32_t st_code(void); "
+    "int32_t st_zero(void *memory, int64_t bytes); void st_use_stream(void *stream, int32_t waits); "
+    "void st_adopt(void *memory, int64_t bytes, int32_t writable); void st_disown(void *memory); "
     "int32_t st_time(void **arrays, int64_t *sizes, int64_t threads, const int64_t *zeroed, const int64_t *made, int64_t count, "
     "int64_t flushed, int64_t runs, double *seconds); int32_t st_copy_time(int64_t bytes, int64_t runs, double *seconds);"
 )
-HEADERS = ("st_cuda.h", "st_executor.h")
-"""What generated CUDA C++ includes, the first of them always."""
-
 
 @dataclass
 class CudaLaunch:
@@ -76,11 +71,11 @@ class CudaLaunch:
             flushed: bytes of other memory that are written before each run; twice the second-level cache leaves it cold.
 
         Raises:
-            MemoryError, BuildError: as ``run``.
+            ResourceError, BuildError: as ``run``.
         """
         ffi, result = foreign_interface(DECLARATIONS), self.kernel.reads_result
         if self.run():
-            raise MemoryError("the device had no memory for the kernel's workspaces or result")
+            raise ResourceError("the device had no memory for the kernel's workspaces or result")
         places = list(zip(self.arrays, self.kernel.parameters, strict=True))
         for place, (array, _) in enumerate(places):
             if array is None:
@@ -90,7 +85,7 @@ class CudaLaunch:
         each = (ffi.new("int64_t[]", zeroed), ffi.new("int64_t[]", made), len(places))
         status = self.kernel.library.st_time(self.memory, self.sizes, self.threads, *each, flushed, runs, found)
         if status == 1:
-            raise MemoryError("the device had no memory for the kernel's workspaces, its result, or what is written between runs")
+            raise ResourceError("the device had no memory for the kernel's workspaces, its result, or what is written between runs")
         self._moved(status, 0)
         return list(found)
 
@@ -132,22 +127,22 @@ class CudaKernel:
         return foreign_interface(DECLARATIONS).string(self.library.st_trouble()).decode("utf-8", "replace")
 
     def copy_seconds(self, count: int, runs: int) -> list[float]:
-        """Return what so many copies of so many bytes take from the device's memory to itself. Raises ``MemoryError``, ``BuildError``."""
+        """Return what so many copies of so many bytes take from the device's memory to itself. Raises ``ResourceError``, ``BuildError``."""
         found = foreign_interface(DECLARATIONS).new("double[]", runs)
         status = self.library.st_copy_time(count, runs, found)
         if status == 1:
-            raise MemoryError(f"the device has no memory for two times {count} bytes")
+            raise ResourceError(f"the device has no memory for two times {count} bytes")
         if status:
             raise BuildError(f"the device reports: {self.trouble}")
         return list(found)
 
     def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> CudaLaunch:
-        """Return a launch. Raises ``MemoryError`` where the device has no memory for the arrays."""
+        """Return a launch. Raises ``ResourceError`` where the device has no memory for the arrays."""
         ffi, held = foreign_interface(DECLARATIONS), []
         for array in arrays:
             memory = ffi.NULL if array is None else ffi.gc(self.library.st_get(array.nbytes), self.library.st_release)
             if array is not None and memory == ffi.NULL:
-                raise MemoryError(f"the device has no {array.nbytes} bytes for an operand or the result")
+                raise ResourceError(f"the device has no {array.nbytes} bytes for an operand or the result")
             held.append(memory)
         lengths = ffi.new("int64_t[]", [*sizes, *([0] * made)])
         return CudaLaunch(self, arrays, lengths, ffi.new("void *[]", held), threads, held)
@@ -181,13 +176,16 @@ class CudaTarget:
         return print_cuda(function, heading)
 
     def compile(self, spec: KernelSpec, source: str, timeout: float) -> CudaKernel:
-        """Compile for the GPU of this machine with nvcc, and load.
+        """Compile for the GPU of this machine with NVRTC, and load.
 
         Raises:
-            BuildError: there is no GPU, no nvcc, or nvcc fails.
+            BuildError: there is no GPU, no NVRTC, or it fails; the driver is too old, or the GPU is of another architecture.
         """
         require_gpu("target cuda")
-        return load_cuda(spec, source, find_nvcc(), compile_flags(self.arch or architecture_here()), ".cu", timeout)
+        arch = self.arch or architecture_here()
+        library = foreign_interface(DECLARATIONS).dlopen(str(host_object(source, timeout)))
+        _open(library, cubin_of(source, arch), arch)
+        return _kernel(library, spec, "NVRTC", (f"-arch={arch}",))
 
     def clock(self) -> float:
         return time.perf_counter()  # runs end with the device's work
@@ -203,40 +201,43 @@ def compile_flags(arch: str) -> tuple[str, ...]:
 
 def load_cuda(spec: KernelSpec, source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> CudaKernel:
     """Compile CUDA C++ into a shared object, or take it from the cache, and load it. Raises ``BuildError`` where the compiler fails."""
-    library = load_library(source, compiler, flags, suffix, timeout)
-    return CudaKernel(library, getattr(library, KERNEL), spec.function.arrays, spec.result.initial != "any", compiler, flags)
+    return _kernel(load_library(source, compiler, flags, suffix, timeout), spec, compiler, flags)
 
 
 def load_library(source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> Any:
     """Return a loaded object with the functions of ``DECLARATIONS``. Raises ``BuildError`` where the compiler fails."""
-    return foreign_interface(DECLARATIONS).dlopen(str(_compiled(source, compiler, flags, suffix, timeout)))
+    return foreign_interface(DECLARATIONS).dlopen(str(shared_object(source, compiler, flags, suffix, timeout)))
 
 
-def _compiled(source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> Path:
-    """Return the shared object; it is made beside its place and renamed, so that readers see all of it or nothing."""
-    parts = [compiler, *flags, suffix, source, *((CSRC / name).read_text() for name in HEADERS)]
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    target = cache_folder() / f"cuda-{key[:40]}.so"
-    if target.is_file():
-        return target
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        workplace = target.parent / f".making-cuda-{key[:16]}-{os.getpid()}"
-        workplace.mkdir(exist_ok=True)
-        try:
-            text, made = workplace / f"kernel{suffix}", workplace / "kernel.so"
-            text.write_text(source)
-            ended = run_program((compiler, *flags, "-I", str(CSRC), str(text), "-o", str(made)), timeout, {"LC_ALL": "C"})
-            if ended.status is None:
-                raise BuildError(f"{compiler} took longer than {timeout:g} s and was stopped")
-            if ended.status:
-                lines = [line for line in ended.output.splitlines() if line.strip()]
-                failure = BuildError(f"{compiler} failed: {next((line for line in lines if 'error' in line), 'without a message')}")
-                failure.add_note("\n".join(lines[:40]))
-                raise failure
-            os.replace(made, target)
-        finally:
-            shutil.rmtree(workplace, ignore_errors=True)
-    except OSError as error:
-        raise BuildError(f"no kernel can be kept in {target.parent}: {error.strerror or error}") from None
-    return target
+def _kernel(library: Any, spec: KernelSpec, compiler: str, flags: tuple[str, ...]) -> CudaKernel:
+    return CudaKernel(library, getattr(library, KERNEL), spec.function.arrays, spec.result.initial != "any", compiler, flags)
+
+
+_NO_DRIVER, _NO_MEMORY, _NO_DEVICE = -1, 2, 100
+_NOT_LOADED = (200, 209, 222, 223, 300)
+"""What the driver says of kernels that are not for this device, or newer than itself."""
+
+
+def _open(library: Any, image: bytes, arch: str) -> None:
+    """Let the driver load kernels.
+
+    Raises:
+        BuildError: there is no GPU, or its driver does not take kernels of this kind.
+        ResourceError: the device has no memory for them.
+    """
+    code = library.st_open(image)
+    if not code:
+        return
+    reported = foreign_interface(DECLARATIONS).string(library.st_trouble()).decode("utf-8", "replace")
+    if code == _NO_DEVICE:
+        raise BuildError(f"target cuda needs an NVIDIA GPU, and its driver finds none: {reported}; use target cpu")
+    if code == _NO_DRIVER:
+        raise BuildError(f"target cuda needs a newer NVIDIA driver: {reported}; install one, or use target cpu")
+    if code == _NO_MEMORY:
+        raise ResourceError(f"the device has no memory for a kernel: {reported}")
+    if code in _NOT_LOADED:
+        raise BuildError(
+            f"the GPU's driver does not load what was compiled for {arch}: {reported}; name the architecture of this GPU, install a"
+            " newer driver, or an older nvidia-cuda-nvrtc"
+        )
+    raise BuildError(f"the GPU's driver reports: {reported}")

@@ -13,7 +13,7 @@ from ..frozen import frozen
 from ..lowering.kernel_spec import KernelSpec
 from .cuda import CudaKernel, CudaTarget, load_cuda
 
-FLAGS = ("-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fwrapv", "-shared", "-fPIC")
+FLAGS = ("-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fwrapv", "-fvisibility=hidden", "-shared", "-fPIC")
 """No optimisation: a call that waits is told from others by where it returns to, and must not be copied."""
 
 

@@ -49,6 +49,10 @@ NONZEROS = (
     "collapse(i, j, f); pos(f, p, A); split(p, b, q, 256); split(q, t, n, 8); parallelize(b, gpu_block, no_races);"
     " parallelize(t, gpu_thread, atomics)"
 )
+CARRIED = (
+    "collapse(i, j, f); pos(f, p, A); split(p, b, q, 64); split(q, t, n, 2); parallelize(b, gpu_block, temporary);"
+    " parallelize(t, gpu_thread, temporary)"
+)
 SHARED = (
     "split(k, k0, k1, 8); reorder(i, k0, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); parallelize(i, gpu_block, no_races);"
     " parallelize([1], k1, gpu_thread, no_races)"
@@ -90,6 +94,15 @@ MAPPINGS = {
                                       " parallelize(l, gpu_thread, atomics)"),
     "two dense factors": ("R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", {"B": "csf"}, "parallelize(i, gpu_block, no_races);"
                           " parallelize(m, gpu_thread, no_races)"),
+    "sums carried in order": (SPMV, {"A": "csr"}, CARRIED),
+    "sums of coordinates carried": (SPMV, {"A": "coo"}, CARRIED.replace("64", "60")),
+    "rows of sums carried": (SPMM, {"A": "csr"}, "collapse(i, j, f); pos(f, p, A); split(p, b, n, 16); reorder(b, k, n);"
+                             " parallelize(b, gpu_block, temporary); parallelize(k, gpu_thread, no_races)"),
+    "carried to slices": ("M(i,l) = B(i,j,k) * C(j,l) * D(k,l)", {"B": "csf"}, "collapse(j, k, f); collapse(i, f, g); pos(g, p, B(i,j,k));"
+                          " split(p, b, q, 12); split(q, w, n, 4); reorder(b, w, l, n); parallelize(b, gpu_block, temporary);"
+                          " parallelize(w, gpu_warp, temporary); parallelize(l, gpu_thread, no_races)"),
+    "carried to fibres": ("T(i,j) = B(i,j,k) * c(k)", {"B": "csf", "T": "dcsr"}, "collapse(j, k, f); collapse(i, f, g); pos(g, p, B);"
+                          " split(p, t, n, 4); parallelize(t, gpu_thread, temporary)"),
     "product": (SPGEMM, CSR, ""),
     "product of dense result": (SPGEMM, {"A": "csr", "B": "csr"}, "parallelize(i, gpu_warp, no_races);"
                                 " parallelize(j, gpu_thread, no_races)"),
@@ -140,7 +153,7 @@ def test_every_mapping_is_right(tmp_path: Path) -> None:
 
 
 @needs_cxx
-@pytest.mark.parametrize("schedule", ["", WARPS, BLOCKS, NONZEROS], ids=["thread", "warp", "block", "nonzeros"])
+@pytest.mark.parametrize("schedule", ["", WARPS, BLOCKS, NONZEROS, CARRIED], ids=["thread", "warp", "block", "nonzeros", "carried"])
 def test_rows_of_any_length(schedule: str) -> None:
     kernel = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda-executor")
     for pattern in ("one row", "empty rows", "nothing"):
@@ -276,6 +289,17 @@ def test_sums_of_a_warp_are_shuffled_and_stored_once() -> None:
     assert "st_atomic" not in text
 
 
+@needs_cxx
+def test_sums_that_are_carried_need_no_atomics() -> None:
+    text = source("sums carried in order")
+    assert "st_atomic" not in text
+    assert "st_device.carry(y_vals_to, y_vals_kept, y_vals, y_vals_slots, 1, 0);" in text
+    rng = np.random.default_rng(0)
+    matrix, x = scipy.sparse.csr_array(rng.random((3, 400)) * (rng.random((3, 400)) < 0.9)), rng.random(400)
+    found = st.compile(SPMV, {"A": "csr"}, schedule=CARRIED, target="cuda-executor")(A=matrix, x=x)
+    np.testing.assert_allclose(found, matrix.toarray() @ x, rtol=1e-14)
+
+
 def test_atomic_sums_are_gathered_first() -> None:
     text = source("equal shares of nonzeros")
     assert "y_vals_sum += A_vals[p_A2] * x_vals[j];" in text
@@ -302,6 +326,7 @@ def test_positions_beyond_32_bits() -> None:
     [
         ("parallelize(i, gpu_block, temporary); precompute(A(i,j) * x(j), j, j, w)", "directive 2"),
         ("parallelize(j, gpu_block, temporary)", "combine what they add"),
+        (CARRIED.replace("split(q, t, n, 2);", "split(q, n, t, 2); reorder(b, t, n);"), "in order; these add to several; use atomics"),
         (
             "split(j, a, b, 8192); precompute(A(i,j) * x(j), b, b, w); workspace(w, registers); parallelize(i, gpu_block, no_races);"
             " parallelize([0], b, gpu_thread, no_races)", "on a GPU a block has 48128 bytes",

@@ -126,6 +126,42 @@ def test_blocks_wait_for_none_of_the_others(program: Path) -> None:
     assert run(program, "all blocks add", 2) == ("", BLOCKS["all blocks add"][1])
 
 
+CARRY = """
+#include "st_cuda.h"
+#include <random>
+int main() {
+  const int64_t width = 2;
+  std::mt19937 random(7);
+  for (int64_t slots : {0, 1, 255, 256, 257, 3000, 70000}) {
+    st_host host;
+    const int64_t most = 40;
+    std::vector<int64_t> to(slots * width + 1, -1), wanted(most * width, 0), found(most * width), kept(slots * width + 1, 0);
+    for (int64_t beside = 0; beside < width; beside++)
+      for (int64_t slot = 0, place = 0; slot < slots; slot++) {
+        if (random() % (slots / 20 + 2) == 0 && place + 1 < most) place++;
+        if (beside && (slots > 3000 ? slot % 700 > 3 : random() % 3)) continue;
+        to[slot * width + beside] = place * width + beside;
+        wanted[place * width + beside] += kept[slot * width + beside] = random() % 9;
+      }
+    int64_t *a = host.allocate<int64_t>(slots * width, true), *b = host.allocate<int64_t>(slots * width, true);
+    int64_t *y = host.allocate<int64_t>(most * width, true);
+    st_upload(a, to.data(), slots * width * 8);
+    st_upload(b, kept.data(), slots * width * 8);
+    host.carry(a, b, y, slots, width, 0);
+    st_download(found.data(), y, most * width * 8);
+    if (host.status() || found != wanted) printf("%d slots: %s\\n", (int)slots, st_trouble());
+  }
+}
+"""
+
+
+def test_what_is_kept_in_slots_is_added_over_several_levels_and_over_slots_without_anything(tmp_path: Path) -> None:
+    (tmp_path / "carry.cpp").write_text(CARRY)
+    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
+    subprocess.run(["g++", *flags, str(tmp_path / "carry.cpp"), "-o", str(tmp_path / "carry")], check=True)
+    assert subprocess.run([str(tmp_path / "carry")], capture_output=True, text=True, check=True).stdout == ""
+
+
 def test_arrays_that_are_only_read_cannot_be_written() -> None:
     text = '#include "st_cuda.h"\nST_KERNEL(32) part(ST_ARRAY(const double) a) { a[0] = 1; }'
     command = ["g++", "-x", "c++", "-fsyntax-only", "-std=gnu++17", "-DST_EXECUTOR", "-I", str(CSRC), "-"]

@@ -1,0 +1,137 @@
+"""What threads of a GPU add in order, each its first component apart (``lowering.carries``): slots, and their sums behind the kernel.
+
+A segmented reduction in order of the slots, the same for every run: ``csrc/st_cuda.h`` has it, a level of blocks after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ..errors import ScheduleError
+from ..ir.arithmetic import ZERO, add, integer, multiply, remainder
+from ..ir.nodes import (
+    BOOL,
+    I64,
+    Allocate,
+    ArrayRef,
+    Binary,
+    Carry,
+    Dealt,
+    Declare,
+    Fill,
+    For,
+    Free,
+    Function,
+    If,
+    Load,
+    Node,
+    Run,
+    Step,
+    Steps,
+    Store,
+    Type,
+    Value,
+    Var,
+)
+from ..ir.rewrite import array_types, as_steps, nodes_of, transform
+from .manager import Setting
+
+CARRIED = ("+", "*", "min", "max", "and", "or")
+"""The operators by whose numbers ``st_carry`` knows them."""
+UNUSED = integer(-1)
+
+
+def carry_in_order(function: Function, setting: Setting) -> Function:
+    """Return a function in which what is carried is put into slots, which are added behind the kernel.
+
+    Raises:
+        ScheduleError: how many tiles there are is known inside the kernel alone, or other threads add to the same array.
+    """
+    if carried(function) is None:
+        return function
+    types = {name: Type(kind) for name, kind in array_types(function).items()}
+    fresh = setting.names(function)
+
+    def visit(step: Step) -> Step:
+        if isinstance(step, For) and isinstance(step.tag, Dealt):
+            return _with_slots(step, types, fresh) if _stores(step) else step
+        children = tuple(visit(child) if isinstance(child, Step) else child for child in step.children)
+        return step.rebuild(children) if children else step  # type: ignore[return-value]  # statements stay statements
+
+    return replace(function, body=as_steps(visit(function.body)))
+
+
+def carried(function: Function) -> str | None:
+    """Return what is still to be carried."""
+    return next((f"sums of {store.array} are not in slots" for store in _stores(function.body)), None)
+
+
+def _stores(node: Node) -> list[Store]:
+    return [store for store in nodes_of(node, Store) if store.carry is not None]
+
+
+def _with_slots(loop: For, types: Mapping[str, Type], fresh: Callable[[str], str]) -> Steps:
+    found: dict[str, list[Store]] = {}
+    for store in _stores(loop):
+        found.setdefault(store.array, []).append(store)
+    before: list[Step] = []
+    after: list[Step] = []
+    changed = loop
+    for array, stores in found.items():
+        carry, op = stores[0].carry, stores[0].op
+        assert carry is not None
+        others = [store for store in nodes_of(loop, Store) if store.array == array and (store.carry, store.op) != (carry, op)]
+        if others or op not in CARRIED:
+            raise ScheduleError(f"on a GPU threads add to {array} in more ways than one, and cannot carry sums to each other; use atomics")
+        to, kept, length = fresh(f"{array}_to"), fresh(f"{array}_kept"), Var(fresh(f"{array}_slots"), I64)
+        tiles = _tiles(loop, carry)
+        before += [Declare(length, _first(carry.slot, tiles.variable, tiles.high)), Allocate(to, I64, multiply(length, carry.width))]
+        before += [Fill(to, ZERO, multiply(length, carry.width), UNUSED), Allocate(kept, types[array], multiply(length, carry.width))]
+        references = (ArrayRef(to, I64), ArrayRef(kept, types[array]), ArrayRef(array, types[array]))
+        after += [Run("carry", (*references, length, carry.width, integer(CARRIED.index(op)))), Free(kept), Free(to)]
+
+        def change(node: Node, array: str = array, to: str = to, kept: str = kept) -> Node:
+            return _kept(node, to, kept, types[array], fresh) if isinstance(node, Store) and node.array == array and node.carry else node
+
+        changed = transform(changed, change)
+    return Steps((*before, changed, *after))
+
+
+def _kept(store: Store, to: str, kept: str, kind: Type, fresh: Callable[[str], str]) -> Step:
+    """Return an update of the thread's slot, or of a component that no other thread adds to."""
+    assert store.carry is not None
+    at, place, added = Var(fresh("at"), I64), Var(fresh("slot"), I64), Var(fresh("added"), kind)
+    beside = remainder(at, store.carry.width)
+    known = Load(to, place, I64)
+    first = Steps((Store(to, place, at), Store(kept, place, added)))
+    again = If(Binary("==", known, at, BOOL), Store(kept, place, added, store.op), Store(store.array, at, added, store.op))
+    return Steps(
+        (
+            Declare(at, store.index),
+            Declare(place, add(multiply(store.carry.slot, store.carry.width), beside)),
+            Declare(added, store.value),
+            If(Binary("<", known, ZERO, BOOL), first, again),
+        )
+    )
+
+
+def _tiles(loop: For, carry: Carry) -> For:
+    """Return the loop over the outermost of the tiles that a slot's number is of."""
+    dealt = [node for node in (loop, *nodes_of(loop.body, For)) if node.variable.name in carry.slot.variables]
+    declared = {node.variable.name for node in (loop, *nodes_of(loop.body, For, Declare))}
+    if dealt and dealt[0].low == ZERO and not declared & dealt[0].high.variables:
+        return dealt[0]
+    raise ScheduleError("on a GPU the tiles of positions that sums are carried over stand in the outermost loop; reorder the loops")
+
+
+def _first(slot: Value, tile: Var, number: Value) -> Value:
+    """Return the first slot of a tile of so high a number."""
+    match slot:
+        case Binary("+", left, right):
+            return add(_first(left, tile, number), _first(right, tile, number))
+        case Binary("*", left, right):
+            return multiply(_first(left, tile, number), right)
+        case Var():
+            return number if slot == tile else ZERO
+    return slot
