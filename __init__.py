@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .compiler.pipeline import Kernel
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
+    from .compiler.targets.streams import on_stream
     from .tuner.exploration import Exploration
     from .tuner.explore import explore
     from .tuner.forests.exploration import ForestExploration
@@ -68,6 +69,7 @@ _HOMES = {
     "evaluate_all": ".api",
     "explore": ".tuner.explore",
     "lookup": ".api",
+    "on_stream": ".compiler.targets.streams",
     "tensor": ".api",
     "torch": ".autograd:*",
     "tune": ".api",
@@ -101,6 +103,7 @@ __all__ = [
     "evaluate_all",
     "explore",
     "lookup",
+    "on_stream",
     "tensor",
     "torch",
     "tune",

@@ -28,6 +28,7 @@ from .schedule.schedule import Schedule
 from .storage.aligned import FEWER_LEVELS
 from .storage.construct import borrowed
 from .storage.foreign import attribute, bytes_to_pack
+from .storage.on_device import DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .warn import warn
 
@@ -103,10 +104,11 @@ def evaluate(
     kinds = [attribute(data, "dtype") for data in checked.values()]
     _claim(expression, checked, output_format, given)
     ready = {name: _ready(name, data, kinds) for name, data in checked.items()}
-    described = tuple(_Operand(name, data.format if isinstance(data, Tensor) else None, data.shape) for name, data in ready.items())
+    described = tuple(_Operand(name, getattr(data, "format", None), data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
-    chooses = wish is None and choose is not None
+    there = any(isinstance(data, DeviceTensor) for data in ready.values())  # on a GPU, where nobody looks at patterns
+    chooses = wish is None and choose is not None and not there
     edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
 
     def run(decided: Schedule) -> Any:
@@ -220,6 +222,9 @@ def _ready(name: str, data: Any, others: list[Any]) -> Any:
         return np.asarray(data)
     if type(data) is np.ndarray:
         return data
+    there = on_device(name, data)
+    if there is not None:
+        return there
     try:
         return borrowed(data)
     except DataError as error:

@@ -36,6 +36,7 @@ from .space.mapping import default_mapping
 from .storage import aligned
 from .storage.construct import borrowed, tensor
 from .storage.foreign import attribute
+from .storage.on_device import DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .targets.registry import find_target
 from .targets.target import Target
@@ -238,6 +239,8 @@ class Kernel:
         kind = type(data)  # an object may fail when it is asked for its class
         if issubclass(kind, (int, float)):
             return data
+        if not issubclass(kind, Tensor) and (there := on_device(name, data)) is not None:
+            return there
         found: Any = data if issubclass(kind, Tensor) else None
         try:
             if found is None and once:
@@ -259,7 +262,7 @@ class Kernel:
             data = operands.get(name)
             kind = self.dtype or getattr(data, "dtype", None) or number_dtype(0.0 if data is None else data, kinds)
             dtypes.append((name, supported_dtype(kind, name)))
-            widths.append((name, _widths(data) if isinstance(data, Tensor) else (32,) * len(self.formats[name])))
+            widths.append((name, _widths(data) if isinstance(data, Tensor | DeviceTensor) else (32,) * len(self.formats[name])))
             wide = wide or max(getattr(data, "shape", None) or (0,)) > aligned.INDEX_LIMIT
         return Signature(tuple(dtypes), tuple(widths), wide)
 
@@ -333,7 +336,7 @@ def supported_dtype(kind: Any, name: str | None) -> str:
     return found
 
 
-def _widths(operand: Tensor) -> tuple[int, ...]:
+def _widths(operand: Tensor | DeviceTensor) -> tuple[int, ...]:
     """Return the bits of the index arrays of each level; 32 where there are none."""
     return tuple(64 if any(part.dtype.itemsize == 8 for part in arrays.parts.values()) else 32 for arrays in operand.levels)
 

@@ -23,6 +23,7 @@ from ..native.machine import available_cores, this_machine
 from ..native.memory import FLOOR, claim
 from ..schedule.schedule import Schedule
 from ..storage.aligned import ALIGNMENT
+from ..storage.on_device import DeviceArray
 from ..storage.pooled import pooled_empty
 from ..storage.sealed import pin
 from ..storage.tensor import Tensor
@@ -159,7 +160,14 @@ class TypedKernel:
         for wanted in self._expected:  # a tensor that is read at several indices comes several times
             if wanted.spec.key not in prepared:
                 prepared[wanted.spec.key] = prepare(wanted, operands.get(wanted.spec.tensor), once, spec.unit)
-        return BoundKernel(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
+        return self._bound(prepared)(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
+
+    def _bound(self, operands: Mapping[str, Operand]) -> type[BoundKernel]:
+        if all(type(operand.values) is not DeviceArray for operand in operands.values()):
+            return BoundKernel
+        from .device_kernel import DeviceBoundKernel  # with the target that it is for
+
+        return DeviceBoundKernel
 
     def __repr__(self) -> str:
         return f"TypedKernel({self.spec.expression!r}, schedule={self.spec.schedule!r})"
@@ -223,14 +231,14 @@ class BoundKernel:
         """Return this kernel with a result for the thread that calls, which is not the one that bound it."""
         kept = self._of_other_callers
         if not hasattr(kept, "bound"):
-            kept.bound = BoundKernel(self.kernel, self.operands, self.extents, self.threads, None)
+            kept.bound = type(self)(self.kernel, self.operands, self.extents, self.threads, None)
         return kept.bound
 
     def _run(self) -> Any:
         if self._initial is not None and self._flat is not None:
             self._flat.fill(self._initial)
         if not self._spec.copies and self._kernel_run():
-            raise no_memory(self.kernel.spec.expression)
+            raise self._no_memory()
         if self._is_scalar:
             assert self._flat is not None
             return self._flat[0]
@@ -314,6 +322,9 @@ class BoundKernel:
             return self._flat
         assert self._spec.shares is not None
         return self.operands[self._spec.shares].array(part, level)
+
+    def _no_memory(self) -> ResourceError:
+        return no_memory(self.kernel.spec.expression)
 
     def _assemble(self) -> Any:
         """Take over the arrays that the kernel left in its slots."""

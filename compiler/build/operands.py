@@ -18,6 +18,7 @@ from ..levels import LevelKind
 from ..lowering.kernel_spec import KernelSpec, OperandSpec
 from ..storage.construct import borrowed, tensor
 from ..storage.convert import convert
+from ..storage.on_device import DeviceTensor
 from ..storage.sealed import sealed
 from ..storage.tensor import LevelArrays, Tensor
 
@@ -104,6 +105,8 @@ def prepare(expected: Expected, data: Any, once: bool = False, unit: int | float
     if expected.plain and type(data) is np.ndarray and data.dtype == dtype and data.flags.c_contiguous:
         _check_order(spec, data.ndim)
         return Operand(spec, data.shape, (), data if data.ndim == 1 else data.reshape(-1))
+    if isinstance(data, DeviceTensor):
+        return _there(expected, data)
     if isinstance(data, Tensor):
         _check_order(spec, data.order)
         _check_fill(spec, data, expected.fill_value)
@@ -111,6 +114,21 @@ def prepare(expected: Expected, data: Any, once: bool = False, unit: int | float
     else:
         stored = _converted(spec, data, dtype, expected.fill_value, once)
     return Operand(spec, stored.intact.shape, stored.levels if expected.plain else _with_widths(spec, stored), stored.values)
+
+
+def _there(expected: Expected, data: DeviceTensor) -> Operand:
+    """Take an operand that is in memory of a GPU as it is."""
+    spec = expected.spec
+    _check_order(spec, data.order)
+    if data.format != spec.format or data.dtype != expected.dtype:
+        raise DataError(
+            f"operand '{spec.tensor}' is on a GPU as {data.format} of {data.dtype}, and the kernel reads {spec.format} of {expected.dtype};"
+            " nothing is converted there"
+        )
+    for kind, arrays, bits in zip(spec.format.levels, data.levels, spec.widths, strict=False):
+        if any(8 * array.itemsize != bits for array in _indices(kind, arrays).values()):
+            raise DataError(f"operand '{spec.tensor}' has index arrays on a GPU that are not of {bits} bits; nothing is converted there")
+    return Operand(spec, data.shape, data.levels, data.values)  # type: ignore[arg-type]  # kernels take it where it is
 
 
 def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: Any, once: bool = False) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from ..native.devices import architecture_here, require_gpu
 from ..native.library import foreign_interface
 from ..passes.cuda import CUDA as PASSES
 from ..passes.manager import PassList, VectorUnit
+from ..storage.on_device import DeviceArray
 from .cuda_objects import cubin_of, host_object, shared_object
+from .streams import current_stream
 from .target import Unit
 
 DECLARATIONS = (
@@ -43,7 +46,7 @@ class CudaLaunch:
     """A loaded kernel and memory of the device for its arrays. ``transferred``: bytes that the last run moved either way."""
 
     kernel: CudaKernel
-    arrays: Sequence[NDArray[Any] | None]
+    arrays: Sequence[NDArray[Any] | DeviceArray | None]
     sizes: Any
     memory: Any
     threads: int
@@ -51,18 +54,33 @@ class CudaLaunch:
     transferred: int = field(default=0, init=False)
 
     def run(self) -> int:
-        """Transfer operands, run, transfer results. Raises ``BuildError`` where the device reports an error."""
-        library, self.transferred = self.kernel.library, 0
-        for place, (array, parameter) in enumerate(zip(self.arrays, self.kernel.parameters, strict=True)):
-            if array is not None and (not parameter.writable or self.kernel.reads_result):
+        """Transfer operands of the host, run, transfer results to it. Raises ``BuildError`` where the device reports an error."""
+        ffi, library, stream, self.transferred = foreign_interface(DECLARATIONS), self.kernel.library, current_stream(), 0
+        library.st_use_stream(ffi.cast("void *", stream or 0), stream is None)
+        places = list(zip(self.arrays, self.kernel.parameters, strict=True))
+        there = [(place, parameter) for place, (array, parameter) in enumerate(places) if isinstance(array, DeviceArray)]
+        for place, parameter in there:
+            library.st_adopt(self.memory[place], self.arrays[place].nbytes, parameter.writable)  # type: ignore[union-attr]
+        for place, (array, parameter) in enumerate(places):
+            if isinstance(array, np.ndarray) and (not parameter.writable or self.kernel.reads_result):
                 self._moved(library.st_upload(self.memory[place], _pointer(array), array.nbytes), array.nbytes)
         status = self.kernel.call(self.memory, self.sizes, self.threads)
         if status > 1:
             self._moved(status, 0)
-        for place, (array, parameter) in enumerate(zip(self.arrays, self.kernel.parameters, strict=True)):
-            if array is not None and parameter.writable and not status:
+        for place, (array, parameter) in enumerate(places):
+            if isinstance(array, np.ndarray) and parameter.writable and not status:
                 self._moved(library.st_download(_pointer(array), self.memory[place], array.nbytes), array.nbytes)
+        for place, _ in there:
+            library.st_disown(self.memory[place])
         return status
+
+    def fill(self, array: DeviceArray, value: float) -> None:
+        """Set all elements of an array of the device."""
+        memory = foreign_interface(DECLARATIONS).cast("void *", array.pointer)
+        if value == 0:
+            return self._moved(self.kernel.library.st_zero(memory, array.nbytes), 0)
+        filled = np.full(array.shape, value, array.dtype)
+        return self._moved(self.kernel.library.st_upload(memory, _pointer(filled), filled.nbytes), filled.nbytes)
 
     def seconds(self, runs: int, flushed: int = 0) -> list[float]:
         """Return what so many runs take on the device, by its own clock, operands and result being there.
@@ -93,6 +111,10 @@ class CudaLaunch:
         self.transferred += count
         if status:
             raise BuildError(f"the device reports: {self.kernel.trouble}; the kernel's result is lost")
+
+    def left(self, pointer: int, length: int, dtype: np.dtype[Any]) -> DeviceArray:
+        """Return an array that the last run made where it is; its arguments are those of ``published``."""
+        return self.kernel.owning(self.memory[pointer], (self.sizes[length],), dtype)
 
     def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         made = np.empty(self.sizes[length], dtype)
@@ -136,10 +158,31 @@ class CudaKernel:
             raise BuildError(f"the device reports: {self.trouble}")
         return list(found)
 
-    def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> CudaLaunch:
+    def owning(self, memory: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
+        """Return an array over memory of the device, which is given back with it."""
+        ffi, library = foreign_interface(DECLARATIONS), self.library
+
+        def read(array: NDArray[Any], pointer: int) -> None:
+            if library.st_download(_pointer(array), ffi.cast("void *", pointer), array.nbytes):
+                raise BuildError(f"the device reports: {self.trouble}")
+
+        return DeviceArray(int(ffi.cast("uintptr_t", memory)), shape, dtype, ffi.gc(memory, library.st_release), read)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
+        """Return an array of the device. Raises ``ResourceError`` where it has no memory for it."""
+        count = prod(shape) * dtype.itemsize
+        memory = self.library.st_get(count)
+        if memory == foreign_interface(DECLARATIONS).NULL:
+            raise ResourceError(f"the device has no {count} bytes for the result")
+        return self.owning(memory, shape, dtype)
+
+    def bind(self, arrays: Sequence[NDArray[Any] | DeviceArray | None], sizes: Sequence[int], made: int, threads: int) -> CudaLaunch:
         """Return a launch. Raises ``ResourceError`` where the device has no memory for the arrays."""
         ffi, held = foreign_interface(DECLARATIONS), []
         for array in arrays:
+            if isinstance(array, DeviceArray):
+                held.append(ffi.cast("void *", array.pointer))
+                continue
             memory = ffi.NULL if array is None else ffi.gc(self.library.st_get(array.nbytes), self.library.st_release)
             if array is not None and memory == ffi.NULL:
                 raise ResourceError(f"the device has no {array.nbytes} bytes for an operand or the result")

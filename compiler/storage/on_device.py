@@ -1,0 +1,202 @@
+"""Arrays in memory of a GPU that somebody else owns: CuPy's, torch's, and all that speak ``__cuda_array_interface__`` or DLPack.
+
+They are taken as they are, without a copy: elements one after another, of a dtype that kernels compute with. Matrices of CuPy and torch
+in compressed rows are tensors whose arrays are on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from math import prod
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError
+from ..format import Format, dense_format, parse_format
+from .level_arrays import LevelArrays
+
+_CUDA, _MANAGED = 2, 13
+"""Devices of DLPack whose memory kernels reach."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceArray:
+    """Elements in memory of a GPU, in row-major order, one after another.
+
+    Attributes:
+        pointer: where they begin.
+        owner: keeps them alive.
+        read: copies so many bytes from a place of the device to an array of the host; None where the array came from elsewhere.
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    owner: Any
+    read: Callable[[NDArray[Any], int], None] | None = None
+
+    base: ClassVar[None] = None
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        data = self.pointer if self.size else 0, False
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": data, "strides": None, "version": 3, "stream": None}
+
+    def flat(self) -> DeviceArray:
+        return self.reshaped((self.size,))
+
+    def reshaped(self, shape: tuple[int, ...]) -> DeviceArray:
+        return DeviceArray(self.pointer, shape, self.dtype, self.owner, self.read)
+
+    def to_numpy(self) -> NDArray[Any]:
+        """Return a copy on the host.
+
+        Raises:
+            DataError: another library owns the array, and is the one to ask.
+        """
+        if self.read is None:
+            raise DataError("this array belongs to another library, which copies it to the host")
+        made = np.empty(self.shape, self.dtype)
+        if made.size:
+            self.read(made, self.pointer)
+        return made
+
+
+class DeviceLevel(LevelArrays):
+    """What one level stores in memory of a GPU, where nobody looks at it."""
+
+    __slots__ = ()
+
+    def __init__(self, parts: Mapping[str, DeviceArray]) -> None:
+        object.__setattr__(self, "parts", MappingProxyType(dict(parts)))
+
+    def owned(self) -> LevelArrays:
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTensor:
+    """A tensor whose arrays are in memory of a GPU: an operand of another library, or a sparse result.
+
+    Attributes:
+        levels: as of ``Tensor``, but for where the arrays are.
+    """
+
+    shape: tuple[int, ...]
+    format: Format
+    levels: tuple[LevelArrays, ...]
+    values: DeviceArray
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def order(self) -> int:
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"DeviceTensor({self.shape}, {str(self.format)!r}, {self.dtype}, {self.values.size} values)"
+
+
+def device_array(data: Any) -> DeviceArray | None:
+    """Return an array of a GPU as it is; None for everything else.
+
+    Raises:
+        DataError: its elements do not lie one after another, or are of no dtype.
+    """
+    kind = type(data)
+    if issubclass(kind, DeviceArray):
+        return data
+    if issubclass(kind, np.ndarray | int | float):
+        return None
+    found = getattr(data, "__cuda_array_interface__", None) if hasattr(kind, "__cuda_array_interface__") else None
+    if isinstance(found, dict):
+        strides = found.get("strides")
+        return _checked(int(found["data"][0]), tuple(found["shape"]), strides, np.dtype(found["typestr"]), data)
+    return _through_dlpack(data) if hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__") else None
+
+
+def _through_dlpack(data: Any) -> DeviceArray | None:
+    if int(data.__dlpack_device__()[0]) not in (_CUDA, _MANAGED):
+        return None
+    try:
+        viewed = import_module("cuda.core.utils").StridedMemoryView.from_dlpack(data, stream_ptr=-1)
+    except ImportError:
+        raise DataError("arrays of a GPU are taken through DLPack by cuda-core, which is missing: pip install 'sparsetune[cuda]'") from None
+    kind = np.dtype(viewed.dtype)
+    strides = None if viewed.strides is None else tuple(step * kind.itemsize for step in viewed.strides)
+    return _checked(int(viewed.ptr), tuple(viewed.shape), strides, kind, (data, viewed))
+
+
+def _checked(pointer: int, shape: tuple[int, ...], strides: Any, kind: np.dtype[Any], owner: Any) -> DeviceArray:
+    packed = [prod(shape[mode + 1 :]) * kind.itemsize for mode in range(len(shape))]
+    steps = packed if strides is None or 0 in shape else strides
+    if any(extent > 1 and step != wanted for extent, step, wanted in zip(shape, steps, packed, strict=True)):
+        raise DataError("its elements are on a GPU and do not lie one after another in row-major order; make it contiguous first")
+    return DeviceArray(pointer, shape, kind, owner)
+
+
+def device_tensor(data: Any) -> DeviceTensor | None:
+    """Return an operand that is in memory of a GPU; None for everything else.
+
+    Raises:
+        DataError: as ``device_array``.
+    """
+    if isinstance(data, DeviceTensor):
+        return data
+    parts = _rows_of_cupy(data) or _rows_of_torch(data)
+    if parts is not None:
+        pos, crd, values = (device_array(part) for part in parts)
+        if pos is None or crd is None or values is None:
+            return None
+        if pos.dtype != crd.dtype or pos.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+            raise DataError(f"its indices are of {pos.dtype} and {crd.dtype}; kernels take int32, or int64 for both")
+        return DeviceTensor(tuple(data.shape), parse_format("csr", 2), (LevelArrays(), DeviceLevel({"pos": pos, "crd": crd})), values)
+    found = device_array(data)
+    return None if found is None else DeviceTensor(found.shape, dense_format(found.ndim), (DeviceLevel({}),) * found.ndim, found.flat())
+
+
+def on_device(name: str, data: Any) -> DeviceTensor | None:
+    """Return ``device_tensor`` of an operand, whose name errors say."""
+    try:
+        return device_tensor(data)
+    except DataError as error:
+        raise DataError(f"operand '{name}': {error}") from None
+
+
+def _rows_of_cupy(data: Any) -> tuple[Any, Any, Any] | None:
+    """Return the arrays of a matrix in compressed rows, as CuPy has it: positions, coordinates, values."""
+    if getattr(type(data), "format", None) != "csr" or not hasattr(type(data.data), "__cuda_array_interface__"):
+        return None
+    return data.indptr, data.indices, data.data
+
+
+def _rows_of_torch(data: Any) -> tuple[Any, Any, Any] | None:
+    if not hasattr(type(data), "crow_indices") or not data.is_cuda or not str(data.layout).endswith("sparse_csr"):
+        return None
+    return data.crow_indices(), data.col_indices(), data.values()

@@ -1,0 +1,175 @@
+"""Operands in memory of a GPU, for which memory of the processor stands in: taken as they are, results left there, streams."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sparsetune as st
+from sparsetune.compiler.storage.on_device import DeviceArray, DeviceTensor, device_array
+from sparsetune.compiler.targets.streams import current_stream
+
+pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
+
+SPMV, SPMM = "y(i) = A(i,j) * x(j)", "Y(i,k) = A(i,j) * X(j,k)"
+MATRIX = scipy.sparse.csr_array(np.arange(12.0).reshape(4, 3) % 5)
+
+
+class Foreign:
+    """An array as CuPy and torch show theirs."""
+
+    def __init__(self, array: np.ndarray[Any, Any], **changes: Any) -> None:
+        self.array, self.changes = array, changes
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        strides = None if self.array.flags.c_contiguous else self.array.strides
+        data = self.array.ctypes.data, False
+        return {"shape": self.array.shape, "typestr": self.array.dtype.str, "data": data, "strides": strides, "version": 3, **self.changes}
+
+
+class OnlyDlpack:
+    """An array that speaks DLPack alone, and says that it is on a GPU."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        capsule = self.array.__dlpack__()
+        place = ctypes.pythonapi.PyCapsule_GetPointer
+        place.restype, place.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        ctypes.c_int32.from_address(int(place(capsule, b"dltensor") or 0) + 8).value = 2  # where it says on what device it is
+        return capsule
+
+
+class Rows:
+    """A matrix in compressed rows, as CuPy has it."""
+
+    format = "csr"
+
+    def __init__(self, matrix: Any) -> None:
+        self.shape = matrix.shape
+        self.indptr, self.indices, self.data = Foreign(matrix.indptr), Foreign(matrix.indices), Foreign(matrix.data)
+
+
+class TorchRows:
+    """The same, as torch has it."""
+
+    is_cuda, layout = True, "torch.sparse_csr"
+
+    def __init__(self, matrix: Any) -> None:
+        self.shape, self.matrix = matrix.shape, matrix
+
+    def crow_indices(self) -> Foreign:
+        return Foreign(self.matrix.indptr.astype(np.int64))
+
+    def col_indices(self) -> Foreign:
+        return Foreign(self.matrix.indices.astype(np.int64))
+
+    def values(self) -> Foreign:
+        return Foreign(self.matrix.data)
+
+
+def on_executor(expression: str, formats: dict[str, str], schedule: str = "", **options: Any) -> Any:
+    return st.compile(expression, formats, schedule=schedule, target="cuda-executor", **options)
+
+
+@pytest.mark.parametrize("rows", [Rows, TorchRows])
+@pytest.mark.parametrize("vector", [Foreign, OnlyDlpack])
+def test_operands_are_taken_as_they_are_and_results_left_there(rows: Any, vector: Any) -> None:
+    if vector is OnlyDlpack:
+        pytest.importorskip("cuda.core")
+    x = np.arange(1.0, 4.0)
+    bound = on_executor(SPMV, {"A": "csr"}).bind(A=rows(MATRIX), x=vector(x))
+    y = bound()
+    assert isinstance(y, DeviceArray)
+    np.testing.assert_array_equal(y.to_numpy(), MATRIX @ x)
+    assert bound.launch.transferred == 0
+    x *= 2
+    np.testing.assert_array_equal(bound().to_numpy(), MATRIX @ x)
+    assert device_array(y) is y
+    assert y.__cuda_array_interface__["shape"] == (4,)
+
+
+def test_arrays_of_the_host_beside_them_are_transferred_and_counted() -> None:
+    x = np.arange(1.0, 4.0)
+    bound = on_executor(SPMV, {"A": "csr"}).bind(A=MATRIX, x=Foreign(x))
+    np.testing.assert_array_equal(bound().to_numpy(), MATRIX @ x)
+    assert bound.launch.transferred == MATRIX.indptr.nbytes + MATRIX.indices.nbytes + MATRIX.data.nbytes
+
+
+def test_sparse_results_are_left_there() -> None:
+    dense = Foreign(np.ones((4, 2))), Foreign(np.ones((3, 2)))
+    sampled = on_executor("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", {"B": "csr", "Z": "csr"})(B=Rows(MATRIX), C=dense[0], D=dense[1])
+    assert isinstance(sampled, DeviceTensor)
+    assert sampled.shape == (4, 3)
+    np.testing.assert_array_equal(sampled.values.to_numpy(), 2 * MATRIX.data)
+    assert sampled.levels[1].parts["crd"].size == MATRIX.nnz
+    square = scipy.sparse.csr_array(np.eye(5, k=1) + np.eye(5))
+    product = on_executor("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"})(A=Rows(square), B=Rows(square))
+    wanted = (square @ square).tocsr()
+    found = (product.values, product.levels[1].parts["crd"], product.levels[1].parts["pos"])
+    made = scipy.sparse.csr_array(tuple(array.to_numpy() for array in found), shape=(5, 5))
+    np.testing.assert_array_equal(made.toarray(), wanted.toarray())
+    chained = on_executor(SPMV, {"A": "csr"})(A=sampled, x=Foreign(np.ones(3)))
+    np.testing.assert_array_equal(chained.to_numpy(), 2 * (MATRIX @ np.ones(3)))
+
+
+def test_scalars_float32_and_minima() -> None:
+    total = on_executor("a = x(i) * z(i)", {})(x=Foreign(np.ones(7, np.float32)), z=Foreign(np.ones(7, np.float32)))
+    assert total.to_numpy() == np.float32(7)
+    assert total.dtype == np.float32
+    least = on_executor(SPMV, {"A": "csr"}, semiring=("min", "+"))(A=Rows(MATRIX), x=Foreign(np.ones(3)))
+    wanted = [min((value + 1 for value in row[row > 0]), default=np.inf) for row in MATRIX.toarray()]
+    np.testing.assert_array_equal(least.to_numpy(), wanted)
+
+
+def test_results_go_where_they_are_wanted() -> None:
+    made = np.zeros((4, 2))
+    out = Foreign(made)
+    assert on_executor(SPMM, {"A": "csr"})(A=Rows(MATRIX), X=Foreign(np.ones((3, 2))), out=out) is out
+    np.testing.assert_array_equal(made, MATRIX @ np.ones((3, 2)))
+
+
+def test_evaluate_takes_them_too() -> None:
+    y = st.evaluate(SPMV, {"A": Rows(MATRIX), "x": Foreign(np.ones(3))}, target="cuda-executor")
+    np.testing.assert_array_equal(y.to_numpy(), MATRIX @ np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("operands", "message"),
+    [
+        ({"x": Foreign(np.ones((3, 2)).T[0])}, "^operand 'x': its elements are on a GPU and do not lie one after another"),
+        ({"A": Foreign(np.ones((4, 3)))}, "^operand 'A' is on a GPU as dense, dense of float64, and the kernel reads .* nothing"),
+        ({"x": Foreign(np.ones(3)), "out": np.ones(4)}, r"^out takes the result, which is \(4,\) of float64 in memory of the GPU"),
+    ],
+)
+def test_what_does_not_fit_is_refused(operands: dict[str, Any], message: str) -> None:
+    with pytest.raises(st.DataError, match=message):
+        on_executor(SPMV, {"A": "csr"})(**{"A": MATRIX, "x": np.ones(3), **operands})
+
+
+def test_the_processor_takes_none() -> None:
+    with pytest.raises(st.DataError, match="are in memory of a GPU; use target cuda, or copy them to the host"):
+        st.compile(SPMV, {"A": "csr"})(A=MATRIX, x=Foreign(np.ones(3)))
+
+
+def test_streams_are_those_of_any_library() -> None:
+    assert current_stream() is None
+    streams = SimpleNamespace(ptr=7), SimpleNamespace(cuda_stream=8), 9
+    for stream, handle in zip(streams, (7, 8, 9), strict=True):
+        with st.on_stream(stream):
+            assert current_stream() == handle
+            y = on_executor(SPMV, {"A": "csr"})(A=Rows(MATRIX), x=Foreign(np.ones(3)))
+            np.testing.assert_array_equal(y.to_numpy(), MATRIX @ np.ones(3))
+    assert current_stream() is None
+    with pytest.raises(st.DataError, match=r"^str is no stream of a GPU"), st.on_stream("mine"):
+        pass
