@@ -5,8 +5,9 @@ a processor had begun by then is lost: with ten elements a row that costs more t
 another, the terms of some rows are one loop over ``pos[first] .. pos[past]`` in full vectors, into an array that stays in the first
 cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are.
 
-Which rows come in batches is decided as they come: not those of blocks with long rows, for which whole vectors are cheaper, nor
-of blocks whose rows are all as long and not very short, as processors learn where such loops end.
+Which rows come in batches is decided as they come. Not those of blocks with long rows, for which whole vectors are cheaper. Nor those
+of blocks whose rows are all as long: processors learn where such loops end. Long ones among them are added in vectors, short ones one
+element after the other.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ from ..ir.nodes import (
     Load,
     Node,
     Parallel,
+    Prefetch,
     Run,
     Select,
     SetVar,
     Step,
     Steps,
     Store,
+    Unroll,
     Value,
     Var,
     Vector,
@@ -187,6 +190,7 @@ class _Batches:
         self.rows = Var(fresh(f"{row}_rows"), I64)
         self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums]
         self.at_once = [Var(fresh(f"{found.loop.variable.name}_at_once"), I64) for found in sums]
+        self.alike = Var(fresh(f"{row}_alike"), BOOL)
         self.firsts, self.pasts = ([Var(fresh(f"{found.loop.variable.name}_{part}"), I64) for found in sums] for part in ("first", "past"))
 
     def made(self) -> tuple[Step, list[Allocate]]:
@@ -201,7 +205,8 @@ class _Batches:
             Declare(self.past, Binary("min", _plus(self.first, a_block), loop.high, I64)),
             Declare(self.rows, _minus(self.past, self.first)),
             *self._ends(),
-            If(self._one_by_one(), self._rows(loop.body), self._batch()),
+            Declare(self.alike, self._are_alike()),
+            If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._rows(self._in_order()), self._batch())),
         ))  # fmt: skip
         length = Const(size * SHORT + 2 * AT_ONCE, I64)
         kinds = [found.step.variable.type for found in self.sums]
@@ -232,28 +237,38 @@ class _Batches:
         most = Binary("*", self.rows, Const(length, I64), I64)
         return Binary("<", most, _minus(self.pasts[number], self.firsts[number]), BOOL)
 
-    def _one_by_one(self) -> Value:
-        """Return whether a block's rows are few, long, or all as long and more than are added at once."""
+    def _are_alike(self) -> Value:
+        """Return whether a block's rows have as many elements as its first row, on average."""
         second = substitute(self.sums[0].begin, {self.loop.variable.name: _plus(self.first, Const(1, I64))})
         alike = Binary("*", self.rows, _minus(second, self.firsts[0]), I64)
+        return Binary("==", _minus(self.pasts[0], self.firsts[0]), alike, BOOL)
+
+    def _one_by_one(self) -> Value:
+        """Return whether a block's rows are few, long, or alike and more than are added at once: vectors of each row are cheapest."""
         whole: Value = Binary("<", self.rows, Const(FEWEST, I64), BOOL)
-        regular = Binary("and", self._are_longer(0, AT_ONCE), Binary("==", _minus(self.pasts[0], self.firsts[0]), alike, BOOL), BOOL)
+        regular = Binary("and", self.alike, self._are_longer(0, AT_ONCE), BOOL)
         for condition in (regular, *(self._are_longer(number, SHORT) for number in range(len(self.sums)))):
             whole = Binary("or", whole, condition, BOOL)
         return whole
+
+    def _in_order(self) -> Step:
+        """Return a row's body in which elements are added one after the other, and what later rows read in order is asked for ahead."""
+        loops = {id(found.loop) for found in self.sums}
+
+        def change(loop: For) -> Step:
+            if id(loop) not in loops:
+                return loop
+            asked = [] if nodes_of(loop.body, Prefetch) else nodes_of(asking_ahead(loop), Prefetch)
+            wider = [replace(substitute(step, {loop.variable.name: loop.low}), count=FEWEST) for step in asked]
+            return Steps((*wider, replace(loop, tag=Unroll(1))))
+
+        return self._changed(change)
 
     def _rows(self, body: Step) -> For:
         return For(self.loop.variable, self.first, self.past, body, origin=self.loop.origin)
 
     def _batch(self) -> Step:
         sums = {id(found.loop): number for number, found in enumerate(self.sums)}
-
-        def change(statement: Step) -> Step:
-            if id(statement) in sums:
-                return self._sum(sums[id(statement)])
-            if not isinstance(statement, Steps | If):
-                return statement
-            return statement.rebuild(tuple(change(child) if isinstance(child, Step) else child for child in statement.children))  # type: ignore[return-value]
 
         ends = zip(self.sums, self.rooms, self.firsts, self.pasts, strict=True)
         twice = [self._are_longer(number, AT_ONCE) for number in range(len(self.sums))]
@@ -262,7 +277,20 @@ class _Batches:
             for variable, longer in zip(self.at_once, twice, strict=True)
         ]
         terms = [_terms(found, room, first, past) for found, room, first, past in ends]
-        return Steps((*at_once, *terms, self._rows(change(self.loop.body))))
+        rows = self._changed(lambda loop: self._sum(sums[id(loop)]) if id(loop) in sums else loop)
+        return Steps((*at_once, *terms, self._rows(rows)))
+
+    def _changed(self, change: Callable[[For], Step]) -> Step:
+        """Return a row's body with other loops in it."""
+
+        def visit(statement: Step) -> Step:
+            if isinstance(statement, For):
+                return change(statement)
+            if not isinstance(statement, Steps | If):
+                return statement
+            return statement.rebuild(tuple(visit(child) if isinstance(child, Step) else child for child in statement.children))  # type: ignore[return-value]
+
+        return visit(self.loop.body)
 
     def _sum(self, number: int) -> Step:
         """Return the sum of a row's terms: of the first without asking how many there are, then of the others."""

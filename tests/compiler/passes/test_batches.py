@@ -220,3 +220,13 @@ def test_what_has_no_batches(kernel: Function) -> None:
 def test_machines_that_do_not_gather_have_none() -> None:
     assert rooms(batched(spmv()))
     assert not rooms(vectorized(spmv(), 32))
+
+
+def test_rows_that_are_alike_are_added_element_by_element() -> None:
+    rows, length = 2 * ROWS, 5
+    (pos, crd, _, _), _ = matrix([length] * rows)
+    rng = np.random.default_rng(4)
+    a, x, y = rng.random(rows * length), rng.random(COLUMNS), np.full(rows, np.nan)
+    run_both(batched(spmv(), 64, True), [pos, crd, a, x, y], [rows])
+    terms = (a * x[crd]).reshape(rows, length)
+    np.testing.assert_array_equal(y, np.add.accumulate(terms, axis=1)[:, -1])

@@ -34,7 +34,7 @@ def updates(source: str) -> list[str]:
     return [" ".join(sorted(set(re.findall(r"Y_vals\[i[^\]]*\] (\+?=)", loop)))) for loop in loops]
 
 
-@pytest.mark.parametrize(("width", "whole"), [(8, 1), (7, 1), (None, 2)], ids=["lines", "short rows", "elements, in batches or not"])
+@pytest.mark.parametrize(("width", "whole"), [(8, 1), (7, 1), (None, 3)], ids=["lines", "short rows", "elements, three ways"])
 def test_only_rows_inside_a_tile_are_stored(width: int | None, whole: int) -> None:
     source = spmm("split_up(p, p0, p1, 2)", width).source
     assert updates(source) == ["+=", *["="] * whole, "+="]
