@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Any
@@ -70,6 +70,11 @@ class Candidate:
     @property
     def built_by(self) -> tuple[str, str]:
         """The compiler's name and version, and the flags, that it is compiled with. Raises ``BuildError``: there is no such compiler."""
+        if self.compiled.target != "cpu":
+            from ..compiler.targets.cuda import CudaTarget  # and what generates for GPUs
+
+            assert isinstance(self.kernel.target, CudaTarget)
+            return self.kernel.target.built_by
         compiler = self.compiler
         return f"{compiler.name}: {compiler.version}", self.flags
 
@@ -93,6 +98,18 @@ class Candidate:
 
     def bind(self, operands: Mapping[str, Tensor], threads: int, out: Any = None) -> BoundKernel:
         return self.compiled.bind_operands(operands, threads, out, self.free)
+
+
+def device_clock(bound: Any, flushed: int = 0) -> Callable[[int], float] | None:
+    """Return what gives the seconds of so many runs of a bound kernel by the clock of a GPU; None for what runs on the processor.
+
+    Args:
+        flushed: bytes of other memory that are written before each run.
+    """
+    from ..compiler.targets.cuda import CudaLaunch  # and what generates for GPUs
+
+    launch = getattr(bound, "launch", None)
+    return (lambda runs: sum(launch.seconds(runs, flushed))) if isinstance(launch, CudaLaunch) else None
 
 
 def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> Candidate:

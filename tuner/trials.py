@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler.errors import TuningError
+from ..compiler.native.devices import gpu_state
 from .database import Database
 from .environment import code_version, describe_environment, load_per_core
 from .measure.helpers import Question
@@ -103,6 +104,10 @@ class Campaign:
         """Return a schedule in the names of the expression as it was given."""
         return str(self.problem.from_canonical(canonical))
 
+    def _environment(self) -> dict[str, Any]:
+        """Return what a measurement was taken with, and on a GPU how fast its clocks are now, and what holds them back."""
+        return self.environment if self.problem.target == "cpu" else {**self.environment, "gpu": gpu_state()}
+
     def record(self, role: str, canonical: str, status: Status, **fields: Any) -> Measurement:
         """Write one measurement of a schedule in canonical names; it lasts whatever happens next."""
         measurement = Measurement(
@@ -112,7 +117,7 @@ class Campaign:
             role=role,
             schedule=canonical,
             status=status,
-            environment=self.environment,
+            environment=self._environment(),
             load=load_per_core(),
             code=code_version(),
             **fields,

@@ -65,6 +65,20 @@ def architecture_here() -> str:
     return found
 
 
+_STATE = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks_throttle_reasons.active", "temperature.gpu", "power.draw")
+
+
+def gpu_state() -> dict[str, str]:
+    """Return what the driver says of this machine's first GPU now: its name, clocks, what holds them back; nothing where it is silent."""
+    query = ["nvidia-smi", f"--query-gpu={','.join(_STATE)}", "--format=csv,noheader"]
+    try:
+        shown = subprocess.run(query, capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    said = [part.strip() for part in (shown.splitlines() or [""])[0].split(",")]
+    return dict(zip(_STATE, said, strict=True)) if len(said) == len(_STATE) else {}
+
+
 def find_nvcc() -> str:
     """Return the program nvcc: $SPARSETUNE_NVCC, the one on the path, or that of NVIDIA's wheels (extra ``cuda``).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,14 @@ def compile_cubin(source: str, arch: str, include: Path) -> bytes:
             return bytes(core.Program(source, "c++", options).compile("cubin").code)
     except Exception as error:
         raise _refusal(error, arch) from None
+
+
+def nvrtc_version() -> str:
+    """Return the compiler's name and the version that is installed, "NVRTC: none" where kernels come from the cache alone."""
+    try:
+        return f"NVRTC: {metadata.version('nvidia-cuda-nvrtc')}"
+    except metadata.PackageNotFoundError:
+        return "NVRTC: none"
 
 
 def _core() -> Any:

@@ -24,6 +24,7 @@ from ..ir.nodes import SHARE_NUMBER, ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
 from ..native.devices import architecture_here, require_gpu
 from ..native.library import foreign_interface
+from ..native.nvrtc import nvrtc_version
 from ..passes.cuda import CUDA as PASSES
 from ..passes.manager import PassList, VectorUnit
 from ..storage.on_device import DeviceArray
@@ -212,6 +213,11 @@ class CudaTarget:
     )
     passes: PassList = PASSES
 
+    @property
+    def built_by(self) -> tuple[str, str]:
+        """The compiler's name and version, and its flags. Raises ``BuildError`` where there is no GPU to say which architecture it is."""
+        return nvrtc_version(), f"-arch={self.arch or architecture_here()}"
+
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         return VectorUnit(0)
 
@@ -228,7 +234,7 @@ class CudaTarget:
         arch = self.arch or architecture_here()
         library = foreign_interface(DECLARATIONS).dlopen(str(host_object(source, timeout)))
         _open(library, cubin_of(source, arch), arch)
-        return _kernel(library, spec, "NVRTC", (f"-arch={arch}",))
+        return _kernel(library, spec, nvrtc_version(), (f"-arch={arch}",))
 
     def clock(self) -> float:
         return time.perf_counter()  # runs end with the device's work

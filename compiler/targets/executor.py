@@ -23,6 +23,10 @@ class Executor(CudaTarget):
 
     name: str = "cuda-executor"
 
+    @property
+    def built_by(self) -> tuple[str, str]:
+        return os.environ.get("CXX") or "g++", " ".join(FLAGS)
+
     def compile(self, spec: KernelSpec, source: str, timeout: float) -> CudaKernel:
         """Compile as C++ and load. Raises ``BuildError`` where there is no C++ compiler, or it fails."""
         compiler = shutil.which(os.environ.get("CXX") or "g++")

@@ -8,6 +8,9 @@ import numpy as np
 
 from ...compiler.native.machine import this_machine
 
+FLUSHED = 256 << 20
+"""Bytes that are written on a GPU between runs in cold caches: several times the second-level cache of any so far."""
+
 _TIMES = 2  # what is walked through, in sizes of the caches: replacement is not strictly by age
 _LINE = 8  # doubles a cache line, at the least
 

@@ -41,11 +41,13 @@ class Contestant:
         run: one call.
         beside: seconds that a call takes beside it, such as converting operands, which every sample counts in.
         before: called before each run, outside of what is timed, such as what empties the caches; None: runs follow each other.
+        device: gives the seconds of so many runs by the clock of a GPU, where operands and result are; None: the processor's clock counts.
     """
 
     run: Run
     beside: float = 0.0
     before: Run | None = None
+    device: Callable[[int], float] | None = None
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,10 @@ def _ratios(samples: Sequence[Sample], beside: Sequence[Sample]) -> list[float]:
 def take_sample(contestant: Contestant, batch: int, counters: Counters, clock: Clock = time.perf_counter) -> Sample:
     """Time a batch of runs, and tell what else the machine did."""
     before = counters.look()
-    seconds = _run_apart(contestant, batch, clock) if contestant.before else _run_together(contestant, batch, clock)
+    if contestant.device is not None:
+        seconds = contestant.device(batch)
+    else:
+        seconds = _run_apart(contestant, batch, clock) if contestant.before else _run_together(contestant, batch, clock)
     return Sample(seconds / batch + contestant.beside, counters.since(before))
 
 
@@ -301,7 +306,8 @@ def run_once(contestant: Contestant, counters: Counters | None = None, clock: Cl
     counters = counters or Alone()
     before, start = counters.look(), clock()
     result = contestant.run()
-    return result, Sample(clock() - start + contestant.beside, counters.since(before))
+    seconds = clock() - start if contestant.device is None else contestant.device(1)
+    return result, Sample(seconds + contestant.beside, counters.since(before))
 
 
 def burst(

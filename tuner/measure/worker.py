@@ -29,9 +29,9 @@ from ...compiler.notation.parser import parse
 from ...compiler.notation.printer import show_assignment
 from ...compiler.storage.tensor import Tensor
 from ..extents import all_extents
-from ..kernels import Task, free_extents
+from ..kernels import Task, device_clock, free_extents
 from . import handover
-from .eviction import Eviction
+from .eviction import FLUSHED, Eviction
 from .lifeline import end_with_parent
 from .oracle import absolute
 from .policy import Policy
@@ -127,7 +127,7 @@ class Worker:
             return {"status": "wrong", "message": f"the {'given' if schedule else 'default'} schedule is wrong on a sample: {wrong}"}
         kernel = self._kernel(schedule)
         bound = kernel.bind(self._operands, self._task.threads)
-        result, first = run_once(Contestant(bound), self._counters)
+        result, first = run_once(Contestant(bound, device=device_clock(bound)), self._counters)
         if not kernel.converts:
             self._first = schedule, first
         folder = self._folder / "reference"
@@ -198,6 +198,8 @@ class Worker:
 
     def _colder(self, contestant: Contestant) -> Contestant:
         """Return what is run with nothing of its operands in the caches."""
+        if contestant.device is not None:
+            return replace(contestant, device=device_clock(contestant.run, FLUSHED))
         if self._eviction is None:
             self._eviction = Eviction(self._task.threads)
         return replace(contestant, before=self._eviction)
@@ -221,7 +223,7 @@ class Worker:
             if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
                 self._out = first  # all candidates, this one too, write into the same memory, so that its pages favour none
                 bound = kernel.bind(self._operands, self._task.threads, first)
-            self._bound[schedule] = Contestant(bound, conversion)
+            self._bound[schedule] = Contestant(bound, conversion, device=device_clock(bound))
         return self._bound[schedule]
 
     def _run_once(self, schedule: str, operands: Mapping[str, Tensor], task: Task) -> Result:

@@ -25,14 +25,13 @@ from ...compiler.storage.tensor import Tensor
 from ...compiler.targets.cuda import CudaKernel, CudaLaunch, compile_flags
 from ...compiler.targets.executor import FLAGS as EXECUTOR_FLAGS
 from ...datasets import load
+from ..measure.eviction import FLUSHED
 from .gpu_cases import KERNELS, Kernel, edges, kernels_for, skewed
 from .gpu_page import page
 from .gpu_rivals import Run, by_hand, installed, runs_by_hand, runs_of_libraries
 from .gpu_rows import Rows, read_rows
 
 RUNS = 20
-FLUSHED = 256 << 20
-"""Bytes written between runs, several times the second-level cache of any GPU so far."""
 COPIED = 4 << 30
 SKEWS = (0.0, 0.25, 0.5, 0.75, 1.0)
 

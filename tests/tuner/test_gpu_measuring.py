@@ -1,0 +1,98 @@
+"""Candidates for GPUs: timed by the device's clock, with operands there, their caches as asked, and how fast its clocks are recorded."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sparsetune as st
+from sparsetune.compiler.native import devices
+from sparsetune.compiler.targets import registry
+from sparsetune.compiler.targets.cuda import CudaLaunch
+from sparsetune.compiler.targets.executor import EXECUTOR, FLAGS
+from sparsetune.tuner.kernels import Task, compile_task
+from sparsetune.tuner.measure import handover
+from sparsetune.tuner.measure.eviction import FLUSHED
+from sparsetune.tuner.measure.policy import Policy
+from sparsetune.tuner.measure.timing import Alone, Contestant, run_once, take_sample
+from sparsetune.tuner.measure.worker import Worker
+
+pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
+
+TASK = Task("y(i) = A(i,j) * x(j)", {"A": "csr", "x": "dense"}, {"i": 6, "j": 6}, "cuda", 1)
+STATE = "NVIDIA H200, 570.1, 1980 MHz, 3201 MHz, 0x0000000000000004, 41, 120.50 W"
+
+
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
+    """The executor in the place of a GPU; gives the runs that are timed, and how much is written before each."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f'#!/bin/sh\ncase "$1" in *compute_cap*) echo 9.0;; *) echo "{STATE}";; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    timed: list[tuple[int, int]] = []
+    known = CudaLaunch.seconds
+
+    def seconds(self: CudaLaunch, runs: int, flushed: int = 0) -> list[float]:
+        timed.append((runs, flushed))
+        return [0.25 for _ in known(self, runs, min(flushed, 1 << 10))]
+
+    monkeypatch.setattr(CudaLaunch, "seconds", seconds)
+    before = registry.find_target("cuda")
+    registry.register(replace(EXECUTOR, name="cuda"))
+    yield timed
+    registry.register(before)
+
+
+def worker(folder: Path) -> Worker:
+    operands = {"A": st.tensor(scipy.sparse.eye_array(6, format="csr") * 2), "x": st.tensor(np.arange(6.0))}
+    (folder / "operands").mkdir()
+    handover.save(folder / "operands", operands)
+    made = Worker(compile_task, Alone())
+    made.load(str(folder), asdict(TASK))
+    return made
+
+
+@pytest.mark.parametrize(("cache", "flushed"), [("warm", 0), ("cold", FLUSHED)])
+def test_the_clock_of_the_device_counts(device: list[tuple[int, int]], tmp_path: Path, cache: Any, flushed: int) -> None:
+    made = worker(tmp_path)
+    built = made.build("parallelize(i, gpu_warp, no_races)", [])
+    assert (built["compiler"], built["flags"]) == ("g++", " ".join(FLAGS))
+    assert made.make_reference("")["seconds"] == 0.25
+    device.clear()
+    policy = Policy(cache=cache, max_repeats=4, max_seconds=1.0)
+    found = made.measure("parallelize(i, gpu_warp, no_races)", policy.as_dict(), None, None)
+    assert (found["status"], found["seconds"]) == ("ok", 0.25)
+    assert device[-1] == (1, flushed)
+    assert made.burst("parallelize(i, gpu_warp, no_races)", 2, 1, False)["sample"][0] == pytest.approx(0.125 * 2)
+
+
+def test_a_wrong_kernel_is_found_and_one_that_faults_costs_a_trial(device: list[tuple[int, int]], tmp_path: Path) -> None:
+    made = worker(tmp_path)
+    made.make_reference("")
+    faulty = made._kernel("parallelize(i, gpu_thread, no_races)")  # type: ignore[attr-defined]  # its source is broken here
+    faulty.kernel.__dict__["source"] = faulty.kernel.source.replace("y_vals[i] = ", "y_vals[i + 7] = ")
+    with pytest.raises(st.BuildError, match=r"the device reports: .* out of bounds"):
+        made.measure("parallelize(i, gpu_thread, no_races)", Policy().as_dict(), None, None)
+
+
+def test_samples_without_a_device_are_the_processors() -> None:
+    times = iter((1.0, 3.0, 10.0, 14.0))
+    assert take_sample(Contestant(lambda: None), 1, Alone(), lambda: next(times)).seconds == 2.0
+    assert run_once(Contestant(lambda: 5), Alone(), lambda: next(times))[1].seconds == 4.0
+    assert take_sample(Contestant(lambda: None, device=lambda runs: 3.0 * runs), 4, Alone()).seconds == 3.0
+
+
+def test_the_state_of_the_device_is_what_its_driver_says(device: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = devices.gpu_state()
+    assert found["name"] == "NVIDIA H200"
+    assert found["clocks.sm"] == "1980 MHz"
+    assert found["clocks_throttle_reasons.active"] == "0x0000000000000004"
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert devices.gpu_state() == {}
