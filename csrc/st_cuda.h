@@ -237,6 +237,22 @@ ST_OPERATOR(write, b)
 ST_BOTH int64_t st_carry_groups(int64_t slots) { return (slots + 255) / 256; }
 
 #if ST_KERNELS
+/* Neighbouring elements into registers, 16 bytes at once where the array begins at a multiple of 16, as all of ours do. */
+template <class T, class A> ST_DEVICE void st_load_wide(T *row, A array, int64_t first, int count) {
+#ifndef ST_EXECUTOR
+  if ((uintptr_t)array % 16 == 0) {
+#pragma unroll
+    for (int k = 0; k < count; k += 16 / (int)sizeof(T)) {
+      const int4 wide = __ldg((const int4 *)(array + first + k));
+      memcpy(row + k, &wide, sizeof wide);
+    }
+    return;
+  }
+#pragma unroll
+#endif
+  for (int k = 0; k < count; k++) row[k] = array[first + k];
+}
+
 /* What all members get of the values that each has. Lanes exchange them pairwise, so that all have the same sum to the bit; warps put
    theirs down side by side, and every thread adds them in one order. */
 template <class O, class T> ST_DEVICE T st_of_lanes(T value) {

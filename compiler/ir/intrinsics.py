@@ -6,6 +6,7 @@ argument is its first step, which ``gallop_stride`` derives from the lengths of 
 A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal.
 ``carry`` adds what threads of a GPU kept in slots, ``width`` elements side by side in each, to the places of the last array that the first
 one says, negative where there is none; its last argument is the operator's number in ``passes.carries``.
+``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once.
 ``drain_stores`` ends what was written past the caches.
 ``enlist`` gives the threads that use parts the numbers 0, 1, 2 ...; ``copy_part`` copies to an array, from an index on, what was left at a
 place of parts: so many elements from the one given; ``copy`` copies from an array. A table of pieces has counts of entries for each level:
@@ -210,6 +211,10 @@ def _scan(array: NDArray[Any], count: int) -> None:
     array[:count] = np.cumsum(array[:count])
 
 
+def _load_wide(row: NDArray[Any], array: NDArray[Any], first: int, count: int) -> None:
+    _copy(row, 0, array, first, count)
+
+
 def _carry(to: NDArray[Any], kept: NDArray[Any], result: NDArray[Any], slots: int, width: int, operator: int) -> None:
     """Add what threads kept for places of the result, slot after slot."""
     update = (np.add, np.multiply, np.minimum, np.maximum, np.logical_and, np.logical_or)[operator]
@@ -300,6 +305,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "sort": Intrinsic(_sort, "st_sort", "st_sort.h", typed=True, updates=True),
     "sort_range": Intrinsic(_sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
+    "load_wide": Intrinsic(_load_wide, "st_load_wide", OF_GPU, updates=True),
     "carry": Intrinsic(_carry, "st_carry", OF_GPU, updates=True),
     "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one, gives=BOOL),
     "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),

@@ -56,11 +56,11 @@ class Kernel:
         return found
 
 
-def _nonzeros(names: str, of: str, block: int, thread: int, rest: str = "") -> str:
+def _nonzeros(names: str, of: str, block: int, thread: int, races: tuple[str, str] = ("no_races", "atomics")) -> str:
     """Return equal shares of stored entries: so many to a block, so many of these to a thread."""
     return (
-        f"{names}; pos(f, p, {of}); split(p, b, q, {block}); split(q, t, n, {thread}); {rest}parallelize(b, gpu_block, no_races);"
-        f" parallelize(t, gpu_thread, atomics)"
+        f"{names}; pos(f, p, {of}); split(p, b, q, {block}); split(q, t, n, {thread}); parallelize(b, gpu_block, {races[0]});"
+        f" parallelize(t, gpu_thread, {races[1]})"
     )
 
 
@@ -70,8 +70,14 @@ _SPMV = (
     ("row to a warp", _ROWS),
     *((f"{block} nonzeros to a block, {thread} to a thread", _nonzeros("collapse(i, j, f)", "A", block, thread))
       for block, thread in ((256, 2), (512, 4), (1024, 8), (2048, 8))),
+    *((f"{block} nonzeros to a block, {thread} to a thread, carried in order",
+       _nonzeros("collapse(i, j, f)", "A", block, thread, ("temporary", "temporary"))) for block, thread in ((512, 4), (2048, 8))),
 )  # fmt: skip
 _SPMM = (
+    ("row to a warp, wide loads", "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w);"
+     " parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, no_races)"),
+    ("32 nonzeros to a block, carried in order", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n);"
+     " parallelize(b, gpu_block, temporary); parallelize(k, gpu_thread, no_races)"),
     ("row to a warp, sums in registers", "reorder(i, k, j); parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, no_races)"),
     ("row to a block", "parallelize(i, gpu_block, no_races); parallelize(k, gpu_thread, no_races)"),
     ("32 nonzeros to a block", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n); parallelize(b, gpu_block, no_races);"

@@ -289,6 +289,36 @@ def test_sums_of_a_warp_are_shuffled_and_stored_once() -> None:
     assert "st_atomic" not in text
 
 
+TILES = (
+    "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); parallelize(i, gpu_warp, no_races);"
+    " parallelize(t, gpu_thread, no_races)"
+)
+
+
+@needs_cxx
+@pytest.mark.parametrize(
+    ("schedule", "extent", "dtype", "call"),
+    [
+        (TILES, 8, "float32", "st_load_wide(X_vals_row, X_vals, j * 8 + k_low, 4);"),
+        (TILES, 8, "float64", "st_load_wide(X_vals_row, X_vals, j * 8 + k_low, 4);"),
+        ("parallelize(i, gpu_thread, no_races)", 16, "float32", "st_load_wide(X_vals_row, X_vals, j * 16, 16);"),
+        (TILES, 6, "float32", None),  # rows begin between multiples of four
+        (TILES.replace("k1, 4)", "k1, 2)"), 6, "float64", "st_load_wide(X_vals_row, X_vals, j * 6 + k_low, 2);"),
+        (TILES, None, "float32", None),
+    ],
+)
+def test_neighbouring_elements_are_loaded_together_where_they_are_aligned(
+    schedule: str, extent: int | None, dtype: str, call: str | None
+) -> None:
+    known = {} if extent is None else {"k": extent}
+    kernel = st.compile(SPMM, {"A": "csr"}, known, schedule, dtype=dtype, target="cuda-executor")
+    assert ("st_load_wide" in kernel.source) == (call is not None)
+    assert call is None or call in kernel.source
+    arrays = {name: values.astype(dtype) for name, values in operands(SPMM, {"A": "csr"}).items()}
+    arrays["X"] = np.tile(arrays["X"], (1, 2))[:, : extent or 37]
+    np.testing.assert_array_equal(kernel(**arrays), arrays["A"] @ arrays["X"])
+
+
 @needs_cxx
 def test_sums_that_are_carried_need_no_atomics() -> None:
     text = source("sums carried in order")

@@ -1,0 +1,130 @@
+"""Loads of 16 bytes at once where a thread of a GPU reads neighbouring elements of an array that nobody writes.
+
+``for k in low .. low + 4: w[k - low] += a * X[j * 128 + k]`` reads four elements that lie together, from a multiple of four of them on.
+They are loaded into registers before the loop; whether the array itself begins at such a place is asked when the kernel runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ..ir.arithmetic import add, integer, subtract
+from ..ir.nodes import (
+    Allocate,
+    ArrayRef,
+    Binary,
+    Const,
+    Dealt,
+    Declare,
+    For,
+    Function,
+    Grow,
+    If,
+    Load,
+    Node,
+    Run,
+    SetVar,
+    Step,
+    Steps,
+    Type,
+    Value,
+    Var,
+    While,
+)
+from ..ir.rewrite import as_steps, mentions, nodes_of, transform, walk
+from .manager import Setting
+
+WIDE = 16
+"""Bytes of a load."""
+
+LONGEST = 32
+"""Elements that a thread loads before it uses them."""
+
+
+def load_widely(function: Function, setting: Setting) -> Function:
+    """Return a function whose threads load neighbouring elements together where they can."""
+    read_only = {parameter.name: parameter.type for parameter in function.arrays if not parameter.writable}
+    assigned = Counter(node.variable.name for node in walk(function.body) if isinstance(node, Declare | SetVar | For))
+    declared = {node.variable.name: node.value for node in nodes_of(function.body, Declare) if assigned[node.variable.name] == 1}
+    fresh = setting.names(function)
+
+    def visit(step: Step, within: bool) -> Step:
+        if isinstance(step, For):
+            if within and (found := _widened(step, read_only, declared, fresh)) is not None:
+                return found
+            within = within or (isinstance(step.tag, Dealt) and step.tag.unit == "thread")
+        children = tuple(visit(child, within) if isinstance(child, Step) else child for child in step.children)
+        return step.rebuild(children) if children else step  # type: ignore[return-value]  # statements stay statements
+
+    return replace(function, body=as_steps(visit(function.body, False)))
+
+
+def _widened(
+    loop: For, arrays: Mapping[str, Type], declared: Mapping[str, Value], fresh: Callable[[str], str]
+) -> Step | None:
+    """Return a loop behind the loads of what it reads; None where it reads nothing so."""
+    count = _count(loop)
+    if count is None or loop.tag is not None or nodes_of(loop.body, If, While, For, Grow, Run, Allocate):
+        return None
+    own = {node.variable.name for node in nodes_of(loop.body, Declare, SetVar)}
+    before: list[Step] = []
+    rows: dict[Load, Load] = {}
+    for load in nodes_of(loop.body, Load):
+        kind = arrays.get(load.array)
+        if kind is None or load in rows or kind.bytes >= WIDE or count * kind.bytes % WIDE:
+            continue
+        begin = _begin(load.index, loop.variable, loop.low)
+        if begin is None or mentions(begin, own) or not _is_multiple(begin, WIDE // kind.bytes, declared):
+            continue
+        row = fresh(f"{load.array}_row")
+        before += [
+            Allocate(row, kind, integer(count), "registers"),
+            Run("load_wide", (ArrayRef(row, kind), ArrayRef(load.array, kind), begin, integer(count))),
+        ]
+        rows[load] = replace(load, array=row, index=subtract(loop.variable, loop.low))
+    if not rows:
+        return None
+
+    def change(node: Node) -> Node:
+        return rows.get(node, node) if isinstance(node, Load) else node
+
+    return Steps((*before, replace(loop, body=transform(loop.body, change))))
+
+
+def _count(loop: For) -> int | None:
+    """Return how many iterations a loop has, where that is a small constant."""
+    match loop.low, loop.high:
+        case Const(low), Const(high):
+            count = int(high) - int(low)
+        case low, Binary("+", begin, Const(length)) if begin == low:
+            count = int(length)
+        case _:
+            return None
+    return count if 1 < count <= LONGEST and loop.step == 1 else None
+
+
+def _begin(index: Value, variable: Var, low: Value) -> Value | None:
+    """Return the index in the first iteration, where the next ones follow one another."""
+    match index:
+        case Var() if index == variable:
+            return low
+        case Binary("+", left, right) if mentions(left, {variable.name}) != mentions(right, {variable.name}):
+            moving, still = (left, right) if mentions(left, {variable.name}) else (right, left)
+            found = _begin(moving, variable, low)
+            return None if found is None else add(still, found)
+    return None
+
+
+def _is_multiple(value: Value, lanes: int, declared: Mapping[str, Value]) -> bool:
+    match value:
+        case Const(number):
+            return int(number) % lanes == 0
+        case Binary("+", left, right):
+            return _is_multiple(left, lanes, declared) and _is_multiple(right, lanes, declared)
+        case Binary("*", left, right):
+            return _is_multiple(left, lanes, declared) or _is_multiple(right, lanes, declared)
+        case Var(name):
+            return name in declared and _is_multiple(declared[name], lanes, declared)
+    return False
