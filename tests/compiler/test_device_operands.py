@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import shutil
 from types import SimpleNamespace
 from typing import Any
@@ -121,6 +122,39 @@ def test_sparse_results_are_left_there() -> None:
     np.testing.assert_array_equal(made.toarray(), wanted.toarray())
     chained = on_executor(SPMV, {"A": "csr"})(A=sampled, x=Foreign(np.ones(3)))
     np.testing.assert_array_equal(chained.to_numpy(), 2 * (MATRIX @ np.ones(3)))
+
+
+NO_RESERVE = 0x4000
+"""Linux: memory that is not touched is none."""
+
+TILES = (
+    f"collapse(i, j, f); pos(f, p, A); split(p, b, q, {1 << 30}); split(q, t, n, {1 << 24}); parallelize(b, gpu_block, %s);"
+    " parallelize(t, gpu_thread, %s)"
+)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "parallelize(i, gpu_thread, no_races)",
+        "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)",
+        "parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, atomics)",
+        TILES % ("no_races", "atomics"),
+        TILES % ("temporary", "temporary"),
+    ],
+    ids=["thread", "warp", "block", "nonzeros", "carried"],
+)
+def test_positions_beyond_32_bits(schedule: str) -> None:
+    """The arrays reach over more elements than 32 bits count; only those behind are in memory."""
+    begin, matrix = (1 << 31) + 5, scipy.sparse.csr_array(np.arange(1.0, 61.0).reshape(12, 5) % 4)
+    many = begin + matrix.nnz
+    room = mmap.mmap(-1, 16 * many, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
+    coordinates, values = np.frombuffer(room, np.int64, many), np.frombuffer(room, np.float64, many, 8 * many)
+    coordinates[begin:], values[begin:] = matrix.indices, matrix.data
+    far = SimpleNamespace(indptr=matrix.indptr.astype(np.int64) + begin, indices=coordinates, data=values, shape=matrix.shape)
+    x = np.arange(1.0, 6.0)
+    kernel = on_executor(SPMV, {"A": "csr"}, schedule)
+    np.testing.assert_array_equal(kernel(A=Rows(far), x=Foreign(x)).to_numpy(), matrix @ x)
 
 
 def test_scalars_float32_and_minima() -> None:
