@@ -84,8 +84,8 @@ LIBRARY: tuple[NamedSchedule, ...] = (
     NamedSchedule(
         "warp per row", *_SPMV,
         "split(i, block, warp, 8); pos(j, p, A(i,j)); split(p, p0, thread, 32); reorder(block, warp, thread, p0);"
-        " precompute(A(i,j) * x(j), thread, lane, t); parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races);"
-        " parallelize([0], lane, gpu_thread, no_races); parallelize([1], thread, gpu_thread, parallel_reduction)",
+        " parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races);"
+        " parallelize(thread, gpu_thread, parallel_reduction)",
         f"{_PAPER}, section 7.3", target="cuda",
     ),
     NamedSchedule("columns of the vector", *_SPMSPV, "parallelize(j, cpu_thread, atomics, dynamic, 16)", f"{_PAPER}, section 7.2"),
