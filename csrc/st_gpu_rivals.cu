@@ -4,6 +4,10 @@
 
 enum { ST_ROW_WARPS, ST_MERGE_PATH, ST_WIDE_ROWS, ST_SAMPLED };
 #define ST_THREADS 128
+#define ST_ITEMS 7
+#define ST_TILE (ST_THREADS * ST_ITEMS)
+
+#if ST_KERNELS
 
 /* y = A x, a row to a warp. */
 ST_KERNEL(ST_THREADS) row_warps(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values,
@@ -18,8 +22,6 @@ ST_KERNEL(ST_THREADS) row_warps(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int3
 
 /* y += A x by equal shares of rows and entries together (Merrill and Garland, "Merge-based parallel sparse matrix-vector
    multiplication", SC 2016): a share ends where a merge of the ends of rows with the numbers of entries is. */
-#define ST_ITEMS 7
-#define ST_TILE (ST_THREADS * ST_ITEMS)
 template <class A> ST_DEVICE int64_t merged_rows(A ends, int64_t skipped, int64_t first, int64_t rows, int64_t entries, int64_t diagonal) {
   int64_t low = diagonal > entries ? diagonal - entries : 0, high = diagonal < rows ? diagonal : rows;
   while (low < high) {
@@ -84,8 +86,8 @@ template <int COLUMNS> struct st_shape {
   static constexpr int PAIRS = COLUMNS >= 2 * ST_LANES ? COLUMNS / (2 * ST_LANES) : 1, LANES = COLUMNS / (2 * PAIRS);
 };
 template <int COLUMNS>
-ST_KERNEL(ST_THREADS) wide_rows(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values,
-                                ST_ARRAY(const double) X, ST_ARRAY(double) Y, const int64_t rows) {
+ST_DEVICE void wide_rows(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values,
+                         ST_ARRAY(const double) X, ST_ARRAY(double) Y, const int64_t rows) {
   constexpr int PAIRS = st_shape<COLUMNS>::PAIRS, LANES = st_shape<COLUMNS>::LANES;
   const int64_t lane = st_thread_of_grid() % LANES, step = st_threads_of_grid() / LANES;
   for (int64_t i = st_thread_of_grid() / LANES; i < rows; i += step) {
@@ -105,8 +107,8 @@ ST_KERNEL(ST_THREADS) wide_rows(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int3
 
 /* Z = B .* (C D^T), a row to a warp, which sums over the columns. */
 template <int COLUMNS>
-ST_KERNEL(ST_THREADS) sampled(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values,
-                              ST_ARRAY(const double) C, ST_ARRAY(const double) D, ST_ARRAY(double) Z, const int64_t rows) {
+ST_DEVICE void sampled(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values,
+                       ST_ARRAY(const double) C, ST_ARRAY(const double) D, ST_ARRAY(double) Z, const int64_t rows) {
   for (int64_t i = st_warp_of_grid(); i < rows; i += st_warps_of_grid()) {
     for (int64_t p = pos[i]; p < pos[i + 1]; p++) {
       double sum = 0;
@@ -118,28 +120,44 @@ ST_KERNEL(ST_THREADS) sampled(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_
   }
 }
 
-template <int COLUMNS> static void launch_rows(st_host &device, int64_t rows, void **arrays, bool of_pattern) {
-  const int32_t *pos = (const int32_t *)arrays[0], *crd = (const int32_t *)arrays[1];
-  const double *values = (const double *)arrays[2], *first = (const double *)arrays[3];
-  const int64_t each = of_pattern ? ST_THREADS / ST_LANES : ST_THREADS / st_shape<COLUMNS>::LANES, blocks = (rows + each - 1) / each;
-  if (of_pattern)
-    device.launch(blocks, ST_THREADS, sampled<COLUMNS>, pos, crd, values, first, (const double *)arrays[4], (double *)arrays[5], rows);
-  else
-    device.launch(blocks, ST_THREADS, wide_rows<COLUMNS>, pos, crd, values, first, (double *)arrays[4], rows);
-}
+#define ST_OF_COLUMNS(N)                                                                                                       \
+  ST_KERNEL(ST_THREADS) wide_rows_##N(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values, \
+                                      ST_ARRAY(const double) X, ST_ARRAY(double) Y, const int64_t rows) {                      \
+    wide_rows<N>(pos, crd, values, X, Y, rows);                                                                                \
+  }                                                                                                                            \
+  ST_KERNEL(ST_THREADS) sampled_##N(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values,   \
+                                    ST_ARRAY(const double) C, ST_ARRAY(const double) D, ST_ARRAY(double) Z, const int64_t rows) { \
+    sampled<N>(pos, crd, values, C, D, Z, rows);                                                                               \
+  }
+ST_OF_COLUMNS(32)
+ST_OF_COLUMNS(128)
+#endif
 
+ST_ENTRY(row_warps, const int32_t *, const int32_t *, const double *, const double *, double *, int64_t)
+ST_ENTRY(merge_path, const int32_t *, const int32_t *, const double *, const double *, double *, int64_t, int64_t)
+ST_ENTRY(wide_rows_32, const int32_t *, const int32_t *, const double *, const double *, double *, int64_t)
+ST_ENTRY(wide_rows_128, const int32_t *, const int32_t *, const double *, const double *, double *, int64_t)
+ST_ENTRY(sampled_32, const int32_t *, const int32_t *, const double *, const double *, const double *, double *, int64_t)
+ST_ENTRY(sampled_128, const int32_t *, const int32_t *, const double *, const double *, const double *, double *, int64_t)
+
+#if ST_HOST
 ST_EXPORT int32_t st_kernel(void **arrays, int64_t *sizes, int64_t) {
   st_host device;
-  const int64_t rows = sizes[0], entries = sizes[1], which = sizes[2], warps = ST_THREADS / ST_LANES, tiles = (rows + entries + ST_TILE - 1) / ST_TILE;
+  const int64_t rows = sizes[0], entries = sizes[1], which = sizes[2], warps = ST_THREADS / ST_LANES;
+  const int64_t tiles = (rows + entries + ST_TILE - 1) / ST_TILE, blocks = (rows + warps - 1) / warps;
+  const bool few = sizes[3] == 32;
+  const int64_t together = ST_THREADS / (few ? 16 : 32), wide = (rows + together - 1) / together;
   const int32_t *pos = (const int32_t *)arrays[0], *crd = (const int32_t *)arrays[1];
   const double *values = (const double *)arrays[2], *first = (const double *)arrays[3];
-  if (which == ST_ROW_WARPS)
-    device.launch((rows + warps - 1) / warps, ST_THREADS, row_warps, pos, crd, values, first, (double *)arrays[4], rows);
-  else if (which == ST_MERGE_PATH)
-    device.launch(tiles, ST_THREADS, merge_path, pos, crd, values, first, (double *)arrays[4], rows, entries);
-  else if (sizes[3] == 32)
-    launch_rows<32>(device, rows, arrays, which == ST_SAMPLED);
-  else
-    launch_rows<128>(device, rows, arrays, which == ST_SAMPLED);
+  double *fifth = (double *)arrays[4];
+  switch (which) {
+    case ST_ROW_WARPS: device.launch(blocks, ST_THREADS, row_warps, pos, crd, values, first, fifth, rows); break;
+    case ST_MERGE_PATH: device.launch(tiles, ST_THREADS, merge_path, pos, crd, values, first, fifth, rows, entries); break;
+    case ST_WIDE_ROWS: device.launch(wide, ST_THREADS, few ? wide_rows_32 : wide_rows_128, pos, crd, values, first, fifth, rows); break;
+    default:
+      device.launch(blocks, ST_THREADS, few ? sampled_32 : sampled_128, pos, crd, values, first, (const double *)fifth,
+                    (double *)arrays[5], rows);
+  }
   return device.status();
 }
+#endif

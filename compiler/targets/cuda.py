@@ -232,8 +232,7 @@ class CudaTarget:
         """
         require_gpu("target cuda")
         arch = self.arch or architecture_here()
-        library = foreign_interface(DECLARATIONS).dlopen(str(host_object(source, timeout)))
-        _open(library, cubin_of(source, arch), arch)
+        library = load_on_device(source, arch, timeout)
         return _kernel(library, spec, nvrtc_version(), (f"-arch={arch}",))
 
     def clock(self) -> float:
@@ -246,6 +245,17 @@ CUDA = CudaTarget()
 def compile_flags(arch: str) -> tuple[str, ...]:
     """Return what nvcc is told to make a shared object for an architecture."""
     return ("-O3", "-std=c++17", f"-arch={arch}", "-shared", "-Xcompiler", "-fPIC")
+
+
+def load_on_device(source: str, arch: str, timeout: float) -> Any:
+    """Compile CUDA C++ for the GPU of this machine, or take it from the cache, and return a loaded object as ``load_library``.
+
+    Raises:
+        BuildError, ResourceError: as ``CudaTarget.compile``.
+    """
+    library = foreign_interface(DECLARATIONS).dlopen(str(host_object(source, timeout)))
+    _open(library, cubin_of(source, arch), arch)
+    return library
 
 
 def load_cuda(spec: KernelSpec, source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> CudaKernel:

@@ -19,16 +19,18 @@ import numpy as np
 
 from ...compiler.errors import BuildError, SparsetuneError
 from ...compiler.evaluate import compile_kernel, evaluate
-from ...compiler.native.devices import architecture_here, find_nvcc
+from ...compiler.native.cache import cache_folder
+from ...compiler.native.devices import architecture_here
 from ...compiler.storage.construct import borrowed
 from ...compiler.storage.tensor import Tensor
-from ...compiler.targets.cuda import CudaKernel, CudaLaunch, compile_flags
+from ...compiler.targets.cuda import CudaKernel, CudaLaunch, load_library, load_on_device
+from ...compiler.targets.cuda_objects import cubin_of, host_object
 from ...compiler.targets.executor import FLAGS as EXECUTOR_FLAGS
 from ...datasets import load
 from ..measure.eviction import FLUSHED
 from .gpu_cases import KERNELS, Kernel, edges, kernels_for, skewed
 from .gpu_page import page
-from .gpu_rivals import Run, by_hand, installed, runs_by_hand, runs_of_libraries
+from .gpu_rivals import SOURCE, Run, by_hand, installed, runs_by_hand, runs_of_libraries
 from .gpu_rows import Rows, read_rows
 
 RUNS = 20
@@ -38,13 +40,11 @@ SKEWS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True)
 class Device:
-    """Where kernels run: ``target`` of ``sparsetune.compile``, and how rivals are compiled for it."""
+    """Where kernels run: ``target`` of ``sparsetune.compile``, what the device is called, and its architecture or the compiler for it."""
 
     target: str
     name: str
     compiler: str
-    flags: tuple[str, ...]
-    suffix: str
 
     @classmethod
     def here(cls, target: str) -> Device:
@@ -53,14 +53,17 @@ class Device:
             compiler = shutil.which("g++")
             if compiler is None:
                 raise BuildError("no C++ compiler was found (g++)")
-            return cls(target, "the executor, on a processor", compiler, EXECUTOR_FLAGS, ".cpp")
+            return cls(target, "the executor, on a processor", compiler)
         arch = architecture_here()
         query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.mem,clocks.max.sm", "--format=csv,noheader"]
         shown = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20).stdout.strip().splitlines()
-        return cls(target, shown[0] if shown else arch, find_nvcc(), compile_flags(arch), ".cu")
+        return cls(target, shown[0] if shown else arch, arch)
 
     def rivals(self) -> CudaKernel:
-        return by_hand(self.compiler, self.flags, self.suffix, 300.0)
+        source = SOURCE.read_text()
+        if self.target == "cuda-executor":
+            return by_hand(load_library(source, self.compiler, EXECUTOR_FLAGS, ".cpp", 300.0), self.compiler)
+        return by_hand(load_on_device(source, self.compiler, 300.0), self.compiler)
 
 
 def same(found: Any, wanted: Any) -> str:
@@ -157,24 +160,43 @@ def part_skew(device: Device, rows: Rows, inputs: Sequence[str], runs: int, size
     race(KERNELS[0], "100 long rows", borrowed(wide), device, rows, 0, runs)
 
 
+def prepare(arch: str) -> int:
+    """Compile everything that the parts run into the cache, for a device that is not here, and return how many kernels these are."""
+    sources = [SOURCE.read_text()]
+    for kernel in KERNELS:
+        for _, schedule in kernel.schedules():
+            made = compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target="cuda", arch=arch)
+            sources.append(made.source)
+    for source in sources:
+        cubin_of(source, arch)
+        host_object(source, 300.0)
+    return len(sources)
+
+
 PARTS = {"machine": part_machine, "edges": part_edges, "kernels": part_kernels, "skew": part_skew}
 
 
 @click.command()
-@click.argument("part", type=click.Choice([*PARTS, "page"]))
+@click.argument("part", type=click.Choice([*PARTS, "page", "prepare"]))
 @click.argument("inputs", nargs=-1)
 @click.option("--folder", type=click.Path(path_type=Path), default=Path("results/gpu"), show_default=True, help="Where rows are kept.")
 @click.option("--minutes", type=float, default=7.5, show_default=True, help="After which the part stops; run it again to go on.")
 @click.option("--target", type=click.Choice(["cuda", "cuda-executor"]), default="cuda", show_default=True)
 @click.option("--runs", type=int, default=RUNS, show_default=True, help="Of each kernel.")
 @click.option("--size", type=float, default=1.0, show_default=True, help="Of what is generated, as a share of what the paper has.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results/gpu.md"), show_default=True, help="Of part page.")
-def main(part: str, inputs: Sequence[str], folder: Path, minutes: float, target: str, runs: int, size: float, output: Path) -> None:
-    """Run a PART: machine, edges, kernels (on INPUTS: files or names), skew; or page."""
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results/gpu.md"), show_default=True, help="Of page.")
+@click.option("--arch", default="sm_90", show_default=True, help="Of part prepare: compiled for it.")
+def main(
+    part: str, inputs: Sequence[str], folder: Path, minutes: float, target: str, runs: int, size: float, output: Path, arch: str
+) -> None:
+    """Run a PART: machine, edges, kernels (on INPUTS: files or names), skew; or page, or prepare, which need no device."""
     if part == "page":
         output.write_text(page([row for name in PARTS for row in read_rows(folder / f"gpu_{name}.csv")]))
         return
     try:
+        if part == "prepare":
+            click.echo(f"{prepare(arch)} kernels are compiled for {arch} in {cache_folder()}; take the folder along as SPARSETUNE_CACHE")
+            return
         device = Device.here(target)
         PARTS[part](device, Rows(folder, part, device.name, minutes), inputs, runs, size)
     except TimeoutError:

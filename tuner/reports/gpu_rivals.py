@@ -16,7 +16,7 @@ import numpy as np
 from ...compiler.ir.nodes import F64, I32, ArrayParameter
 from ...compiler.native.library import CSRC
 from ...compiler.storage.tensor import Tensor
-from ...compiler.targets.cuda import CudaKernel, load_library
+from ...compiler.targets.cuda import CudaKernel
 
 Seconds = list[float]
 
@@ -36,12 +36,14 @@ class Run:
     seconds: Callable[[int, int], Seconds]
 
 
-def by_hand(compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> CudaKernel:
-    """Compile the kernels written by hand. Raises ``BuildError``."""
-    library = load_library((CSRC / "st_gpu_rivals.cu").read_text(), compiler, flags, suffix, timeout)
+SOURCE = CSRC / "st_gpu_rivals.cu"
+
+
+def by_hand(library: Any, compiler: str) -> CudaKernel:
+    """Return the kernels written by hand, which a loaded object has."""
     inputs = [ArrayParameter(name, kind, ("", "values")) for name, kind in (("pos", I32), ("crd", I32), ("values", F64), ("first", F64))]
     inputs.append(ArrayParameter("result", F64, ("", "values"), writable=True))
-    return CudaKernel(library, library.st_kernel, tuple(inputs), True, compiler, flags)
+    return CudaKernel(library, library.st_kernel, tuple(inputs), True, compiler, ())
 
 
 _BY_HAND = {"SpMV": ((0, "row to a warp"), (1, "merge path")), "SpMM 32": ((2, "wide loads"),), "SpMM 128": ((2, "wide loads"),),

@@ -96,3 +96,17 @@ def test_kernels_by_hand_compile_for_two_architectures(tmp_path: Path) -> None:
     command = [nvcc, *strict, *code, "-c", "-o", str(tmp_path / "rivals.o"), source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:2000]
+
+
+def test_everything_is_compiled_for_a_device_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cuda.core")
+    product = next(kernel for kernel in KERNELS if kernel.name == "SpGEMM")
+    monkeypatch.setattr(gpu, "KERNELS", (product,))
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path))
+    done = CliRunner().invoke(gpu.main, ["prepare", "--arch", "sm_80"])
+    count = 1 + len(list(product.schedules()))
+    assert done.output.startswith(f"{count} kernels are compiled for sm_80 in {tmp_path}")
+    assert {path.suffix: len(list(tmp_path.glob(f"*{path.suffix}"))) for path in tmp_path.iterdir()} == {".cubin": count, ".so": count}
+    refused = CliRunner().invoke(gpu.main, ["prepare", "--arch", "sm_11"])
+    assert refused.exit_code == 1
+    assert refused.output.startswith("Error: NVRTC does not know the architecture sm_11")
