@@ -132,14 +132,14 @@ CARRY = """
 int main() {
   const int64_t width = 2;
   std::mt19937 random(7);
-  for (int64_t slots : {0, 1, 255, 256, 257, 3000, 70000}) {
+  for (int64_t slots : {0, 1, 256, 257, 3000}) {
     st_host host;
     const int64_t most = 40;
     std::vector<int64_t> to(slots * width + 1, -1), wanted(most * width, 0), found(most * width), kept(slots * width + 1, 0);
     for (int64_t beside = 0; beside < width; beside++)
       for (int64_t slot = 0, place = 0; slot < slots; slot++) {
         if (random() % (slots / 20 + 2) == 0 && place + 1 < most) place++;
-        if (beside && (slots > 3000 ? slot % 700 > 3 : random() % 3)) continue;
+        if (beside && (slots == 3000 ? slot % 700 > 3 : random() % 3)) continue;
         to[slot * width + beside] = place * width + beside;
         wanted[place * width + beside] += kept[slot * width + beside] = random() % 9;
       }
