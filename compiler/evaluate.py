@@ -28,7 +28,7 @@ from .schedule.schedule import Schedule
 from .storage.aligned import FEWER_LEVELS
 from .storage.construct import borrowed
 from .storage.foreign import attribute, bytes_to_pack
-from .storage.on_device import DeviceTensor, on_device
+from .storage.on_device import ON_DEVICE, DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .warn import warn
 
@@ -103,7 +103,7 @@ def evaluate(
     checked = checked_operands(expression, names, operands)
     kinds = [attribute(data, "dtype") for data in checked.values()]
     _claim(expression, checked, output_format, given)
-    ready = {name: _ready(name, data, kinds) for name, data in checked.items()}
+    ready = {name: _ready(name, data, kinds, target) for name, data in checked.items()}
     described = tuple(_Operand(name, getattr(data, "format", None), data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
@@ -211,7 +211,7 @@ def _claim(expression: str, operands: Mapping[str, Any], output_format: Format |
     claim(packed + result, f"what '{expression}' needs of positions and of its result", FEWER_LEVELS)
 
 
-def _ready(name: str, data: Any, others: list[Any]) -> Any:
+def _ready(name: str, data: Any, others: list[Any], target: str) -> Any:
     """Return an ndarray for plain dense operands, else a Tensor."""
     if isinstance(data, (int, float, bool)):
         try:
@@ -222,8 +222,7 @@ def _ready(name: str, data: Any, others: list[Any]) -> Any:
         return np.asarray(data)
     if type(data) is np.ndarray:
         return data
-    there = on_device(name, data)
-    if there is not None:
+    if target in ON_DEVICE and (there := on_device(name, data)) is not None:
         return there
     try:
         return borrowed(data)

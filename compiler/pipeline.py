@@ -36,7 +36,7 @@ from .space.mapping import default_mapping
 from .storage import aligned
 from .storage.construct import borrowed, tensor
 from .storage.foreign import attribute
-from .storage.on_device import DeviceTensor, on_device
+from .storage.on_device import ON_DEVICE, DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .targets.registry import find_target
 from .targets.target import Target
@@ -239,7 +239,7 @@ class Kernel:
         kind = type(data)  # an object may fail when it is asked for its class
         if issubclass(kind, (int, float)):
             return data
-        if not issubclass(kind, Tensor) and (there := on_device(name, data)) is not None:
+        if self.target in ON_DEVICE and not issubclass(kind, Tensor) and (there := on_device(name, data)) is not None:
             return there
         found: Any = data if issubclass(kind, Tensor) else None
         try:

@@ -18,7 +18,11 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..format import Format, dense_format, parse_format
+from .foreign import attribute
 from .level_arrays import LevelArrays
+
+ON_DEVICE = frozenset(("cuda", "cuda-executor"))
+"""Targets that take such arrays as they are; others read them from the host, as their library copies them there."""
 
 _CUDA, _MANAGED = 2, 13
 """Devices of DLPack whose memory kernels reach."""
@@ -134,15 +138,22 @@ def device_array(data: Any) -> DeviceArray | None:
         return data
     if issubclass(kind, np.ndarray | int | float):
         return None
-    found = getattr(data, "__cuda_array_interface__", None) if hasattr(kind, "__cuda_array_interface__") else None
-    if isinstance(found, dict):
-        strides = found.get("strides")
-        return _checked(int(found["data"][0]), tuple(found["shape"]), strides, np.dtype(found["typestr"]), data)
+    found = attribute(data, "__cuda_array_interface__") if hasattr(kind, "__cuda_array_interface__") else None
+    if type(found) is dict:
+        try:
+            pointer, shape, named = int(found["data"][0]), tuple(map(int, found["shape"])), np.dtype(found["typestr"])
+        except (LookupError, TypeError, ValueError):
+            raise DataError("what it says of its memory on a GPU (__cuda_array_interface__) means nothing") from None
+        return _checked(pointer, shape, found.get("strides"), named, data)
     return _through_dlpack(data) if hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__") else None
 
 
 def _through_dlpack(data: Any) -> DeviceArray | None:
-    if int(data.__dlpack_device__()[0]) not in (_CUDA, _MANAGED):
+    try:
+        device = int(data.__dlpack_device__()[0])
+    except Exception:  # whatever an object does that is asked where it is; who reads it from the host finds out
+        return None
+    if device not in (_CUDA, _MANAGED):
         return None
     try:
         viewed = import_module("cuda.core.utils").StridedMemoryView.from_dlpack(data, stream_ptr=-1)
@@ -167,7 +178,7 @@ def device_tensor(data: Any) -> DeviceTensor | None:
     Raises:
         DataError: as ``device_array``.
     """
-    if isinstance(data, DeviceTensor):
+    if issubclass(type(data), DeviceTensor):  # an object may fail when it is asked for its class
         return data
     parts = _rows_of_cupy(data) or _rows_of_torch(data)
     if parts is not None:
@@ -191,12 +202,14 @@ def on_device(name: str, data: Any) -> DeviceTensor | None:
 
 def _rows_of_cupy(data: Any) -> tuple[Any, Any, Any] | None:
     """Return the arrays of a matrix in compressed rows, as CuPy has it: positions, coordinates, values."""
-    if getattr(type(data), "format", None) != "csr" or not hasattr(type(data.data), "__cuda_array_interface__"):
-        return None
-    return data.indptr, data.indices, data.data
+    form = getattr(type(data), "format", None)
+    values = attribute(data, "data") if type(form) is str and form == "csr" else None
+    return (data.indptr, data.indices, values) if hasattr(type(values), "__cuda_array_interface__") else None
 
 
 def _rows_of_torch(data: Any) -> tuple[Any, Any, Any] | None:
-    if not hasattr(type(data), "crow_indices") or not data.is_cuda or not str(data.layout).endswith("sparse_csr"):
+    if not hasattr(type(data), "crow_indices") or attribute(data, "is_cuda") is not True:
+        return None
+    if not str(data.layout).endswith("sparse_csr"):
         return None
     return data.crow_indices(), data.col_indices(), data.values()

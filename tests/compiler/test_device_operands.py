@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
-from sparsetune.compiler.storage.on_device import DeviceArray, DeviceTensor, device_array
+from sparsetune.compiler.storage.on_device import DeviceArray, DeviceTensor, device_array, device_tensor
 from sparsetune.compiler.targets.streams import current_stream
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
@@ -191,9 +191,19 @@ def test_what_does_not_fit_is_refused(operands: dict[str, Any], message: str) ->
         on_executor(SPMV, {"A": "csr"})(**{"A": MATRIX, "x": np.ones(3), **operands})
 
 
-def test_the_processor_takes_none() -> None:
-    with pytest.raises(st.DataError, match="are in memory of a GPU; use target cuda, or copy them to the host"):
+def test_the_processor_takes_them_as_their_library_copies_them() -> None:
+    class Copied(Foreign):
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+            return self.array
+
+    y = st.compile(SPMV, {"A": "csr"})(A=MATRIX, x=Copied(np.ones(3)))
+    np.testing.assert_array_equal(y, MATRIX @ np.ones(3))
+    with pytest.raises(st.DataError):
         st.compile(SPMV, {"A": "csr"})(A=MATRIX, x=Foreign(np.ones(3)))
+    typed = st.compile(SPMV, {"A": "csr"}).default_kernel
+    vector = device_tensor(Foreign(np.ones(3)))
+    with pytest.raises(st.DataError, match="are in memory of a GPU; use target cuda, or copy them to the host"):
+        typed(A=MATRIX, x=vector)
 
 
 def test_streams_are_those_of_any_library() -> None:
