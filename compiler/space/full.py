@@ -24,7 +24,8 @@ from .writing import written
 ACCEPTED = "accepted"
 """The filter that drops what the language refuses."""
 
-_TRIES = 64  # draws from which the share of legal schedules is estimated, and tried for each that is wanted
+_TRIES = 64  # draws from which the share of legal schedules is estimated
+_MOST_TRIES = 512  # for each schedule that is wanted
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class FullSpace:
 
     def sample(self, count: int, seed: int = 0) -> list[Schedule]:
         """Return schedules drawn uniformly from those that the language takes, with replacement; fewer where nearly all are refused."""
-        legal = (schedule for schedule in self._texts(_TRIES * count, seed) if schedule is not None)
+        legal = (schedule for schedule in self._texts(_MOST_TRIES * count, seed) if schedule is not None)
         return [schedule for schedule, _ in zip(legal, range(count), strict=False)]
 
     def __iter__(self) -> Iterator[Schedule]:

@@ -139,6 +139,7 @@ class WholeSpace:
         self.watch = watch
         self._sides: dict[tuple[str, tuple[int, ...]], tuple[bool, ...]] = {}
         self._read: dict[tuple[int, ...], tuple[str, ...]] = {}
+        self._stored_here: dict[tuple[int, ...], frozenset[str]] = {}
         self._sorts: dict[Scope, Hashable] = {}
         self._facts: dict[tuple[str, tuple[int, ...]], Facts] = {}
         self._told_alike: dict[Hashable, int] = {}
@@ -317,7 +318,9 @@ class WholeSpace:
         if known is None:
             sides = sorted(self._sort(name, scope.statements) for name in scope.loops)
             known = self._sorts[scope] = (scope.statements, scope.fresh, tuple(sides))
-        return known, place.units, place.nested and self.options.outermost, place.orders
+        read = self.read(scope.statements) if place.orders else ()
+        orders = tuple(order for name, order in zip(self.stored, place.orders, strict=True) if name in read) if read else ()
+        return known, place.units, place.nested and self.options.outermost, orders
 
     def _representatives(self, place: Place) -> Iterator[tuple[Alternative[Place], int]]:
         """Yield one alternative of each sort, and how many there are of it: it does not matter which of several alike loops is opened."""
@@ -332,8 +335,17 @@ class WholeSpace:
     def _sort(self, name: str, statements: tuple[int, ...]) -> tuple[int, tuple[bool, ...]]:
         """Return what two loops around some statements have in common if it does not matter which of them is which."""
         facts = self.facts(name, statements)
-        told = facts, self.pieces.runs[name].indices if self.options.in_order else ()
+        told = facts, self._placed(name, statements) if self.options.in_order else ()
         return self._told_alike.setdefault(told, len(self._told_alike)), self._side(name, statements)
+
+    def _placed(self, name: str, statements: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the indices of a loop whose place among others hangs on how operands are stored."""
+        known = self._stored_here.get(statements)
+        if known is None:
+            read = (access for number in statements for access in self.nestings.stored(number))
+            found = {index for access in read for index in self.pieces.narrowed(access).indices}
+            known = self._stored_here[statements] = frozenset(found)
+        return tuple(index for index in self.pieces.runs[name].indices if index in known)
 
     def _side(self, name: str, statements: tuple[int, ...]) -> tuple[bool, ...]:
         known = self._sides.get((name, statements))
