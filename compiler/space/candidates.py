@@ -23,6 +23,7 @@ from ..notation.nodes import Assignment
 from ..notation.printer import show
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
+from ..schedule.directives import Call
 from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
 from .draws import drawn_transformations
 from .forests.structures import forest_structures
@@ -178,7 +179,7 @@ class _Listing:
         for hole in (*inner_choices(program, situation), build_choices(selection.compilers)):
             first = next(choice for choice in hole.choices if choice is not None)
             trial = further(program, (hole,), situation, {hole.name: first})
-            if trial is not None:
+            if trial is not None and all(_agree(hole, other, bare, situation) for other in admitted):
                 admitted.append(hole)
                 program = trial if hole.usual is not None else program
         template = structure.template.then(*style.parts, *admitted)
@@ -189,6 +190,14 @@ class _Listing:
                 template = template.then(Hole(hole.name, (None, *legal)))
         origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
         yield Candidate(template, _depth(program), _memory(program, situation), origin, program, structure.program)
+
+
+def _agree(hole: Hole, other: Hole, program: Program, situation: Situation) -> bool:
+    """Return whether all that may stand in two open places is legal together: loops that a library takes over are told nothing else."""
+    if not any(isinstance(choice, Call) for choice in (*hole.choices, *other.choices)):
+        return True
+    pairs = ({hole.name: mine, other.name: its} for mine in hole.choices for its in other.choices if mine is not None and its is not None)
+    return all(further(program, (other, hole), situation, values) is not None for values in pairs)
 
 
 def _goes_with(choice: Hole, template: Template, situation: Situation) -> bool:
