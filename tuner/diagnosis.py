@@ -19,6 +19,7 @@ from ..compiler.native.library import load_source
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import MISSING, available_compilers, find_compiler
 from ..compiler.native.trust import flaw
+from .calibration import calibrate
 from .database import default_url, open_database, sqlite_path, studies_folder
 from .environment import load_per_core
 from .measure.limits import machine_limits
@@ -57,7 +58,7 @@ def run_checks(database: str | None) -> list[Check]:
 
 
 def calibrated() -> list[Check]:
-    """Measure what memory and arithmetic give at most with one thread and with all, and remember it for reports."""
+    """Measure what memory and arithmetic give at most with one thread and with all, for reports, and the static model's constants."""
     found = []
     for threads in sorted({1, available_cores()}):
         name = f"limits, {threads} thread{'s' * (threads > 1)}"
@@ -66,6 +67,13 @@ def calibrated() -> list[Check]:
             found.append(Check(name, True, False, f"{limits.bandwidth / 1e9:.1f} GB/s, {limits.operations / 1e9:.1f} GFLOP/s"))
         except SparsetuneError as error:
             found.append(Check(name, False, False, str(error).splitlines()[0]))
+    try:
+        constants = calibrate(available_cores())
+        shown = f"operation {1e9 * constants.operation:.2g} ns, start of threads {1e6 * constants.start:.2g} us, chunk "
+        shown += f"{1e9 * constants.chunk:.2g} ns, prefetch {constants.prefetch_hit:.2f} in and {constants.prefetch_miss:.2f} out of caches"
+        found.append(Check("constants", True, False, shown))
+    except SparsetuneError as error:
+        found.append(Check("constants", False, False, str(error).splitlines()[0]))
     return found
 
 

@@ -8,8 +8,6 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
-from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +18,8 @@ import numpy as np
 from ..compiler.native.cache import cache_folder
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import available_compilers
-from ..compiler.native.trust import flaw, make_private
+from ..compiler.native.trust import flaw
+from .written import write_json
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -67,8 +66,7 @@ def code_version() -> str:
     except (OSError, ValueError, AttributeError):
         pass
     found = version_of(_ROOT)
-    with suppress(OSError):
-        _remember(place, {stamp: found})
+    write_json(place, {stamp: found})
     return found
 
 
@@ -82,15 +80,6 @@ def _stamp(root: Path) -> str:
                 status = os.stat(os.path.join(place, name))
                 found.update(f"{place}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return found.hexdigest()
-
-
-def _remember(place: Path, content: dict[str, str]) -> None:
-    """Write a file of JSON, whole or not at all."""
-    make_private(place.parent)
-    handle, part = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(content, file)
-    os.replace(part, place)
 
 
 def version_of(root: Path) -> str:

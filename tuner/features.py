@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,7 @@ class OperandFeatures:
     pattern: str
 
 
+_numbers: weakref.WeakKeyDictionary[Tensor, dict[tuple[object, ...], float]] = weakref.WeakKeyDictionary()
 _known: weakref.WeakKeyDictionary[Tensor, OperandFeatures] = weakref.WeakKeyDictionary()
 
 
@@ -58,6 +59,14 @@ def operand_features(tensor: Tensor) -> OperandFeatures:
     if found is None:
         found = _known[tensor] = _dense(tensor) if tensor.format.is_dense else _sparse(tensor)
     return found
+
+
+def remembered(tensor: Tensor, key: tuple[object, ...], find: Callable[[], float]) -> float:
+    """Return a number that depends on an operand's pattern and a key, found once as long as the operand lives."""
+    known = _numbers.setdefault(tensor, {})
+    if key not in known:
+        known[key] = find()
+    return known[key]
 
 
 def describe_input(operands: Mapping[str, Tensor], extents: Mapping[str, int], name: str = "") -> Input:

@@ -1,14 +1,16 @@
 """Run-time lookup: the schedule to use for an expression on these operands, from what was learned, and why.
 
-Four rungs, the first that holds is taken:
+What is known is weighed by the gain over the default that is to be expected, doubts taken off:
 
 1. *exact*: a campaign on this machine decided for these very sizes and patterns, with this version, this compiler and these flags. What
    any of them has changed for is evidence still, as a similar input at distance 0, and ``tune`` tries it again.
 2. *similar*: the nearest inputs of the same kernel, formats, dtypes, target and threads on this machine, no farther away than
    ``SIMILAR_BOUND`` (``features.distance``). Every schedule that won on one of them is judged by what was measured of it on all of
-   them, near ones counting more; the default stays unless one is expected to be ``LEAST_GAIN`` times as fast.
-3. *model*: the static model's choice, where it expects a gain (``tuner.model``).
-4. *default*.
+   them, near ones counting more; the farther they are, the larger is the doubt. Where this machine knows none, those of a machine of the
+   same kind that ship with the package (``shipped``) count, as if they were ``STRANGE`` farther away.
+3. *model*: the static model's choice, where it expects a gain (``tuner.model``); beside similar inputs it is asked if the nearest is
+   ``MODEL_ASKED_FROM`` away or more.
+4. *default*: unless something is expected to be ``LEAST_GAIN`` times as fast.
 
 This module and what it imports need the standard library, numpy and the compiler only. A warm lookup, the same operands again
 while the database has not changed, costs microseconds.
@@ -21,7 +23,7 @@ import os
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -32,6 +34,8 @@ from ..compiler.concrete.affine import Boundary
 from ..compiler.deadline import Deadline
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
+from ..compiler.native.machine import this_machine
+from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from .database import database_url, open_database, sqlite_path
@@ -40,9 +44,11 @@ from .environment import code_version
 from .features import distance
 from .kernels import compile_problem, is_legal, may_be_built_with
 from .limits import make_limits
-from .model import CHOICE_SECONDS, model_choice
+from .model import CHOICE_SECONDS, model_choice, operations
 from .problem import Problem, make_problem
 from .records import Decision, Measurement, Status
+from .shares import static_excess
+from .shipped import shipped_decisions
 from .verbose import tell
 
 SIMILAR_BOUND = 2.0
@@ -50,6 +56,18 @@ SIMILAR_BOUND = 2.0
 
 LEAST_GAIN = 1.03
 """A schedule must be expected to be this many times as fast as the default to be preferred to it on similar inputs."""
+
+DOUBT = 0.12
+"""By how much the log of an expected gain may be off for an input at distance 1."""
+
+STRANGE = 0.6
+"""The distance that another machine of the same kind is taken for."""
+
+MODEL_ASKED_FROM = 0.75
+"""Distance of the nearest known input from which on the static model is asked beside it."""
+
+MODEL_TRUST, MODEL_DOUBT = 0.7, 0.3
+"""Which part of the log gain that the static model expects is believed, and by how much it may be off."""
 
 NEIGHBOURS = 5
 """Known inputs that are asked, the nearest ones."""
@@ -167,7 +185,7 @@ def lookup_in(url: str, problem: Problem) -> Match:
     """Return the schedule for a problem from the database at a URL."""
     path = sqlite_path(url)
     if path is not None and not os.path.exists(os.path.expanduser(path)):
-        return _without_evidence(problem)
+        return lookup_problem(problem, NOTHING)
     with open_database(url, read_only=True) as store:
         return lookup_problem(problem, store)
 
@@ -180,9 +198,22 @@ class Evidence(Protocol):
     def measurements(self, **filters: Any) -> Iterable[Measurement]: ...
 
 
-def lookup_problem(problem: Problem, store: Evidence) -> Match:
-    """Return the schedule for a problem from an open database, or part of one."""
-    known, note = known_inputs(problem, store), ""
+class _Nothing:
+    """A database without records."""
+
+    def decisions(self, **_filters: Any) -> Iterable[Decision]:
+        return ()
+
+    def measurements(self, **_filters: Any) -> Iterable[Measurement]:
+        return ()
+
+
+NOTHING = _Nothing()
+
+
+def lookup_problem(problem: Problem, store: Evidence, shipped: Sequence[Decision] | None = None) -> Match:
+    """Return the schedule for a problem from an open database, or part of one, and from what ships (None: all of it)."""
+    note, known = "", known_inputs(problem, store)
     exact = next((decision for away, decision in known if away == 0.0), None)
     if exact is not None:
         schedule = _unaltered(problem, exact)
@@ -191,8 +222,9 @@ def lookup_problem(problem: Problem, store: Evidence) -> Match:
         note = "" if schedule is None else staleness(problem, exact, schedule)
         if schedule is not None and not note:
             return Match(schedule, "exact", exact.seconds, 0.0)
-    near = [(away, decision) for away, decision in known if away <= SIMILAR_BOUND][:NEIGHBOURS]
-    found = _similar(problem, store, near) or _without_evidence(problem)
+    if shipped is None:
+        shipped = shipped_decisions(problem.workload.kernel, problem.workload.formats)
+    found = _by_evidence(problem, store, known, shipped)
     return replace(found, note="; ".join(filter(None, (note, found.note))))
 
 
@@ -264,28 +296,90 @@ def usable(problem: Problem, text: str) -> Schedule | None:
     return schedule if is_legal(problem, schedule) else None
 
 
-def _similar(problem: Problem, store: Evidence, near: list[tuple[float, Decision]]) -> Match | None:
-    """Judge the winners on near inputs; None where there are none that can be used."""
-    if not near:
-        return None
-    gains = {text: _expected_gain(store, near, text) for text in dict.fromkeys(decision.schedule for _, decision in near)}
-    for text, gain in sorted(gains.items(), key=lambda pair: (-pair[1], pair[0])):
-        if text and gain >= math.log(LEAST_GAIN) and (schedule := usable(problem, text)) is not None:
-            away, decision = next(pair for pair in near if pair[1].schedule == text)
-            return Match(schedule, "similar", decision.seconds, away)
+@dataclass(frozen=True)
+class _Prospect:
+    """A schedule that could be used, with the log of the speed-up over the default that is expected of it, and how far that may be off."""
+
+    match: Match
+    gain: float
+    doubt: float
+
+    @property
+    def least(self) -> float:
+        return self.gain - self.doubt
+
+
+def _by_evidence(problem: Problem, store: Evidence, known: list[tuple[float, Decision]], shipped: Sequence[Decision]) -> Match:
+    """Return what is expected to gain most, doubts taken off: winners on similar inputs of this machine, where there are none those that
+    ship, and the model's choice where the nearest of these is far away."""
+    near = [(away, decision) for away, decision in known if away <= SIMILAR_BOUND][:NEIGHBOURS]
+    strange = 0.0 if near else STRANGE
+    near = near or shipped_inputs(problem, shipped)[:NEIGHBOURS]
+    found = list(_similar(problem, store, near, strange))
+    if not near or near[0][0] + strange > MODEL_ASKED_FROM:
+        match = _without_evidence(problem)
+        if not near:
+            return match
+        gain, doubt = _expected_of(problem, match.schedule), MODEL_DOUBT
+        if (measured := _expected_gain(store, near, problem.to_canonical(match.schedule))) is not None:
+            gain, doubt = measured, _doubt(near[0][0], strange)
+        if match.schedule:
+            found.append(_Prospect(match, gain, doubt))
+    best = max(found, key=lambda one: one.least, default=None)
+    if best is not None and best.least > 0 and best.gain >= math.log(LEAST_GAIN):
+        return best.match
     away, decision = near[0]
-    return Match(Schedule(), "similar", decision.default_seconds, away)
+    return Match(Schedule(), "similar", decision.default_seconds, away, _shipped_note(strange, decision))
 
 
-def _expected_gain(store: Evidence, near: list[tuple[float, Decision]], schedule: str) -> float:
-    """Return the log speed-up over the default that a schedule had on near inputs, weighted by nearness."""
+def _similar(problem: Problem, store: Evidence, near: list[tuple[float, Decision]], strange: float) -> Iterator[_Prospect]:
+    """Yield the winners on near inputs that can be used."""
+    for text in dict.fromkeys(decision.schedule for _, decision in near):
+        gain = _expected_gain(store, near, text) if text else None
+        if gain is not None and gain >= math.log(LEAST_GAIN) and (schedule := usable(problem, text)) is not None:
+            away, decision = next(pair for pair in near if pair[1].schedule == text)
+            match = Match(schedule, "similar", decision.seconds, away, _shipped_note(strange, decision))
+            yield _Prospect(match, gain, _doubt(away, strange))
+
+
+def _doubt(away: float, strange: float) -> float:
+    return DOUBT * (away + strange)
+
+
+def _shipped_note(strange: float, decision: Decision) -> str:
+    """Return what is to be said of evidence that ships with the package."""
+    where = decision.environment.get("processor", "another machine")
+    return f"tuned on {where}, as published with the package" if strange else ""
+
+
+def _expected_of(problem: Problem, schedule: Schedule) -> float:
+    """Return the log speed-up that the static model expects of a schedule."""
+    default = problem.concretized()
+    program = apply_schedule(default.program, schedule, default.formats, {**problem.constants, **problem.viewed.constants})
+    cost = operations(problem, program, default.sources)
+    return MODEL_TRUST * math.log(max(operations(problem, default.program, default.sources), 1.0) / max(cost, 1.0))
+
+
+def shipped_inputs(problem: Problem, shipped: Sequence[Decision]) -> list[tuple[float, Decision]]:
+    """Return what ships of a problem's workload from machines of this kind, within ``SIMILAR_BOUND``, nearest first."""
+    workload, machine = problem.workload, this_machine()
+    same = [
+        (distance(problem.input, decision.input), decision) for decision in shipped
+        if replace(decision.workload, machine=workload.machine) == workload and not _searched(decision)
+        and decision.environment.get("system") == machine.system and decision.environment.get("vector_bytes") == machine.vector_bytes
+    ]  # fmt: skip
+    return sorted((pair for pair in same if pair[0] <= SIMILAR_BOUND), key=lambda pair: (pair[0], pair[1].input.key))
+
+
+def _expected_gain(store: Evidence, near: list[tuple[float, Decision]], schedule: str) -> float | None:
+    """Return the log speed-up over the default that a schedule had on near inputs, weighted by nearness; None where it never ran."""
     total = weights = 0.0
     for away, decision in near:
         if (gain := _measured_gain(store, decision, schedule)) is not None:
             weight = 1.0 / (0.1 + away) ** 2
             total += weight * gain
             weights += weight
-    return total / weights if weights else 0.0
+    return total / weights if weights else None
 
 
 def _measured_gain(store: Evidence, decision: Decision, schedule: str) -> float | None:
@@ -310,7 +404,9 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
     It takes milliseconds, up to ``CHOICE_SECONDS`` for products of many factors, so inputs of the same kernel and about the same
     sizes share one.
     """
-    key = (problem.workload.key, problem.limits, tuple((name, round(value)) for name, value in problem.input.features))
+    stored = (operand for operand in problem.operands.values() if not operand.format.is_dense)
+    shares = tuple(round(4 * math.log2(static_excess(operand, problem.threads))) for operand in stored)
+    key = (problem.workload.key, problem.limits, shares, tuple((name, round(value)) for name, value in problem.input.features))
     if key not in _modelled:
         deadline = Deadline(CHOICE_SECONDS)
         schedule = model_choice(problem, deadline)

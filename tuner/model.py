@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..compiler.concrete.annihilation import Patterns
@@ -22,6 +22,7 @@ from ..compiler.concrete.provenance import Provenance
 from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
 from ..compiler.format import Format
+from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Add, accesses, walk
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
 from ..compiler.schedule.apply import apply_schedule
@@ -34,13 +35,21 @@ from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import Situation
 from ..compiler.storage.tensor import Tensor
 from ..compiler.views import View
+from .constants import machine_constants
 from .kernels import is_legal
 from .limits import workspace_elements
+from .parameters import settled
 from .problem import Problem
 from .subsections import combinations_found
 
 LEAST_GAIN = 1.2
 """The model must expect a schedule to be this many times as fast as the default before it is used unmeasured."""
+
+SLIGHT_GAIN = 1.05
+"""The same of a schedule that changes no loop."""
+
+NEAR = 1.5
+"""Candidates up to so many times the cost of the cheapest one are looked at in detail."""
 
 FAR = 5.0
 """A schedule that is expected to be so many times as fast as the default gives the result that others are compared with."""
@@ -50,7 +59,7 @@ CHOICE_SECONDS = 0.8
 
 _VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
 _REGISTER_ELEMENTS = 256
-_PARALLEL_OVERHEAD = 20_000.0  # operations that starting the threads of a parallel loop costs
+_HELD_REGISTERS = 16  # that hold a result while it is summed up
 _ATOMIC = 10.0  # operations that an atomic update costs
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
 _CONVERSION = 30.0  # operations a stored entry that converting an operand costs
@@ -90,14 +99,30 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
         if first is None:
             raise nothing_within(problem, min(elements.values()))
         return first
-    for found in ranked:
-        if elements[id(found)] > room:
+    able = [found for found in ranked if found is not default and elements[id(found)] <= room and found.cost <= default.cost]
+    for predicted, schedule, gain in sorted(_settled(problem, able, default, deadline), key=lambda item: item[0]):
+        if deadline.over or predicted * gain > default.cost:
             continue
-        if deadline.over or found.cost * LEAST_GAIN > default.cost:
-            return None
-        if is_legal(problem, found.schedule):
-            return found.schedule
+        if is_legal(problem, schedule):
+            return schedule
     return None
+
+
+def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline: Deadline) -> Iterator[tuple[float, Schedule, float]]:
+    """Yield what the cheapest candidates are expected to cost with their open places filled for the operands, their schedules, and the
+    gain that is to be expected of each: more where the loop nest is another one."""
+    for found in able:
+        if deadline.over or found.cost > NEAR * able[0].cost:
+            return
+        filled = settled(problem, found.candidate, found.cost)
+        is_same = problem.threads == 1 and found.candidate.structure == default.candidate.program
+        yield found.cost * filled.factor, filled.schedule, SLIGHT_GAIN if is_same else LEAST_GAIN
+
+
+def _start_operations() -> float:
+    """Return how many operations the start of a parallel loop takes the time of."""
+    constants = machine_constants()
+    return constants.start / constants.operation
 
 
 def nothing_within(problem: Problem, least: float | None = None) -> TuningError:
@@ -243,7 +268,7 @@ class _Costs:
         iterations = self._points(self._covered(address), address, leaf)
         innermost = set(self._graph.originals(loops[-1])) if loops else set()
         touched = [access for access in accesses(leaf.value) if self._moves(access, innermost)]
-        writes = 2.0 if self._moves(leaf.target, innermost) else 0.0
+        writes = 2.0 if self._moves(leaf.target, innermost) and not self._is_held(leaf.target, loops) else 0.0
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         lanes = _VECTOR_LANES if contiguous else 1.0
         return self._shared_out(address, iterations * (1 + len(touched) + writes) / lanes, iterations, leaf)
@@ -346,6 +371,16 @@ class _Costs:
         originals = {original for index in access.indices for original in self._graph.originals(index)}
         return bool(originals & innermost)
 
+    def _is_held(self, target: Access, loops: Sequence[str]) -> bool:
+        """Return whether what a sum goes to is a few elements that stay in registers while the sum is made."""
+        originals = {original for index in target.indices for original in self._graph.originals(index)}
+        places = [place for place, loop in enumerate(loops) if originals.isdisjoint(self._graph.originals(loop))]
+        form = self._formats.get(target.tensor)
+        if not places or (form is not None and not form.is_dense):
+            return False
+        lengths = [self._problem.constants.get(loop, math.inf) for loop in loops[places[0] :] if places.count(loops.index(loop)) == 0]
+        return math.prod(lengths) <= _HELD_REGISTERS * this_machine().vector_bytes / self._problem.dtype.itemsize
+
     def _is_contiguous(self, touched: Sequence[Access], innermost: set[str]) -> bool:
         """Return whether the innermost loop runs over the last mode of dense tensors, and over no stored level."""
         if len(innermost) != 1:
@@ -377,7 +412,7 @@ class _Costs:
                     operations += _ATOMIC * iterations
                 if frame.tag.race == "temporary":
                     operations += entered * self._result_size() * self._problem.threads
-                return operations / self._problem.threads + entered * _PARALLEL_OVERHEAD
+                return operations / self._problem.threads + entered * _start_operations()
             outside.update(self._graph.originals(frame.index))
         return operations
 

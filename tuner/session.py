@@ -294,7 +294,7 @@ def _known_schedules(campaign: Campaign) -> list[str]:
     problem, workload = campaign.problem, campaign.problem.workload
     here = [decision for _, decision in known_inputs(problem, campaign.store)]
     same = {"kernel": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target}
-    shipped = (found for found in shipped_decisions() if same.items() <= asdict(found.workload).items())
+    shipped = (found for found in shipped_decisions(workload.kernel, workload.formats) if same.items() <= asdict(found.workload).items())
     elsewhere = [*campaign.store.decisions(**same), *shipped]
     elsewhere.sort(key=lambda decision: (decision.workload.threads != workload.threads, distance(problem.input, decision.input)))
     texts = dict.fromkeys(decision.schedule for decision in (*here, *elsewhere))

@@ -1,10 +1,13 @@
 """The schedules that ship with the package, ``results/schedules.jsonl``: what won on the machines of the published measurements.
 
-They are tried early in a search and never used unmeasured: what is fastest on one machine need not be on another.
+They are tried early in a search. Lookup takes them where this machine knows nothing similar, if they are of a machine of the same kind:
+what is fastest on one machine need not be on another. ``tune-kernel db export results/schedules.jsonl --as shipped`` makes the file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,14 +16,27 @@ from .records import Decision
 
 FILE = Path(__file__).resolve().parents[1] / "results" / "schedules.jsonl"
 
+_TOLD = ("processor", "system", "vector_bytes", "caches", "cores")
+"""What lookup and readers ask of the machine that a decision was made on."""
+
 
 @cache
-def shipped_decisions() -> tuple[Decision, ...]:
-    """Return the decisions that ship; none where the file is missing.
+def shipped_decisions(kernel: str, formats: str) -> tuple[Decision, ...]:
+    """Return the decisions that ship for a canonical expression and the formats of its tensors; none where the file is missing.
 
     Raises:
         DatabaseError: the file is damaged.
     """
     if not FILE.exists():
         return ()
-    return tuple(record for record in read_json_lines(FILE) if isinstance(record, Decision))
+    return tuple(record for record in read_json_lines(FILE, holding=(kernel, formats)) if isinstance(record, Decision))
+
+
+def to_ship(decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield what is worth shipping: the latest decision for every input of a workload, if finals are sure, and what lookup asks of it."""
+    latest = {(decision.workload.key, decision.input.key): decision for decision in decisions}
+    for decision in latest.values():
+        if decision.workload.target == "cpu" and (not decision.schedule or decision.speedup_low > 1):
+            told = {name: decision.environment[name] for name in _TOLD if name in decision.environment}
+            policy = {name: decision.policy[name] for name in ("memory_bound", "cache_share") if name in decision.policy}
+            yield replace(decision, environment=told, policy=policy, ties=(), campaign="")

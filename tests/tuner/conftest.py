@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sparsetune.tuner import shipped
 from sparsetune.tuner.cli import run
+
+
+@pytest.fixture(autouse=True)
+def nothing_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no published schedule decide; ``shipped.FILE`` may be written."""
+    monkeypatch.setattr(shipped, "FILE", tmp_path / "shipped" / "schedules.jsonl")
+    shipped.shipped_decisions.cache_clear()
+    yield
+    shipped.shipped_decisions.cache_clear()
 
 
 @pytest.fixture

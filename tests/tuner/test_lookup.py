@@ -18,8 +18,10 @@ from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import environment
 from sparsetune.tuner import lookup as module
+from sparsetune.tuner import shipped as shipping
 from sparsetune.tuner.database import open_database
-from sparsetune.tuner.lookup import LEAST_GAIN, choose, lookup
+from sparsetune.tuner.database.interchange import write_json_lines
+from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, choose, lookup, lookup_problem
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.records import Decision, Measurement, Status
 from tuner_samples import of_this_version
@@ -216,6 +218,38 @@ def test_similar(database: Path) -> None:
 def test_nearest_of_equals_is_named(database: Path) -> None:
     add(database, decided(problem(90), PARALLEL, seconds=9e-3, default_seconds=18e-3), decided(problem(200), PARALLEL))
     assert look(database, rows=100, seed=5).time == 9e-3
+
+
+def test_what_ships_counts_where_this_machine_knows_nothing(database: Path) -> None:
+    own = problem()
+    elsewhere = replace(own.workload, machine="another")
+    won = decided(own, PARALLEL, workload=elsewhere, environment=environment.describe_environment({}), policy={"max_seconds": 1})
+    other = replace(won, input=problem(3000).input, environment={"system": "Plan 9", "vector_bytes": 64}, schedule=UNROLLED)
+    strange = replace(won, workload=replace(elsewhere, kernel="T0 = T1"), input=replace(own.input, extents=()), schedule="")
+    shipping.FILE.parent.mkdir()
+    with shipping.FILE.open("w") as stream:
+        assert write_json_lines(shipping.to_ship([won, other, strange]), stream) == 3
+    match = look(database, rows=110, seed=4)
+    assert (match.origin, str(match.schedule)) == ("similar", "parallelize(i, cpu_thread, no_races)")
+    assert match.note.endswith("as published with the package")
+    assert lookup_problem(problem(110, 4), NOTHING, ()).origin == "default"
+    assert (look(database, rows=3000).origin, look(database, rows=3000).schedule) == ("default", Schedule())  # of another kind of machine
+    assert shipping.shipped_decisions(own.workload.kernel, own.workload.formats)[0].policy == {}
+    add(database, decided(problem(120, 9), "", 1.0))
+    assert (look(database, rows=110, seed=4).origin, look(database, rows=110, seed=4).schedule) == ("similar", Schedule())  # knows better
+
+
+def test_the_model_is_asked_beside_what_is_far(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "model_choice", lambda problem, deadline: Schedule("unroll(j, 2)"))
+    monkeypatch.setattr(module, "MODEL_ASKED_FROM", 0.0)
+    monkeypatch.setattr(module, "_expected_of", lambda problem, schedule: 0.5)
+    add(database, decided(problem(), PARALLEL, 1.1))
+    assert look(database, rows=120, seed=5).origin == "model"
+    add(database, decided(problem(130), PARALLEL, 2.5))
+    assert look(database, rows=124, seed=5).origin == "similar"
+    monkeypatch.setattr(module, "MODEL_ASKED_FROM", 9.0)
+    monkeypatch.setattr(module, "model_choice", None)
+    assert look(database, rows=121, seed=5).origin == "similar"
 
 
 def test_far_inputs_do_not_count(database: Path) -> None:

@@ -16,11 +16,12 @@ from ...compiler.errors import DatabaseError
 from ..database import Database, open_database
 from ..database.interchange import import_json_lines, kernel_tuner_cache, t4_metadata, t4_results, write_csv, write_json_lines
 from ..records import Measurement
+from ..shipped import to_ship
 from . import options
 from .help import ExampleCommand, ExampleGroup
 from .output import note, print_json
 
-_NAMES = {"jsonl": "JSON Lines", "csv": "CSV", "t4": "T4 results", "kernel-tuner": "Kernel Tuner caches"}
+_NAMES = {"jsonl": "JSON Lines", "csv": "CSV", "shipped": "JSON Lines to ship", "t4": "T4 results", "kernel-tuner": "Kernel Tuner caches"}
 _KINDS = {".csv": "csv"}
 """What the ending of a file asks for."""
 
@@ -78,7 +79,8 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
 ))  # fmt: skip
 @click.argument("output", metavar="FILE")
 @click.option("--as", "kind", type=click.Choice(list(_NAMES)),
-              help="JSON Lines of our own; CSV; T4 results with a metadata file; Kernel Tuner caches in a folder.  "
+              help="JSON Lines of our own; CSV; decisions as they ship with the package; T4 results with a metadata file; "
+                   "Kernel Tuner caches in a folder.  "
                    "[default: csv for FILE.csv, else jsonl]")  # fmt: skip
 @click.option("--decisions", is_flag=True, help="Of JSON Lines: only what campaigns decided, without their trials.")
 @options.together(options.database, options.as_json)
@@ -92,13 +94,13 @@ def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
             elif kind == "t4":
                 count = _export_t4(database, output)
             else:
-                records = database.decisions() if decisions else database.records()
+                records = to_ship(database.decisions()) if kind == "shipped" else database.decisions() if decisions else database.records()
                 with _opened(output) as stream:
                     count = write_csv(records, stream) if kind == "csv" else write_json_lines(records, stream)
         except OSError as error:
             raise DatabaseError(f"cannot write {output}: {error.strerror or error}") from None
         if output != "-":
-            note(f"{output}: {count} {'records' if kind in ('jsonl', 'csv') else 'measurements'} as {_NAMES[kind]}")
+            note(f"{output}: {count} {'records' if kind in ('jsonl', 'csv', 'shipped') else 'measurements'} as {_NAMES[kind]}")
             _show(database, given["as_json"], True)
 
 

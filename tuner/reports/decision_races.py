@@ -27,6 +27,7 @@ from ..model import model_choice
 from ..peers import Peer
 from ..problem import Problem
 from ..records import Decision, Measurement
+from ..shipped import shipped_decisions
 from .decision_cases import CASES, Item
 from .race import Pace, race
 from .records import Taken
@@ -144,7 +145,9 @@ def raced(item: Item, problem: Problem, decision: Decision, store: Database, kno
         TuningError: two of the schedules disagree about the result.
         SparsetuneError: one of them cannot be built.
     """
-    found = lookup_problem(problem, Without(store, item.input))
+    workload = problem.workload
+    shipped = [one for one in shipped_decisions(workload.kernel, workload.formats) if one.input.name != item.input]
+    found = lookup_problem(problem, Without(store, item.input), shipped)
     chosen = {
         DEFAULT: Schedule(), STATIC: model_choice(problem) or Schedule(), LOOKED_UP: found.schedule,
         TUNED: problem.from_canonical(decision.schedule),

@@ -59,7 +59,7 @@ def test_the_search_has_nests_as_good_as_those_written_by_hand(rows: int, column
 
 
 def test_pruning_keeps_a_forest_among_the_best() -> None:
-    """What ``tune`` searches holds a nest that the static model expects to be within a tenth of the best candidate."""
+    """What ``tune`` searches holds a nest that the static model expects to be within 15% of the best candidate."""
     problem = make_problem(CHAIN, chain_operands(500, 500, 3000, (16, 32, 16)), threads=1)
     found = problem_candidates(problem)
     space, stages = surviving_space(problem)
@@ -67,7 +67,7 @@ def test_pruning_keeps_a_forest_among_the_best() -> None:
     kept = [candidate for candidate in found if candidate.template in set(space.templates)]
     best, left = rank(problem, found)[0], rank(problem, kept)[0]
     assert "forest" in best.candidate.origin
-    assert left.cost <= 1.1 * best.cost
+    assert left.cost <= 1.15 * best.cost
 
 
 def sizes(contraction: Contraction, extents: Mapping[str, int]) -> Sizes:

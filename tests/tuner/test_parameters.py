@@ -1,0 +1,102 @@
+"""What the static choice makes of data: shares of parallel loops, prefetches, and the constants of a machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.compiler.storage.construct import tensor
+from sparsetune.datasets.generate import generate
+from sparsetune.tuner import calibration
+from sparsetune.tuner import constants as module
+from sparsetune.tuner.constants import Constants, machine_constants
+from sparsetune.tuner.gathers import scattered_share
+from sparsetune.tuner.model import model_choice
+from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.shares import ITERATION, chunks, largest_chunk, static_excess
+
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def usual_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", Constants)
+    monkeypatch.setattr("sparsetune.tuner.model.machine_constants", Constants)
+
+
+def with_rows(lengths: list[int]):
+    """A CSR matrix whose rows have these lengths."""
+    columns = np.concatenate([np.arange(length) for length in lengths]) if lengths else np.empty(0)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    return tensor((np.stack([rows, columns]).astype(np.int64), np.ones(len(rows))), "csr", (len(lengths), max(lengths, default=1) or 1))
+
+
+def test_shares_count_entries_and_iterations() -> None:
+    skewed = with_rows([10, 0, 0, 0])
+    assert static_excess(skewed, 2) == pytest.approx((10 + 2 * ITERATION) / ((10 + 4 * ITERATION) / 2))
+    assert static_excess(with_rows([3] * 8), 2) == 1.0
+    assert (chunks(skewed, 1), chunks(skewed, 3), chunks(skewed, 64)) == (4, 2, 1)
+    assert largest_chunk(skewed, 1) == pytest.approx((10 + ITERATION) / (10 + 4 * ITERATION))
+    assert largest_chunk(skewed, 64) == 1.0
+    deep = tensor((np.array([[0, 0, 0, 1], [0, 0, 1, 2], [0, 1, 0, 3]]), np.ones(4)), "csf", (2, 3, 4))
+    assert largest_chunk(deep, 1) == pytest.approx((3 + ITERATION) / (4 + 2 * ITERATION))
+    empty = tensor((np.empty((2, 0), dtype=np.int64), np.empty(0)), "csr", (0, 4))
+    assert (static_excess(empty, 2), chunks(empty, 64), scattered_share(empty, 1, 2)) == (1.0, 1, 0.0)
+
+
+def test_what_is_gathered_at_random_is_scattered_and_what_runs_along_is_not() -> None:
+    scattered = scipy.sparse.random_array((4000, 50_000), density=1e-3, rng=RNG, format="csr")
+    assert scattered_share(tensor(scattered), 1, 512) > 0.8
+    assert scattered_share(tensor(scattered), 1, 60_000) == 0.0
+    assert scattered_share(generate("random:banded:40000:bandwidth=5", "csr"), 1, 512) < 0.02
+    few = scipy.sparse.random_array((4000, 50_000), density=1e-3, rng=RNG, format="csr")
+    few.indices[:] = few.indices % 300 * 100
+    few.sum_duplicates()
+    assert scattered_share(tensor(few), 1, 4096) < 0.02  # what is used again and again stays in the cache
+
+
+def spmm(matrix, columns: int = 32, threads: int = 1) -> Problem:
+    return make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": matrix, "X": np.ones((matrix.shape[1], columns))}, threads=threads)
+
+
+def test_rows_are_prefetched_where_they_come_from_memory_alone() -> None:
+    far = generate("random:uniform:60000x60000:nnz=3e5", "csr")
+    assert "prefetch(j, X, 8)" in str(model_choice(spmm(far, 128)))
+    near = generate("random:uniform:3000x3000:nnz=6e4", "csr")
+    assert model_choice(spmm(near)) is None
+    assert "prefetch" not in str(model_choice(spmm(near, threads=2)))
+
+
+def test_shares_follow_the_rows() -> None:
+    even = str(model_choice(spmm(generate("random:banded:40000:bandwidth=5", "csr"), threads=2)))
+    assert "parallelize(i, cpu_thread, no_races, static)" in even
+    lengths = np.where(np.arange(30_000) < 3000, 120, 3)
+    skewed = str(model_choice(spmm(with_rows(lengths.tolist()), threads=2)))
+    assert "dynamic" in skewed
+    assert "cpu_thread" not in str(model_choice(spmm(with_rows([3] * 60), threads=2)))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"operation": 0}', '{"operation": "x"}', '{"speed": 1}', '{"start": 9}'])
+def test_constants_without_sense_are_not_used(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "constants.json"
+    place.write_text(text)
+    monkeypatch.setattr(module, "constants_file", lambda: place)
+    assert machine_constants.__wrapped__() == Constants()
+    place.write_text('{"start": 1e-5}')
+    assert machine_constants.__wrapped__() == Constants(start=1e-5)
+
+
+@pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
+def test_constants_are_measured_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "limits" / "constants.json"
+    monkeypatch.setattr(module, "constants_file", lambda: place)
+    monkeypatch.setattr(calibration, "_TURNS", 1)
+    monkeypatch.setattr(calibration, "_FAR_ROWS", 2**10)
+    found = calibration.calibrate(2)
+    assert found.is_sane
+    assert Constants(**json.loads(place.read_text())) == found == machine_constants()
+    machine_constants.cache_clear()

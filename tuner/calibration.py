@@ -1,0 +1,73 @@
+"""Measuring the constants of the static model: ``tune-kernel doctor --calibrate``.
+
+They come from generated kernels themselves, on small operands that lie in the caches and on one whose gathered rows do not: what one
+counted operation takes, what starting threads and handing out a chunk cost, and what prefetching gathered rows gains and loses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..compiler.native.machine import this_machine
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.aligned import aligned_full
+from ..datasets.generate import generate
+from .constants import Constants, remember_constants
+from .kernels import compile_problem
+from .measure.timing import least_of
+from .model import operations
+from .problem import make_problem
+
+_TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one
+_COLUMNS = 32
+_FAR_ROWS = 2**17  # at most, of the operand that the second-level cache does not hold
+_SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+_PREFETCHED = "prefetch(j, X, 8)"
+_SHARED = "parallelize(i, cpu_thread, no_races, {})"
+
+
+def calibrate(threads: int) -> Constants:
+    """Measure the constants with so many threads, and remember them; takes some seconds.
+
+    Raises:
+        BuildError: there is no C compiler.
+    """
+    found = _measured(threads)
+    found = found if found.is_sane else Constants()
+    remember_constants(found)
+    return found
+
+
+def _measured(threads: int) -> Constants:
+    usual = Constants()
+
+    def times(rows: int, nonzeros: int, *schedules: str) -> tuple[float, list[float]]:
+        dense = aligned_full(rows * _COLUMNS, 1.0, np.float64).reshape(rows, _COLUMNS)
+        matrix = generate(f"random:uniform:{rows}x{rows}:nnz={nonzeros}", "csr")
+        problem = make_problem(_SPMM, {"A": matrix, "X": dense}, threads=threads)
+        runs: list[Callable[[], Any]] = [
+            compile_problem(problem, Schedule(text)).bind(problem.operands, problem.threads) for text in schedules
+        ]
+        least = [math.inf] * len(runs)
+        for _ in range(_TURNS):
+            for place, run in enumerate(runs):
+                least[place] = min(least[place], least_of(run, max(1, math.ceil(_SAMPLE / max(least_of(run, 1, 1), 1e-9))), 1))
+        found = problem.concretized()
+        return operations(problem, found.program, found.sources), least
+
+    count, (serial, prefetched) = times(2048, 40_000, "", _PREFETCHED)
+    constants = {"operation": serial / count, "prefetch_hit": serial / prefetched}
+    size = 4 * max((level.bytes for level in this_machine().caches if level.level == 2), default=2**20)
+    rows = min(size // (8 * _COLUMNS), _FAR_ROWS)
+    _, (plain, prefetched) = times(rows, 6 * rows, "", _PREFETCHED)
+    constants["prefetch_miss"] = plain / prefetched
+    if threads > 1:
+        _, (alone, together) = times(64, 256, "", _SHARED.format("static"))
+        constants["start"] = max(together - alone / threads, usual.start / 10)
+        _, (whole, pieces) = times(4096, 8192, _SHARED.format("static"), _SHARED.format("dynamic, 1"))
+        constants["chunk"] = max((pieces - whole) * threads / 4096, usual.chunk / 100)
+    return Constants(**constants)

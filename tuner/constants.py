@@ -1,0 +1,61 @@
+"""What the static model knows of a machine beside its caches: a few constants, measured on request (``calibration``) and remembered."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from ..compiler.native.cache import cache_folder
+from ..compiler.native.machine import this_machine
+from .written import write_json
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Of one machine; the defaults lie between those of the machines that the model was made on.
+
+    Attributes:
+        operation: seconds of one operation of ``model.operations``.
+        start: seconds that the threads of a parallel loop take to begin and to end.
+        chunk: seconds that a thread takes to get a chunk of a loop.
+        prefetch_hit: speed with prefetches over that without where what is gathered lies in the second-level cache.
+        prefetch_miss: the same where it lies outside.
+    """
+
+    operation: float = 1.2e-10
+    start: float = 6e-6
+    chunk: float = 1.5e-7
+    prefetch_hit: float = 0.8
+    prefetch_miss: float = 1.08
+
+    @property
+    def is_sane(self) -> bool:
+        """Whether all are numbers that some machine could have."""
+        ranges = {
+            "operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4), "prefetch_hit": (0.1, 2.0),
+            "prefetch_miss": (0.1, 10.0),
+        }  # fmt: skip
+        return all(low <= getattr(self, name) <= high for name, (low, high) in ranges.items())
+
+
+@cache
+def machine_constants() -> Constants:
+    """Return the constants of this machine: those that were measured, else the usual ones."""
+    try:
+        found = Constants(**{name: float(value) for name, value in json.loads(constants_file().read_text(encoding="utf-8")).items()})
+    except (OSError, ValueError, TypeError, AttributeError):
+        return Constants()
+    return found if found.is_sane else Constants()
+
+
+def remember_constants(found: Constants) -> None:
+    """Make the constants those of this machine."""
+    write_json(constants_file(), asdict(found))
+    machine_constants.cache_clear()
+
+
+def constants_file() -> Path:
+    """Return where the constants of this machine are remembered."""
+    return cache_folder().parent / "limits" / f"{this_machine().fingerprint}-constants.json"

@@ -1,0 +1,149 @@
+"""The open places of a template, filled by what the operands are: how iterations are shared out, and what is prefetched.
+
+The search tries them all. Where nothing is measured they are chosen here, from the pattern and a few constants of the machine: a static
+share where rows are even, chunks of the size that costs least where they are not; prefetches only of what lies outside the caches, since
+elsewhere they are instructions for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler.concrete.provenance import Provenance
+from ..compiler.native.machine import this_machine
+from ..compiler.notation.nodes import Access, accesses
+from ..compiler.schedule import directives as d
+from ..compiler.schedule.addresses import chain
+from ..compiler.schedule.dependence import graph_of
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.space.candidates import Candidate
+from ..compiler.space.template import Hole
+from ..compiler.storage.tensor import Tensor
+from .constants import Constants, machine_constants
+from .gathers import scattered_share
+from .problem import Problem
+from .shares import chunks, largest_chunk, static_excess
+
+CHUNKING = "chunking"
+"""The hole of how a parallel loop is shared out."""
+
+_LEAST_GAIN = 1.02  # that a prefetch is to have
+_MISS = 10.0  # hits that a miss takes the time of
+_ELSEWHERE = 1.03  # times as long take rows that another thread had the last time
+_GIVEN = 1.08  # times as long may take what is shared out in a way that nothing is known of here
+_AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for a reason alone
+_SECOND_LEVEL = 2**20  # bytes, where the system does not say
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A template with its places filled, and how many times the model's cost it is expected to take."""
+
+    schedule: Schedule
+    factor: float
+
+
+def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
+    """Fill the open places of a candidate for a problem; ``cost``: operations of one thread, as the model counts them."""
+    graph, constants = graph_of(candidate.program.relations), machine_constants()
+    values, seconds = dict(candidate.template.usual), cost * constants.operation
+    factor = 1.0 if CHUNKING in values else _as_given(problem, candidate, graph, seconds)
+    for hole in candidate.template.holes:
+        if hole.name == CHUNKING:
+            values[hole.name], times = _shared_out(problem, candidate, hole, graph, seconds)
+            factor *= times
+        elif isinstance(hole.usual, d.Prefetch):
+            times = _prefetched(problem, candidate, hole.usual, graph, constants)
+            values[hole.name] = hole.usual if times is not None else None
+            factor *= times or 1.0
+    return Settled(candidate.template.fill(values), factor)
+
+
+def _shared_out(problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, seconds: float) -> tuple[Any, float]:
+    """Return how a parallel loop is shared out in the least time, and how many times an even share that takes."""
+    loops = chain(candidate.program.statement, ())
+    tensor = next((found for _, found in _begun_by(problem, graph.originals(loops[0]))), None) if loops else None
+    if tensor is None or problem.threads < 2:
+        return hole.usual, 1.0
+    found = {choice: times for choice in hole.choices if (times := _times(choice, tensor, problem.threads, seconds)) is not None}
+    best = min(found, key=found.__getitem__, default=hole.usual)
+    return best, found.get(best, 1.0)
+
+
+def _as_given(problem: Problem, candidate: Candidate, graph: Provenance, seconds: float) -> float:
+    """Return how many times an even share of a parallel loop the share takes that a template prescribes."""
+    directives = candidate.template.fill().directives
+    shared = [one for one in directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread"]
+    if not shared or problem.threads < 2:
+        return 1.0
+    tensor = next((found for _, found in _begun_by(problem, graph.originals(shared[0].index))), None)
+    if tensor is None or any(isinstance(one, d.Pos) for one in directives):
+        return _GIVEN
+    rows = next((one.factor for one in directives if isinstance(one, d.Split) and one.outer == shared[0].index), 1)
+    kind, chunk = shared[0].chunking or "static", shared[0].chunk
+    times = _times((kind, None if chunk is None else chunk * rows), tensor, problem.threads, seconds)
+    return _GIVEN if times is None else times * _AS_WRITTEN
+
+
+def _times(choice: Any, tensor: Tensor, threads: int, seconds: float) -> float | None:
+    """Return how many times an even share some way of sharing the outermost loop out takes; None where nothing is known of it."""
+    match choice:
+        case ("static", None):
+            return static_excess(tensor, threads)
+        case ("dynamic", int(chunk)):
+            waiting = largest_chunk(tensor, chunk) * threads / 2  # for who took the largest one last
+            return _ELSEWHERE + waiting + chunks(tensor, chunk) * machine_constants().chunk / threads / max(seconds, 1e-9)
+    return None
+
+
+def _prefetched(problem: Problem, candidate: Candidate, prefetch: d.Prefetch, graph: Provenance, constants: Constants) -> float | None:
+    """Return how many times the time without it a kernel takes with a prefetch; None where it is not worth it."""
+    name = prefetch.access.tensor
+    operand, originals = problem.operand(name), graph.originals(prefetch.index)
+    if operand is None:
+        return None
+    if not operand.format.is_dense:  # entries gone through in order, which hardware fetches ahead as well
+        loops = chain(candidate.program.statement, ())
+        begun = bool(loops) and any(found is operand for _, found in _begun_by(problem, graph.originals(loops[0])))
+        return 1.0 if begun and operand.nbytes > this_machine().last_level_cache else None
+    share = max((_scattered(problem, operand, name, *where) for where in _stored_by(problem, originals)), default=0.0)
+    missing = _MISS * share / (_MISS * share + 1 - share)
+    times = missing / constants.prefetch_miss + (1 - missing) / constants.prefetch_hit
+    return times if times * _LEAST_GAIN <= 1 else None
+
+
+def _scattered(problem: Problem, operand: Tensor, name: str, index: str, tensor: Tensor, level: int) -> float:
+    """Return which share of the rows that an index chooses of a dense operand comes from outside of the second-level cache."""
+    if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
+        return 0.0
+    cache = next((level.bytes for level in this_machine().caches if level.level == 2), _SECOND_LEVEL)
+    row = operand.nbytes / max(1, problem.extents[index])
+    return scattered_share(tensor, level, cache / max(row, 1.0))
+
+
+def _begun_by(problem: Problem, originals: tuple[str, ...]) -> Iterator[tuple[Access, Tensor]]:
+    """Yield the stored operands whose first level one of some indices goes through."""
+    for access, tensor in _stored(problem):
+        if access.subscripts[tensor.format.order[0]].index in originals:
+            yield access, tensor
+
+
+def _stored_by(problem: Problem, originals: tuple[str, ...]) -> Iterator[tuple[str, Tensor, int]]:
+    """Yield the indices, operands and levels that store coordinates of some indices."""
+    for access, tensor in _stored(problem):
+        for level, mode in enumerate(tensor.format.order):
+            index = access.subscripts[mode].index
+            if index in originals and not tensor.format.levels[level].full:
+                yield index, tensor, level
+
+
+def _stored(problem: Problem) -> Iterator[tuple[Access, Tensor]]:
+    """Yield the accesses of operands that store coordinates, where subscripts are plain."""
+    if problem.is_compound:
+        return
+    for access in accesses(problem.assignment.value):
+        tensor = problem.operand(access.tensor)
+        if tensor is not None and not tensor.format.is_dense and access.is_plain:
+            yield access, tensor

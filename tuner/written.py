@@ -1,0 +1,22 @@
+"""Small files of JSON that are remembered from process to process, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from ..compiler.native.trust import make_private
+
+
+def write_json(place: Path, content: Mapping[str, object]) -> None:
+    """Write a file, and the folders that it lies in; where they cannot be written nothing is remembered."""
+    with suppress(OSError):
+        make_private(place.parent)
+        handle, part = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        os.replace(part, place)
