@@ -67,7 +67,7 @@ def _measured(threads: int) -> Constants:
     constants["prefetch_miss"] = plain / prefetched
     if threads > 1:
         _, (alone, together) = times(64, 256, "", _SHARED.format("static"))
-        constants["start"] = max(together - alone / threads, usual.start / 10)
+        constants["start"] = max(together - alone / threads, usual.start / 3)
         _, (whole, pieces) = times(4096, 8192, _SHARED.format("static"), _SHARED.format("dynamic, 1"))
-        constants["chunk"] = max((pieces - whole) * threads / 4096, usual.chunk / 100)
+        constants["chunk"] = max((pieces - whole) * threads / 4096, usual.chunk / 10)
     return Constants(**constants)

@@ -76,6 +76,28 @@ class DatabaseContract:
         database.add(measurement(), measurement(workload=replace(WORKLOAD, machine="m2", kernel="a = b"), status=Status.TIMEOUT))
         assert database.stats() == {"records": 2, "decisions": 0, "kernels": 2, "machines": 2, "inputs": 1, "failed": 1}
 
+    def test_check_names_what_is_damaged(self, reopen: Callable[[], Database], execute: Callable[[str], object]) -> None:
+        with reopen() as database:
+            database.add(measurement(), measurement(campaign="c2"), decision())
+        execute("UPDATE st_measurement SET samples = '{' WHERE campaign = 'c2'")
+        execute("UPDATE st_decision SET schedule = 'no_such_directive(i0)'")
+        with reopen() as database:
+            first, second = database.check()
+            assert first.startswith(f"measurement '{measurement(campaign='c2').key}': samples is ")
+            assert second.startswith(f"decision '{decision().key}': schedule: ")
+        execute("ALTER TABLE st_decision DROP COLUMN flags")
+        with reopen() as database:
+            assert [line.split(":")[0] for line in database.check()] == [f"measurement '{measurement(campaign='c2').key}'", "decisions"]
+
+    @pytest.mark.nightly
+    def test_eight_writers_with_ten_thousand_records(self, reopen: Callable[[], Database]) -> None:
+        with reopen() as database:
+            url = database.url
+        _write_together(url, writers=8, transactions=250)
+        with reopen() as database:
+            assert database.stats()["records"] == 10_000
+            assert database.check() == []
+
     def test_any_text_survives(self, database: Database) -> None:
         text = "it's \"quoted\"; :name %s \\ \n \x7f é 漢"
         database.add(measurement(message=text, input=replace(INPUT, name=text)))
@@ -195,6 +217,12 @@ class TestPostgres(DatabaseContract):
             with ThreadPoolExecutor(6) as pool:
                 assert list(pool.map(opened, [start] * 6)) == [""] * 6
 
+    def test_check_names_an_index_that_is_not_valid(self, reopen: Callable[[], Database], execute: Callable[[str], object]) -> None:
+        reopen().close()
+        execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'st_decision_workload'::regclass")
+        with reopen() as database:
+            assert database.check() == ["the index st_decision_workload is not valid: REINDEX makes it anew"]
+
     def test_stands_beside_other_tables(self, postgres: str) -> None:
         import psycopg
 
@@ -300,6 +328,15 @@ def _start_writer(path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", _WRITER, str(path), tests], stdout=subprocess.PIPE, text=True)
 
 
+def _write_together(url: str, writers: int, transactions: int) -> None:
+    """Have processes write transactions of five records each at the same time."""
+    program = _WRITER.replace("range(100000)", f"range(int(sys.argv[3]), int(sys.argv[3]) + {transactions})")
+    tests = str(Path(__file__).resolve().parents[1])
+    commands = [[sys.executable, "-c", program, url, tests, str(transactions * number)] for number in range(writers)]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
+    assert [process.wait(600) for process in processes] == [0] * writers
+
+
 def test_killed_in_the_middle_of_writes(tmp_path: Path) -> None:
     path = tmp_path / "killed.sqlite"
     for _ in range(3):
@@ -321,11 +358,7 @@ def test_killed_in_the_middle_of_writes(tmp_path: Path) -> None:
 
 def test_many_processes_at_once(tmp_path: Path) -> None:
     path = tmp_path / "shared.sqlite"
-    program = _WRITER.replace("range(100000)", "range(int(sys.argv[3]), int(sys.argv[3]) + 20)")
-    tests = str(Path(__file__).resolve().parents[1])
-    commands = [[sys.executable, "-c", program, str(path), tests, str(100 * number)] for number in range(4)]
-    writers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
-    assert [writer.wait(60) for writer in writers] == [0] * 4
+    _write_together(str(path), writers=4, transactions=20)
     with open_database(path) as database:
         assert database.stats()["records"] == 4 * 20 * 5
         assert database.check() == []

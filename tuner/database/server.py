@@ -8,6 +8,18 @@ from typing import Any
 
 from ...compiler.errors import DatabaseError
 
+_CHECKS = {
+    "postgresql": {
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname LIKE 'st\\_%' "
+        "AND NOT (i.indisvalid AND i.indisready)": "the index {} is not valid: REINDEX makes it anew",
+        "SELECT conname FROM pg_constraint WHERE conname LIKE 'st\\_%' AND NOT convalidated": "the constraint {} was never checked",
+        "SELECT checksum_failures FROM pg_stat_database WHERE datname = current_database() AND checksum_failures > 0":
+            "{} pages of the database are damaged",
+    },
+    "sqlite": {"PRAGMA integrity_check": "{}"},
+}  # fmt: skip
+"""By kind of server: queries that give a row for each thing that its engine finds wrong, and what is told of it."""
+
 
 class ServerConnection:
     """A database server by URL, such as ``postgresql://user:password@host/name``."""
@@ -47,7 +59,8 @@ class ServerConnection:
             return frozenset(sqlalchemy.inspect(self._engine).get_table_names())
 
     def problems(self) -> list[str]:
-        return []
+        asked = _CHECKS.get(self._engine.dialect.name, {})
+        return [told.format(*row) for query, told in asked.items() for row in self.rows(query, {}) if row != ("ok",)]
 
     def stamp(self) -> object:
         return None

@@ -117,7 +117,12 @@ class Database:
         problems = self._connection.problems()
         if problems:
             return problems
-        return [found for kind in COLUMNS for found in self._read(kind, {}) if isinstance(found, str)]
+        for kind in COLUMNS:
+            try:
+                problems += [found for found in self._read(kind, {}) if isinstance(found, str)]
+            except DatabaseError as error:  # a column is missing, or a page cannot be read
+                problems.append(f"{kind}s: {error}")
+        return problems
 
     def _prepare(self, create: bool) -> None:
         tables = self._connection.tables()
