@@ -6,15 +6,20 @@ what is fastest on one machine need not be on another. ``tune-kernel db export r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from .database.interchange import read_json_lines
-from .records import Decision
+from .records import Decision, to_json
 
 FILE = Path(__file__).resolve().parents[1] / "results" / "schedules.jsonl"
+
+MOST_BYTES = 1_000_000
+"""Of the file."""
 
 _TOLD = ("processor", "system", "vector_bytes", "caches", "cores")
 """What lookup and readers ask of the machine that a decision was made on."""
@@ -30,6 +35,19 @@ def shipped_decisions(kernel: str, formats: str) -> tuple[Decision, ...]:
     if not FILE.exists():
         return ()
     return tuple(record for record in read_json_lines(FILE, holding=(kernel, formats)) if isinstance(record, Decision))
+
+
+def write_shipped(decisions: Iterable[Decision], stream: IO[str]) -> int:
+    """Write what is worth shipping, those that gain most first, up to ``MOST_BYTES``; return how many."""
+    count = size = 0
+    for decision in sorted(to_ship(decisions), key=lambda one: (-one.speedup_low, one.key)):
+        line = json.dumps(to_json(decision)) + "\n"
+        size += len(line.encode())
+        if size > MOST_BYTES:
+            break
+        stream.write(line)
+        count += 1
+    return count
 
 
 def to_ship(decisions: Iterable[Decision]) -> Iterator[Decision]:

@@ -17,7 +17,7 @@ SPMM = "Y(i,k) = A(i,j) * X(j,k)"
 @pytest.fixture
 def operands() -> dict[str, Any]:
     rng = np.random.default_rng(2)
-    return {"A": sp.random_array((400, 300), density=0.05, format="csr", rng=rng), "X": rng.random((300, 8))}
+    return {"A": sp.random_array((400, 300), density=0.5, format="csr", rng=rng), "X": rng.random((300, 8))}
 
 
 @pytest.fixture

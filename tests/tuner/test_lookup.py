@@ -20,7 +20,6 @@ from sparsetune.tuner import environment
 from sparsetune.tuner import lookup as module
 from sparsetune.tuner import shipped as shipping
 from sparsetune.tuner.database import open_database
-from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, choose, lookup, lookup_problem
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.records import Decision, Measurement, Status
@@ -228,7 +227,8 @@ def test_what_ships_counts_where_this_machine_knows_nothing(database: Path) -> N
     strange = replace(won, workload=replace(elsewhere, kernel="T0 = T1"), input=replace(own.input, extents=()), schedule="")
     shipping.FILE.parent.mkdir()
     with shipping.FILE.open("w") as stream:
-        assert write_json_lines(shipping.to_ship([won, other, strange]), stream) == 3
+        slow = replace(won, input=problem(5).input, speedup_low=0.9)
+        assert shipping.write_shipped([won, replace(won, seconds=2e-3), other, strange, slow], stream) == 3
     match = look(database, rows=110, seed=4)
     assert (match.origin, str(match.schedule)) == ("similar", "parallelize(i, cpu_thread, no_races)")
     assert match.note.endswith("as published with the package")

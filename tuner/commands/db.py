@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -16,12 +16,13 @@ from ...compiler.errors import DatabaseError
 from ..database import Database, open_database
 from ..database.interchange import import_json_lines, kernel_tuner_cache, t4_metadata, t4_results, write_csv, write_json_lines
 from ..records import Measurement
-from ..shipped import to_ship
+from ..shipped import write_shipped
 from . import options
 from .help import ExampleCommand, ExampleGroup
 from .output import note, print_json
 
 _NAMES = {"jsonl": "JSON Lines", "csv": "CSV", "shipped": "JSON Lines to ship", "t4": "T4 results", "kernel-tuner": "Kernel Tuner caches"}
+_WRITERS: dict[str, Callable[[Iterator[Any], IO[str]], int]] = {"jsonl": write_json_lines, "csv": write_csv, "shipped": write_shipped}
 _KINDS = {".csv": "csv"}
 """What the ending of a file asks for."""
 
@@ -94,13 +95,13 @@ def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
             elif kind == "t4":
                 count = _export_t4(database, output)
             else:
-                records = to_ship(database.decisions()) if kind == "shipped" else database.decisions() if decisions else database.records()
+                records = database.decisions() if decisions or kind == "shipped" else database.records()
                 with _opened(output) as stream:
-                    count = write_csv(records, stream) if kind == "csv" else write_json_lines(records, stream)
+                    count = _WRITERS[kind](records, stream)
         except OSError as error:
             raise DatabaseError(f"cannot write {output}: {error.strerror or error}") from None
         if output != "-":
-            note(f"{output}: {count} {'records' if kind in ('jsonl', 'csv', 'shipped') else 'measurements'} as {_NAMES[kind]}")
+            note(f"{output}: {count} {'records' if kind in _WRITERS else 'measurements'} as {_NAMES[kind]}")
             _show(database, given["as_json"], True)
 
 

@@ -25,6 +25,7 @@ from ..peers.pydata_peer import PydataPeer
 from ..records import Decision
 from ..session import tune_problem
 from ..settings import Budget, Settings
+from ..shipped import write_shipped
 from .decision_cases import CASES, DTYPES, THREADS, Item, items, problem_of
 from .decision_races import FAILED, LEFT_OUT, TUNED, Figure, decisions_of, known_beside, raced, without_figures
 from .decisions_page import decisions_page
@@ -147,10 +148,11 @@ def chosen(kernels: Sequence[str], inputs: Sequence[str], dtypes: Sequence[str],
 @click.option("--input", "inputs", multiple=True, help="only these")
 @click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="only these")
 @click.option("--threads", multiple=True, type=click.IntRange(min=1), help=f"only these of {', '.join(map(str, THREADS))}")
+@click.option("--ship", is_flag=True, help="also write results/schedules.jsonl, which ships with the package, from what was tuned")
 @click.option("--page", "only_page", is_flag=True, help="measure nothing: pages of the rows that there are")
 def main(
     results: Path, database: str | None, minutes: float | None, share: float, trials: int, budget: float, kernels: tuple[str, ...],
-    inputs: tuple[str, ...], dtypes: tuple[str, ...], threads: tuple[int, ...], only_page: bool,
+    inputs: tuple[str, ...], dtypes: tuple[str, ...], threads: tuple[int, ...], ship: bool, only_page: bool,
 ) -> None:  # fmt: skip
     """Tune and race kernels on real inputs, and write results/decisions.md and results/kernels.md; goes on where it was stopped.
 
@@ -166,6 +168,9 @@ def main(
             run = Run(store, kept, Budget(trials=trials, seconds=budget), _libraries(), wanted, workers)
             run.tune(begin + share * seconds)
             run.race(begin + seconds)
+    if ship:
+        with open_database(database or _usual_database()) as store, (results / "schedules.jsonl").open("w", encoding="utf-8") as stream:
+            click.echo(f"{results / 'schedules.jsonl'}: {write_shipped(store.decisions(), stream)} schedules", err=True)
     write_pages(kept.rows, results)
 
 
