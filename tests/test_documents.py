@@ -79,15 +79,50 @@ def test_the_reference_has_every_public_name() -> None:
     assert listed == named | {f"{module}.{name}" for module in modules for name in getattr(sparsetune, module).__all__}
 
 
-def test_arguments_in_docstrings_are_those_of_the_function() -> None:
-    for place in (sparsetune, sparsetune.distributed, sparsetune.torch):
-        for name in place.__all__:
-            found = getattr(place, name)
-            for call in [found] if inspect.isfunction(found) else [one for _, one in inspect.getmembers(found, inspect.isfunction)]:
-                described = re.search(r"Args:\n((?:    .*\n|\n)+)", inspect.getdoc(call) or "")
-                lines = re.findall(r"^    (\w[\w, *]*): ", described[1], re.MULTILINE) if described else []
-                told = {one.strip("* ") for line in lines for one in line.split(",")}
-                assert told <= set(inspect.signature(call).parameters), f"{name}: {call.__qualname__}"
+def described(text: str | None, head: str) -> set[str]:
+    """Return the names that a section of a docstring describes."""
+    section = re.search(rf"^{head}:\n((?:(?:    .*)?\n?)+)", text or "", re.MULTILINE)
+    lines = re.findall(r"^    (\*{0,2}\w[\w, *]*): ", section[1], re.MULTILINE) if section else []
+    return {name.strip(" *") for line in lines for name in line.split(",")}
+
+
+def own_names(node: ast.ClassDef) -> set[str]:
+    """Return the attributes and methods that a class says it has."""
+    stored = (
+        one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == "self"
+    )
+    plain = (
+        one.id
+        for statement in node.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for one in ast.walk(statement)
+        if isinstance(one, ast.Name)
+    )
+    return {*stored, *plain, *(one.name for one in node.body if isinstance(one, ast.FunctionDef))}
+
+
+@pytest.mark.tree
+@pytest.mark.parametrize("folder", ["compiler", "tuner", "datasets"])
+def test_docstrings_describe_what_there_is(folder: str) -> None:
+    false = []
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                arguments = node.args
+                named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+                unknown = described(ast.get_docstring(node), "Args") - {one.arg for one in named if one is not None}
+            elif isinstance(node, ast.ClassDef):
+                unknown = described(ast.get_docstring(node), "Attributes") - own_names(node)
+            else:
+                continue
+            false += [f"{path.relative_to(ROOT)}, {node.name}: {name}" for name in sorted(unknown)]
+    assert false == []
+
+
+def test_what_docstrings_describe_is_found() -> None:
+    text = "What it is.\n\nArgs:\n    a, b: two of them,\n        of a kind: odd.\n    *rest: others.\n\nRaises:\n    Error: it is wrong."
+    assert described(text, "Args") == {"a", "b", "rest"}
+    assert described(text, "Attributes") == set()
 
 
 @pytest.mark.tree

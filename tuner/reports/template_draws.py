@@ -28,7 +28,7 @@ class Group:
     Attributes:
         filters: what keeps them.
         without: a rule that must remove them.
-        weights: orders and units of each partition.
+        rows: partitions that they are drawn from.
         seen: texts that were drawn.
     """
 
