@@ -1,8 +1,9 @@
 """The static model: how long a schedule should take, from its loop nest and the sizes of the operands, without running anything.
 
-Every assignment of the loop nest costs, per iteration of the loops around it, one operation and one more for each value that it
-loads or stores and that is neither in registers nor left alone by the innermost loop; an innermost loop over contiguous values of
-dense tensors counts by vectors. Iterations are counted from the fibres that operands really store, as in the operation counts of
+Every assignment of the loop nest costs, per iteration of the loops around it, its multiplications (one operation at least, to which an
+addition is fused) and one more for each value that it loads or stores and that is neither in registers nor left alone by the innermost
+loop, or more where its array is larger than a cache; an innermost loop over contiguous values of dense tensors counts by vectors, and
+costs something each time it starts. Iterations are counted from the fibres that operands really store, as in the operation counts of
 Dias et al. ("SparseLNR"): a loop nest over i, j of a tensor B(i,j,k) runs once for each stored (i,j). The model ranks schedules for
 the search, and chooses where nothing was measured; it is not meant to predict seconds.
 """
@@ -23,13 +24,15 @@ from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
 from ..compiler.format import Format
 from ..compiler.native.machine import this_machine
-from ..compiler.notation.nodes import Access, Add, accesses, walk
+from ..compiler.notation.nodes import Access, Add, Expr, Mul, accesses, walk
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.arrays import array_workspaces
 from ..compiler.space.candidates import Candidate, candidates
+from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
+from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
 from ..compiler.space.program_costs import operation_count
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import Situation
@@ -58,7 +61,8 @@ CHOICE_SECONDS = 0.8
 """Processor time that a choice may take: products of many factors have more candidates than anyone would wait for."""
 
 _VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
-_REGISTER_ELEMENTS = 256
+_START = 4.0  # operations that starting an innermost loop costs
+_REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``work.NEAR``, ``FAR``)
 _HELD_REGISTERS = 16  # that hold a result while it is summed up
 _ATOMIC = 10.0  # operations that an atomic update costs
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
@@ -231,12 +235,18 @@ def converted_entries(problem: Problem, program: Program, sources: Mapping[str, 
     return sum(len(operand.values) for operand in moved if operand is not None)
 
 
+def _distance(elements: float) -> float:
+    """Return how much longer than from the first level of cache it takes to get a value of an array."""
+    return 1.0 if elements <= NEAR_ELEMENTS else 2.0 if elements <= FAR_ELEMENTS else 4.0
+
+
 class _Costs:
     """Costs of one program on the operands of a problem."""
 
     def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
         self._problem, self._program, self._sources = problem, program, sources
         self._graph: Provenance = graph_of(program.relations)
+        self._elements = {space.name: self._size(space.indices) for space in self._program.workspaces}
         self._registers = {space.name for space in program.workspaces if self._fits_registers(space.indices)}
         stored = {name: _stored_operand(problem, name) for name in problem.formats}
         self._prefixes = {name: stored_prefixes(operand) for name, operand in stored.items() if operand is not None}
@@ -267,11 +277,14 @@ class _Costs:
         loops = enclosing_loops(self._program.statement, address)
         iterations = self._points(self._covered(address), address, leaf)
         innermost = set(self._graph.originals(loops[-1])) if loops else set()
-        touched = [access for access in accesses(leaf.value) if self._moves(access, innermost)]
-        writes = 2.0 if self._moves(leaf.target, innermost) and not self._is_held(leaf.target, loops) else 0.0
+        read = sum(_distance(self._array_elements(access)) for access in accesses(leaf.value) if self._moves(access, innermost))
+        moves = self._moves(leaf.target, innermost) and not self._is_held(leaf.target, loops)
+        written = 2.0 * _distance(self._elements.get(leaf.target.tensor, 0.0)) if moves else 0.0
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         lanes = _VECTOR_LANES if contiguous else 1.0
-        return self._shared_out(address, iterations * (1 + len(touched) + writes) / lanes, iterations, leaf)
+        started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
+        each = (self._multiplied(leaf.value, innermost) + read + written) / lanes
+        return self._shared_out(address, iterations * each + _START * started, iterations, leaf)
 
     def _entering(self, address: Address, leaf: Assign) -> float:
         """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
@@ -349,7 +362,9 @@ class _Costs:
 
     def _covered(self, address: Address) -> set[str]:
         """Return the original indices that the loops around an assignment run through."""
-        loops = enclosing_loops(self._program.statement, address)
+        return self._originals(enclosing_loops(self._program.statement, address))
+
+    def _originals(self, loops: Sequence[str]) -> set[str]:
         return {original for loop in loops for original in self._graph.originals(loop)}
 
     def _stored(self, name: str, access: Access, covered: set[str]) -> float:
@@ -380,6 +395,23 @@ class _Costs:
             return False
         lengths = [self._problem.constants.get(loop, math.inf) for loop in loops[places[0] :] if places.count(loops.index(loop)) == 0]
         return math.prod(lengths) <= _HELD_REGISTERS * this_machine().vector_bytes / self._problem.dtype.itemsize
+
+    def _multiplied(self, value: Expr, innermost: set[str]) -> float:
+        """Return the operations on values in an iteration of the innermost loop; what stands still in it is multiplied once before."""
+        if not isinstance(value, Mul):
+            return max(1.0, float(operation_count(value)))
+        moving = sum(self._varies(factor, innermost) for factor in value.operands)
+        return max(1.0, moving - 1.0 + (moving < len(value.operands)))
+
+    def _varies(self, factor: Expr, innermost: set[str]) -> bool:
+        return any(innermost.intersection(self._graph.originals(index)) for access in accesses(factor) for index in access.indices)
+
+    def _array_elements(self, access: Access) -> float:
+        """Return how large the array is that an access reads: of a workspace, or of a dense operand."""
+        form = self._formats.get(access.tensor)
+        if form is not None and form.is_dense:
+            return self._everywhere(set(access.indices))
+        return self._elements.get(access.tensor, 0.0)
 
     def _is_contiguous(self, touched: Sequence[Access], innermost: set[str]) -> bool:
         """Return whether the innermost loop runs over the last mode of dense tensors, and over no stored level."""
@@ -418,6 +450,11 @@ class _Costs:
 
     def _result_size(self) -> float:
         return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
+
+    def _size(self, indices: Sequence[str]) -> float:
+        """Return how many elements an array over some indices has, as far as extents are known."""
+        lengths = (self._graph.constant_extent(index, self._problem.extents) for index in indices)
+        return math.prod(float(length or 1) for length in lengths)
 
     def _conversions(self) -> float:
         return _CONVERSION * converted_entries(self._problem, self._program, self._sources)

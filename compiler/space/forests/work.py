@@ -1,6 +1,6 @@
 """How much work a forest is on operands of known size, as a tree-separable cost.
 
-Every term costs, per iteration of the loops around it, an operation and one more for each value that its innermost loop moves to or
+Every term costs, per iteration of the loops around it, its multiplications and one more for each value that its innermost loop moves to or
 from memory; innermost loops over consecutive values of dense tensors count by vectors. A loop runs over what a sparse operand
 stores where everything in it is a multiple of that operand, as often as an average fibre is long. Buffers cost their elements each
 time they are emptied, those that are far away more.
@@ -18,7 +18,7 @@ from .separable import Peel, SeparableCost
 
 LANES = 4.0  # what vectors gain in kernels that also wait for memory
 _START = 2.0  # operations that starting an innermost loop costs
-_NEAR, _FAR = 2.0**12, 2.0**17  # elements that the first and second level of cache hold: buffers beyond cost more to empty and to read
+NEAR, FAR = 2.0**12, 2.0**17  # elements that the first and second level of cache hold: buffers beyond cost more to empty and to read
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def work(sizes: Sizes, most: float = inf) -> SeparableCost:
 
 
 def _emptied(elements: float) -> float:
-    return elements * (1.0 if elements <= _NEAR else 2.0 if elements <= _FAR else 4.0)
+    return elements * (1.0 if elements <= NEAR else 2.0 if elements <= FAR else 4.0)
 
 
 def iterations(peel: Peel, sizes: Sizes) -> float:
@@ -102,8 +102,9 @@ def operations(contraction: Contraction, term: Term, innermost: int) -> float:
     """Return the operations of one iteration of a term's innermost loop; -1: it has none of its own."""
     bit = 1 << innermost if innermost >= 0 else 0
     target = contraction.output if term.operands == contraction.everything else contraction.open(term.operands)
-    moved = sum(bool(part_indices(contraction, part) & bit) for part in term.parts) + 2 * bool(target & bit)
-    each = 1.0 + moved
+    varying = sum(bool(part_indices(contraction, part) & bit) for part in term.parts)
+    multiplied = max(1.0, varying - 1.0 + (varying < len(term.parts)))  # what stands still is multiplied once before
+    each = multiplied + varying + 2 * bool(target & bit)
     return each / LANES if bit and _is_contiguous(contraction, term, innermost) else each
 
 

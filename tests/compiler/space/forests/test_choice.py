@@ -25,6 +25,7 @@ from sparsetune.compiler.space.forests.space import Forests
 from sparsetune.compiler.space.forests.work import Sizes, work
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.tensor import Tensor
+from sparsetune.datasets.generate import generate
 from sparsetune.tuner.model import model_choice, problem_candidates, rank, stored_prefixes
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.prune import surviving_space
@@ -184,3 +185,16 @@ def test_six_tensors_without_tuning() -> None:
     costs = (costs_of(forest, problem.formats) for forest in promising(space.contraction, known, 10, lambda: None))
     shallow = [one.time.at(symbols) for one in costs if one.loop_depth == 7]
     assert counted <= 1.34 * min(shallow)
+
+
+def test_a_core_goes_through_its_tensor_once() -> None:
+    """Loops over a dense index around those of a sparse tensor would start many short loops, and a large buffer is far away."""
+    text = "A(p,q,r,s) = T(i,j,k,l) * C(i,p) * D(j,q) * E(k,r) * F(l,s)"
+    stored = generate("random:zipf:200x60x150x50:nnz=4e4", "csf")
+    operands = {name: np.ones((extent, 8)) for name, extent in zip("CDEF", stored.shape, strict=True)}
+    problem = make_problem(text, {"T": stored, **operands}, threads=1)
+    chosen = model_choice(problem)
+    assert chosen is not None
+    kernel = compile_kernel(text, {"T": "csf"}, problem.constants, chosen)
+    assert kernel.loop_nest.splitlines()[0] == "for i:"
+    assert kernel.bind(T=stored, **operands, threads=1).count()["workspace"] <= 2**12
