@@ -138,6 +138,8 @@ def _judge_whole(program: Program, schedule: Schedule, judgement: Judgement) -> 
                 judgement.parallel_loop(program, directive)
             elif isinstance(directive, d.Pos):
                 judgement.position_loop(program, directive)
+            elif isinstance(directive, d.SplitUp):
+                judgement.tiles(program, directive)
             elif isinstance(directive, d.Prefetch):
                 judgement.prefetch(program, directive)
             elif isinstance(directive, d.Assemble):

@@ -106,6 +106,28 @@ class Judgement:
                         " multiply by it, or go back with coord",
                     )
 
+    def tiles(self, program: Program, directive: d.SplitUp) -> None:
+        """Refuse a workspace over tiles of positions that one nest goes through tile by tile and another one across the tiles.
+
+        Tile by tile they are as long as the fibre at hand asks for; across them, as the longest fibre does: slots would differ.
+        """
+        graph = graph_of(program.relations)
+        pieces = directive.outer, directive.inner
+        if graph.space(directive.inner) != "position":
+            return
+        orders: dict[str, bool] = {}
+        for loops, assign in assignments_in_loops(program.statement):
+            places = [next((place for place, loop in enumerate(loops) if piece in graph.ancestors(loop)), -1) for piece in pieces]
+            for access in (assign.target, *accesses(assign.value)):
+                made = {name for index in access.indices for name in graph.ancestors(index)}
+                by_tile = places[0] < places[1]
+                if min(places) >= 0 and made.issuperset(pieces) and orders.setdefault(access.tensor, by_tile) != by_tile:
+                    refuse(
+                        Rule.POS_RANGE_KNOWN,
+                        f"{access.tensor} is filled and read once with {directive.outer} outside {directive.inner} and once inside it,"
+                        " where tiles have another length; order both alike, or split by a number of iterations",
+                    )
+
     def assembly(self, program: Program, directive: d.Assemble) -> None:
         """Refuse appending to a result whose components do not come in the order of its levels."""
         if directive.strategy != "append":
