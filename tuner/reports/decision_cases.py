@@ -22,7 +22,7 @@ from .workloads import KERNELS, KernelCase, operands_of
 
 Thing = TypeVar("Thing")
 
-MOST_PRODUCTS = 2e8
+MOST_PRODUCTS = 3e7
 """Products of a sparse by a sparse matrix; inputs with more are left out."""
 
 MOST_ELEMENTS = 1e8

@@ -40,7 +40,7 @@ LEFT_OUT, FAILED = "left out", "failed"
 SLOW = 10.0
 """A library that takes so many times as long as the default is timed once, apart from the race."""
 
-_PACE = Pace(seconds=0.8, fewest=7, most=41)
+_PACE = Pace(seconds=0.6, fewest=7, most=41)
 _MOST_COMPARED = 5e7  # elements of a result that is compared densely
 
 
@@ -84,10 +84,12 @@ class Figure(Taken):
         return Item(self.kernel, self.input, self.dtype, self.threads)
 
 
-def without_figures(item: Item, column: str, error: SparsetuneError) -> Figure:
+def without_figures(item: Item, column: str, error: Exception) -> Figure:
     """Return the row of an item that was not measured, with the reason."""
-    nothing = Comparison(math.nan, math.nan, math.nan)
-    return _row(item, column, math.nan, (nothing, nothing), note=str(error).splitlines()[0])
+    nothing, lines = Comparison(math.nan, math.nan, math.nan), str(error).splitlines()
+    known = isinstance(error, SparsetuneError) and bool(lines)
+    note = lines[0] if known else f"{type(error).__name__}: {' '.join(lines)}"
+    return _row(item, column, math.nan, (nothing, nothing), note=note)
 
 
 def _row(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from ...compiler.errors import DataError, FormatError, ShapeError, SparsetuneError
+from ...compiler.errors import DataError, FormatError, ShapeError
 from ..database import Database, open_database, studies_folder
 from ..measure.runner import Worker
 from ..peers import Peer, choose_peers
@@ -63,6 +63,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.tuned = decisions_of(self.store)
+        self.kept.rows = [row for row in self.kept.rows if row.column != FAILED]  # which are tried again, once in a run
 
     @property
     def without(self) -> set[Item]:
@@ -111,10 +112,10 @@ class Run:
             step(item)
         except (DataError, FormatError, ShapeError) as error:
             self._note(item, LEFT_OUT, error)
-        except SparsetuneError as error:
+        except Exception as error:  # whatever goes wrong with one item is told on the page, and the others are measured
             self._note(item, FAILED, error)
 
-    def _note(self, item: Item, column: str, error: SparsetuneError) -> None:
+    def _note(self, item: Item, column: str, error: Exception) -> None:
         row = without_figures(item, column, error)
         self.kept.add([row])
         click.echo(f"{item.text}: {column}: {row.note}", err=True)
@@ -159,19 +160,21 @@ def main(
     The real inputs are those of the folder that SPARSETUNE_DATA names.
     """
     kept, begin = Partial(results / "decisions.csv", Figure), time.monotonic()
-    if not only_page:
-        seconds = float("inf") if minutes is None else 60 * minutes
+    seconds = float("inf") if minutes is None else 60 * minutes
+    try:
         with ExitStack() as stack:
             store = stack.enter_context(open_database(database or _usual_database()))
-            workers = {count: stack.enter_context(Worker(count)) for count in THREADS}
-            wanted = chosen(kernels, inputs, dtypes, threads)
-            run = Run(store, kept, Budget(trials=trials, seconds=budget), _libraries(), wanted, workers)
-            run.tune(begin + share * seconds)
-            run.race(begin + seconds)
-    if ship:
-        with open_database(database or _usual_database()) as store, (results / "schedules.jsonl").open("w", encoding="utf-8") as stream:
-            click.echo(f"{results / 'schedules.jsonl'}: {write_shipped(store.decisions(), stream)} schedules", err=True)
-    write_pages(kept.rows, results)
+            if not only_page:
+                workers = {count: stack.enter_context(Worker(count)) for count in THREADS}
+                wanted = chosen(kernels, inputs, dtypes, threads)
+                run = Run(store, kept, Budget(trials=trials, seconds=budget), _libraries(), wanted, workers)
+                run.tune(begin + share * seconds)
+                run.race(begin + seconds)
+            if ship:
+                with (results / "schedules.jsonl").open("w", encoding="utf-8") as stream:
+                    click.echo(f"{stream.name}: {write_shipped(store.decisions(), stream)} schedules", err=True)
+    finally:
+        write_pages(kept.rows, results)
 
 
 def write_pages(rows: Sequence[Figure], results: Path) -> None:

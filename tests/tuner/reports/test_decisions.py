@@ -113,7 +113,16 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [row.column for row in rows if row.column != "left out"][:4] == list(decision_races.OURS)
     assert all(row.column == "left out" or math.isfinite(row.low) for row in rows)
     assert next(row for row in rows if row.column == "looked up").origin in ("model", "default")  # without what was tuned on this input
-    assert "raced" not in run("--ship")
+    before = (tmp_path / "decisions.md").read_text()
+    with monkeypatch.context() as broken:
+        broken.setattr(decisions.Run, "_race", lambda run, item: 1 // 0)
+        broken.setattr(decisions.Run, "_to_race", lambda run: iter([run.wanted[0]]))
+        assert "failed: ZeroDivisionError: integer division or modulo by zero" in run()  # and the rest goes on
+    assert "## Failed" in (tmp_path / "decisions.md").read_text() != before
+    said = run("--ship")
+    assert "raced" not in said
+    assert "failed" not in said
+    assert "## Failed" not in (tmp_path / "decisions.md").read_text()  # what failed counts as not tried in the next run
     assert len((tmp_path / "schedules.jsonl").read_text().splitlines()) == 1
     assert "1 of 1 items measured" not in (tmp_path / "decisions.md").read_text()
     assert "SpGEMM A*A" in (tmp_path / "kernels.md").read_text()
