@@ -1,4 +1,4 @@
-"""Who may import whom: one way only, as the map in the README says."""
+"""Who may import whom: one way only, as CONTRIBUTING.md says."""
 
 from __future__ import annotations
 
