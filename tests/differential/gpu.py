@@ -104,6 +104,54 @@ def build_on_processor(kernels: Sequence[TypedKernel], folder: Path, name: str) 
         kernel.__dict__["executable"] = made
 
 
+SUMS: tuple[tuple[str, str, str, str], ...] = (
+    ("y(i) = A(i,j) * x(j)", "A=csr", "collapse(i, j, f); pos(f, p, A)", ""),
+    ("y(i) = A(i,j) * x(j)", "A=coo", "collapse(i, j, f); pos(f, p, A)", ""),
+    ("y(i) = A(i,j) * x(j)", "A=dcsr", "collapse(i, j, f); pos(f, p, A)", ""),
+    ("a = A(i,j) * x(j)", "A=csr", "collapse(i, j, f); pos(f, p, A)", ""),
+    ("Y(i,k) = A(i,j) * X(j,k)", "A=csr", "collapse(i, j, f); pos(f, p, A)", "k"),
+    ("Y(i,k) = A(i,j) * X(j,k)", "A=coo", "collapse(i, j, f); pos(f, p, A)", "k"),
+    ("M(i,l) = B(i,j,k) * C(j,l) * D(k,l)", "B=csf", "collapse(j, k, f); collapse(i, f, g); pos(g, p, B)", "l"),
+    ("T(i,j) = B(i,j,k) * c(k)", "B=csf", "collapse(j, k, f); collapse(i, f, g); pos(g, p, B)", ""),
+    ("T(i,j) = B(i,j,k) * c(k)", "B=csf T=dcsr", "collapse(j, k, f); collapse(i, f, g); pos(g, p, B)", ""),
+    ("T(i,j,l) = B(i,j,k) * C(k,l)", "B=csf", "collapse(j, k, f); collapse(i, f, g); pos(g, p, B)", "l"),
+)
+"""Sums over an operand's positions: how these are come by, and the dense index of a row of the result."""
+
+
+@cache
+def carried_gpu(seed: int) -> Scheduled:
+    """Return sums whose threads carry them in order, of tiles of any sizes on any units, with the row's loop at any place."""
+    rng = Random(f"carried {seed}")
+    expression, formats, positions, row = rng.choice(SUMS)
+    units = [unit for unit in UNITS if rng.random() < 0.6] or ["gpu_block"]
+    sizes = sorted((rng.randint(1, 40) for _ in units), reverse=True)
+    steps, left, loops = [positions], "p", list[str]()
+    for number, size in enumerate(sizes):
+        steps.append(f"split({left}, t{number}, q{number}, {size})")
+        loops.append(f"t{number}")
+        left = f"q{number}"
+    if row:
+        order = [*loops, left]
+        order.insert(rng.randint(0, len(order)), row)
+        steps.append(f"reorder({', '.join(order)})")
+        if order.index(row) > len(loops) - 1 and units[-1] != "gpu_thread" and rng.random() < 0.5:
+            steps.append(f"parallelize({row}, gpu_thread, no_races)")
+    steps += [f"parallelize({loop}, {unit}, temporary)" for loop, unit in zip(loops, units, strict=True)]
+    return Scheduled(seed, expression, kinds_of(formats), "; ".join(steps))
+
+
+def run_carried(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:
+    """Compile and run sums that are carried; return those that fail, those that atomics are needed for among them."""
+
+    def made(case: Scheduled) -> tuple[Kernel, TypedKernel]:
+        found = compiled(case)
+        assert "st_device.carry(" in found.source
+        return found, found.default_kernel
+
+    return _run([carried_gpu(seed) for seed in seeds], made, lambda case, found: fault(case, found, MANY))
+
+
 FEW = ((0, "scattered"), (0, "rows"), (3, "scattered"), (6, "full"))
 MANY = tuple((number, pattern) for number in range(len(SHAPES)) for pattern in ("scattered", "rows", "one", "full", "none"))
 

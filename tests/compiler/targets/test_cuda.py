@@ -182,6 +182,20 @@ def test_random_expressions_are_right() -> None:
 
 
 @needs_cxx
+@pytest.mark.slow
+def test_random_sums_are_carried_rightly() -> None:
+    found = run_isolated(range(10), chunk=10, work=gpu.run_carried, describe=gpu.carried_gpu)
+    assert not found, "\n".join(map(str, found))
+
+
+@needs_cxx
+@pytest.mark.nightly
+def test_a_campaign_of_random_sums_that_are_carried() -> None:
+    found = run_isolated(range(1000, 1500), chunk=25, work=gpu.run_carried, describe=gpu.carried_gpu)
+    assert not found, "\n".join(map(str, found))
+
+
+@needs_cxx
 @pytest.mark.nightly
 def test_a_campaign_of_random_schedules() -> None:
     found = run_isolated(range(1000, 3000), chunk=25, work=gpu.run_gpu, describe=gpu.random_gpu)
