@@ -234,6 +234,12 @@ ST_OPERATOR(or, a || b)
 ST_OPERATOR(write, b)
 #undef ST_OPERATOR
 
+/* How many slots the table of so many keys has (csrc/st_hash.h). */
+ST_BOTH int64_t st_table_size(int64_t count) {
+  int64_t size = count > 0;
+  while (size < 2 * count) size *= 2;
+  return size;
+}
 ST_BOTH int64_t st_carry_groups(int64_t slots) { return (slots + 255) / 256; }
 
 #if ST_KERNELS
@@ -321,16 +327,20 @@ template <class A> ST_DEVICE int64_t st_gallop(A crd, int64_t low, int64_t high,
   }
   return st_search(crd, begin + 1, step < high - begin ? begin + step : high, key, false);
 }
-/* The place of a key in a table of a power of two slots, -1 where it is not (csrc/st_hash.h). */
-template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t high, int64_t key) {
+/* The place of a key in a table of a power of two slots, not all of which are taken, or where it may be put (csrc/st_hash.h). */
+template <class A> ST_DEVICE int64_t st_hash_vacant(A crd, int64_t low, int64_t high, int64_t key) {
   const int64_t size = high - low;
-  if (size <= 0) return -1;
   int bits = 0;
   while ((INT64_C(1) << bits) < size) bits++;
   int64_t slot = bits ? (int64_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - bits)) : 0;
-  for (int64_t found; (found = (int64_t)crd[low + slot]) >= 0; slot = (slot + 1) & (size - 1))
-    if (found == key) return low + slot;
-  return -1;
+  for (int64_t found; (found = (int64_t)crd[low + slot]) >= 0 && found != key;) slot = (slot + 1) & (size - 1);
+  return low + slot;
+}
+/* The same, -1 where the key is not. */
+template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t high, int64_t key) {
+  if (high <= low) return -1;
+  const int64_t place = st_hash_vacant(crd, low, high, key);
+  return (int64_t)crd[place] == key ? place : -1;
 }
 #define ST_SEARCHES(S)                                                                                                       \
   template <class A> ST_DEVICE int64_t st_lower_bound_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
@@ -347,6 +357,9 @@ template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t hi
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_hash_find_##S(A crd, int64_t low, int64_t high, int64_t key) {                     \
     return st_hash_find(crd, low, high, key);                                                                                \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_hash_vacant_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
+    return st_hash_vacant(crd, low, high, key);                                                                              \
   }                                                                                                                          \
   template <class A> ST_DEVICE void st_sort_range_##S(A keys, int64_t low, int64_t high) { st_sort(keys, low, high); }       \
   template <class A> ST_DEVICE void st_sort_##S(A keys, int64_t count) { st_sort(keys, 0, count); }                          \

@@ -113,6 +113,7 @@ MAPPINGS = {
     "blocks of one sum": ("a = x(i) * z(i)", {}, "split(i, b, t, 64); parallelize(b, gpu_block, atomics);"
                           " parallelize(t, gpu_thread, parallel_reduction)"),
     "transposed": ("Z(i,j) = 2 * B(j,i)", {"B": "csr", "Z": "csr"}, ""),
+    "hashed result of one thread": ("y(i) = A(j,i) * x(j)", {"A": "csr", "y": "hashed"}, "assemble(y, insert)"),
     "one thread": ("y(i) = A(i,j) * x(j)", {"A": "csr", "x": "compressed"}, "bound(i, ib, 0, min_exact)"),
 }  # fmt: skip
 EXTENTS = {"i": 19, "j": 14, "k": 37, "l": 6, "m": 3}
