@@ -36,7 +36,7 @@ OF_VALUES = frozenset(("exp", "log", "tanh", "sqrt", "abs", "pow"))
 """Functions of floats, whose values are of their argument's type; ``csrc/st_math.h`` lets compilers apply them to vectors."""
 
 OF_GPU = "st_cuda.h"
-"""The header of what kernels for GPUs alone call."""
+"""The header of what passes for GPUs alone make calls of."""
 
 
 @frozen

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..codegen.c import KERNEL, print_c
 from ..errors import BuildError
 from ..frozen import frozen
-from ..ir.intrinsics import INTRINSICS, OF_GPU, Intrinsic
+from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import Function
 from ..lowering.kernel_spec import KernelSpec
 from ..native import blas, team
@@ -85,9 +85,7 @@ class NativeTarget:
     language: str = "c"
     units: tuple[Unit, ...] = (Unit("cpu_thread"), Unit("cpu_vector", "registers", shuffles=True))
     memory: tuple[str, ...] = ("heap", "registers")
-    intrinsics: Mapping[str, Intrinsic] = field(
-        default_factory=lambda: {name: found for name, found in INTRINSICS.items() if found.header != OF_GPU}
-    )
+    intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
     passes: PassList = CPU
     clock: Callable[[], float] = time.perf_counter
 
