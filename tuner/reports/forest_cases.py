@@ -127,9 +127,9 @@ def composed(problem: Problem) -> Callable[[], Any]:
     kept = [name for name in kept if any(name in access.indices for access in near)]
     text = ",".join(["Z", *("Z" + "".join(letters[name] for name in access.indices if name not in places) for access in near)])
     text += "->Z" + "".join(letters[name] for name in kept)
-    rows = [name for name in target if name in places]
-    extents = [problem.extents[name] for name in rows]
     shared = assignment.target.tensor == "S"
+    rows = [] if shared else [name for name in target if name in places]
+    extents = [problem.extents[name] for name in rows]
     place = np.ravel_multi_index([places[name] for name in rows], extents) if rows else np.zeros(len(values), np.int64)
     entries: Any = np.ones(len(values)), (place, np.arange(len(values)))
     sums = scipy.sparse.csr_array(entries, (prod(extents), len(values)))

@@ -17,9 +17,10 @@ from typing import Any
 import click
 
 from ...compiler.errors import SparsetuneError
+from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.directives import WorkspaceDirective
 from ...compiler.schedule.schedule import Schedule
-from ...compiler.space.forests.choice import promising, sizes_of
+from ...compiler.space.forests.choice import MOST_ELEMENTS, promising, sizes_of
 from ...compiler.space.forests.costs import costs_of
 from ...compiler.space.forests.forest import Forest
 from ...compiler.space.forests.paths import PathRules
@@ -28,8 +29,9 @@ from ...compiler.space.forests.space import Forests
 from ..explore import explore
 from ..forests.exploration import ANY_FOREST, ForestClass, ForestExploration
 from ..kernels import compile_problem
+from ..limits import workspace_elements
 from ..measure.timing import least_of
-from ..model import model_choice, stored_prefixes
+from ..model import model_choice, operations, stored_prefixes
 from ..problem import Problem
 from .forest_cases import CASES, Case, composed, four_cases
 from .markdown import geometric_mean, table
@@ -57,6 +59,10 @@ SAMPLE, SHALLOW, LISTED = 300, 6, 4
 
 HOPELESS, QUICK = 4.0, 0.5
 """What takes so many times as long as the fastest runs once; so many seconds, and it is asked again first."""
+
+
+ENDLESS = 60.0
+"""What is expected to take so many times as long as the cheapest does not run at all."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +145,26 @@ def _plain(schedule: Schedule) -> Schedule:
     return Schedule([one for one in schedule if not isinstance(one, WorkspaceDirective)])
 
 
+def hopeful(case: Case, problem: Problem, schedules: Mapping[str, Schedule]) -> dict[str, Schedule]:
+    """Return the schedules without those that would take far too long, or far too much memory, to run even once."""
+    default = problem.concretized()
+    programs = {who: apply_schedule(default.program, schedule, default.formats, problem.constants) for who, schedule in schedules.items()}
+    costs = {who: operations(problem, program, default.sources) for who, program in programs.items()}
+    most, kept = ENDLESS * min(costs.values()), dict[str, Schedule]()
+    for who, program in programs.items():
+        if who == "chosen" or (costs[who] <= most and workspace_elements(program, problem.extents) <= MOST_ELEMENTS):
+            kept[who] = schedules[who]
+        else:
+            click.echo(f"{case.name}: {who} is left out, at {costs[who] / min(costs.values()):.0f} times the least operations", err=True)
+    return kept
+
+
 def contest(part: str, case: Case, schedules: Mapping[str, Schedule], problem: Problem, others: Mapping[str, Callable[[], Any]],
             pace: Pace) -> list[Point]:  # fmt: skip
     """Run schedules and others in turn; those that are hopeless run once."""
     runs: dict[str, Callable[[], Any]] = {}
     points, seconds, alike = [], dict[str, float](), dict[str, Callable[[], Any]]()
-    for who, schedule in schedules.items():
+    for who, schedule in hopeful(case, problem, schedules).items():
         try:
             text = str(schedule)
             if text not in alike:

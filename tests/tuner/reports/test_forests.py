@@ -69,3 +69,15 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(forests, "contest", None)
     assert CliRunner().invoke(main, options, catch_exceptions=False).exit_code == 0
     assert (tmp_path / "forests.md").read_text() == first
+
+
+def test_results_on_a_pattern_ask_for_no_room_over_all_places() -> None:
+    case = replace(small("TTTP3"), source="random:uniform:30000x40000x50000:nnz=100")
+    assert composed(case.problem())().shape == (100,)
+
+
+def test_what_would_never_end_does_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    case = replace(small("TTTP3"), source="random:uniform:300x400x500:nnz=100")
+    endless = forests.Schedule("precompute(U(i,r) * V(j,r) * W(k,r), [i, j, k], [i, j, k], w)")
+    assert set(forests.hopeful(case, case.problem(), {"chosen": forests.Schedule(), "endless": endless})) == {"chosen"}
+    assert "endless is left out" in capsys.readouterr().err
