@@ -105,7 +105,7 @@ def prepare(expected: Expected, data: Any, once: bool = False, unit: int | float
     if expected.plain and type(data) is np.ndarray and data.dtype == dtype and data.flags.c_contiguous:
         _check_order(spec, data.ndim)
         return Operand(spec, data.shape, (), data if data.ndim == 1 else data.reshape(-1))
-    if issubclass(type(data), DeviceTensor):
+    if type(data) is DeviceTensor:
         return _there(expected, data)
     if isinstance(data, Tensor):
         _check_order(spec, data.order)
