@@ -414,6 +414,7 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
         _modelled[key] = None if schedule is None else problem.to_canonical(schedule), note
         while len(_modelled) > _REMEMBERED:
             _modelled.popitem(last=False)
+        return schedule, note  # which is legal, as the model has asked
     text, note = _modelled[key]
     return None if text is None else usable(problem, text), note
 
