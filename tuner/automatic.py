@@ -13,9 +13,10 @@ from ..compiler.concrete.affine import Boundary
 from ..compiler.errors import ExpressionError
 from ..compiler.evaluate import evaluate, or_default
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import Kernel, compile_kernel, constant_extents
+from ..compiler.pipeline import Kernel, constant_extents
 from ..compiler.schedule.schedule import Schedule
 from .extents import known_extents
+from .kernels import kept_kernel
 from .lookup import choose, lookup
 from .session import tune
 
@@ -76,9 +77,9 @@ class AutomaticKernel(Kernel):
         key = tuple(sorted(constants.items()))
         found = self._compiled.get(key)
         if found is None or found.schedule != schedule:
-            found = self._compiled[key] = compile_kernel(
-                self.assignment.text, self.formats, constants, schedule, self.dtype, self.target, semiring=self.semiring,
-                convert=self._convert, threads=self.threads, boundary=self._boundary,
+            found = self._compiled[key] = kept_kernel(
+                self.assignment.text, self.formats, constants, schedule, self.dtype, self.target, self.semiring, self._convert,
+                self._boundary,
             )  # fmt: skip
         return found
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..notation.constants import value_of_nothing
-from ..notation.nodes import Access, Apply, Expr, index_subscript
+from ..notation.nodes import Access, Add, Apply, Expr, Neg, index_subscript, walk
 from ..notation.nodes import transform as transform_value
 from .nodes import Assign, Block, Forall, Stmt, Where, Workspace, transform
 
@@ -23,6 +23,20 @@ def acting(value: Expr, dense: bool) -> Expr:
         return replace(node, everywhere=dense and value_of_nothing(node) != 0)
 
     return transform_value(value, rule)
+
+
+def arguments_without_functions(value: Expr, inside: bool = False) -> list[Expr]:
+    """Return the largest parts of functions' arguments that hold no function and no sum: each has a value where all it reads is stored."""
+    if inside and not isinstance(value, Add | Neg) and not any(isinstance(node, Apply) for node in walk(value)):
+        return [value]
+    return [part for child in value.children for part in arguments_without_functions(child, inside or isinstance(value, Apply))]
+
+
+def replaced(value: Expr, by: Mapping[Expr, Expr]) -> Expr:
+    """Return an expression with others in the place of its parts, the largest ones."""
+    if value in by:
+        return by[value]
+    return value.rebuild(tuple(replaced(child, by) for child in value.children)) if value.children else value
 
 
 def where_defined(consumer: Stmt, producers: Sequence[Stmt], temporaries: Sequence[Workspace]) -> tuple[Stmt, tuple[Workspace, ...]]:

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from ..errors import ExpressionError
 from ..format import Format, dense_format
 from ..frozen import frozen
+from ..notation.functions import has_functions
 from ..notation.inner_sums import Resolved, resolved
-from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices, transform
+from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices
+from ..notation.printer import show
 from ..notation.terms import Term, addend_count, distributed, terms
-from .applied import acting, where_defined
+from .applied import acting, arguments_without_functions, replaced, where_defined
 from .assembled import appended_levels, assembled_format
 from .identities import without_identities
 from .lattice import cover, only_point
@@ -27,6 +29,7 @@ from .sharing import denominators, entries, shared_operand
 MOST_DENOMINATORS = 4  # stored operands that one assignment divides by
 MOST_CASES = 20  # that the loops of one nest distinguish; above it a sum is added up part by part
 MOST_ADDENDS = 1024  # so many parts
+MOST_FUNCTION_CASES = 300  # five rows in one function have 211, six 665, in code that no compiler likes
 
 
 @frozen
@@ -131,6 +134,7 @@ class _Builder:
         self.left = tuple(target.subscripts[mode].index for mode in self.result.order)
         self.assembled = frozenset() if self.result.is_dense else frozenset(self.left)
         self.conversions: dict[Access, Format] = {}
+        self.crowded = set[Expr]()
         self.parts = tuple(part for term in terms(value, frozenset(self.left)) for part in self.bounded(term))
         self.workspaces: list[Workspace] = []
 
@@ -161,7 +165,28 @@ class _Builder:
             raise ExpressionError(
                 f"products of sums of sparse operands are added up one by one: {count}, more than {MOST_ADDENDS}; compute it in parts"
             )
-        return tuple(Term(term.reduced, piece) for piece in distributed(term.value))
+        pieces = tuple(Term(term.reduced, piece) for piece in distributed(term.value))
+        self.crowded.update(piece.value for piece in pieces if has_functions(piece.value) and self.crowds(piece))
+        return pieces
+
+    def crowds(self, term: Term) -> bool:
+        """Whether arguments of functions are better read into scalars, so that what is stored of each is a case by itself.
+
+        Scalars do not know whether anything was stored: where the result asks, functions of too many sparse operands are refused.
+
+        Raises:
+            ExpressionError: so many that their cases would take minutes to compile.
+        """
+        dense = self.result.is_dense
+        most = MOST_CASES if dense else MOST_FUNCTION_CASES
+        if cases(term.value, self.order(term).loops, self.formats, most, dense and not term.reduced) <= most:
+            return False
+        if not dense:
+            raise ExpressionError(
+                f"'{show(term.value)}' meets more sparse operands in functions than one loop can tell apart; "
+                "compute it in parts, the inner ones first"
+            )
+        return True
 
     def single(self, term: Term, loops: tuple[str, ...]) -> Stmt:
         operator = "+=" if term.reduced else "="
@@ -175,17 +200,24 @@ class _Builder:
         return nest(prefix, Where(consumer, nest(inner, self.assign(self.read(workspace), "+=", term.value))))
 
     def assign(self, target: Access, operator: str, value: Expr) -> Stmt:
-        """Return an assignment; many stored operands that it divides by are first read into scalars.
+        """Return an assignment; many stored operands that it divides by, or that functions take, are first read into scalars.
 
         Each of them is 0 where it is not stored, which is a case of its own, and the cases double with every one.
         """
-        below = tuple(access for access in dict.fromkeys(denominators(value)) if not self.formats[access.tensor].is_dense)
+        below: list[Expr] = [access for access in dict.fromkeys(denominators(value)) if self.sparse(access)]
         if len(below) <= MOST_DENOMINATORS:
+            below = []
+        if value in self.crowded:
+            below += [part for part in dict.fromkeys(arguments_without_functions(value)) if any(map(self.sparse, accesses(part)))]
+        if not below:
             return Assign(target, operator, value)
-        scalars = {access: self.read(self.workspace(())) for access in below}
-        producers = tuple(Assign(scalar, "+=", access) for access, scalar in scalars.items())
-        consumed = transform(value, lambda node: scalars.get(node) if isinstance(node, Access) else None)
+        scalars = {part: self.read(self.workspace(())) for part in below}
+        producers = tuple(Assign(scalar, "+=", part) for part, scalar in scalars.items())
+        consumed = replaced(value, scalars)
         return Where(Assign(target, operator, consumed), Block(producers))
+
+    def sparse(self, access: Access) -> bool:
+        return not self.formats[access.tensor].is_dense
 
     def scattered(self, term: Term, loops: tuple[str, ...]) -> bool:
         """Whether a reduction loop stands outside a loop over a level that the result cannot insert into."""

@@ -17,9 +17,9 @@ def applied(value: Apply, arguments: Sequence[Value], kind: Type) -> Value:
         return Select(Binary(function, first, arguments[1], BOOL), one, zero, kind)
     match function:
         case "max" | "min":
-            return _extreme(">=" if function == "max" else "<=", first, arguments[1], kind)
+            return Binary(function, first, arguments[1], kind)
         case "relu":
-            return _extreme(">=", first, zero, kind)
+            return Binary("max", first, zero, kind)
         case "where":
             return Select(Binary("!=", first, zero, BOOL), arguments[1], arguments[2], kind)
         case "abs" if kind == BOOL or kind.name.startswith("u"):
@@ -36,13 +36,6 @@ def applied(value: Apply, arguments: Sequence[Value], kind: Type) -> Value:
 
 def _constant(number: int, kind: Type) -> Const:
     return Const(bool(number) if kind == BOOL else float(number) if kind.is_float else number, kind)
-
-
-def _extreme(comparison: str, left: Value, right: Value, kind: Type) -> Value:
-    chosen: Value = Binary(comparison, left, right, BOOL)
-    if kind.is_float:
-        chosen = Binary("or", chosen, Binary("!=", left, left, BOOL), BOOL)
-    return Select(chosen, left, right, kind)
 
 
 def _power(base: Value, exponent: int, kind: Type) -> Value:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from ..errors import ExpressionError
 from .functions import COMPARISONS
 from .inner_sums import Definition, resolved
-from .nodes import Access, Add, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum, accesses, index_subscript, indices
+from .nodes import Access, Add, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum, accesses, index_subscript
 from .printer import show, show_assignment
+from .terms import terms
 
 Partial = tuple[Access, int, tuple[Expr, ...]]
 """An access, and the number and the factors by which its change is multiplied."""
@@ -66,9 +67,11 @@ def derivatives(assignment: Assignment, operand: str, worth: str, name: str, mas
 
 def text_of(assignment: Assignment) -> str:
     """Return the text of a statement without sums inside functions: an index of an argument alone, too, is summed outside of it."""
-    summed = tuple(name for name in indices(assignment.value) if name not in assignment.target.indices)
-    value = Sum(summed, assignment.value) if summed and _applied(assignment.value) else assignment.value
-    return show_assignment(Assignment(assignment.target, assignment.operator, value))
+    parts = [
+        Sum(term.reduced, term.value) if term.reduced and _applied(term.value) else term.value
+        for term in terms(assignment.value, frozenset(assignment.target.indices))
+    ]
+    return show_assignment(Assignment(assignment.target, assignment.operator, parts[0] if len(parts) == 1 else Add(tuple(parts))))
 
 
 def function_operands(assignment: Assignment) -> set[Access]:

@@ -2,7 +2,7 @@
 
 An index of an argument that is neither known around the function, on the left or by the other factors of its term, is summed inside.
 Such sums, and explicit ones, become reads of temporaries, each with the expression that defines it, so that what is left has
-no sums but those of its terms.
+no sums but those of its terms. An explicit sum is one of its whole operand: ``sum(j, A(i,j) - b(i))`` takes ``b(i)`` once for every ``j``.
 """
 
 from __future__ import annotations
@@ -41,8 +41,25 @@ def resolved(value: Expr, left: tuple[str, ...], fresh: Callable[[str], str]) ->
     """
     resolver = _Resolver(fresh)
     if isinstance(value, Sum):  # of the whole right-hand side, whose terms are summed over what is not on the left in any case
-        return resolver.expression(value.operand, (*left, *value.over))
+        inner = resolver.expression(value.operand, (*left, *value.over))
+        return Resolved(_everywhere(inner.value, frozenset(left), value.over), inner.definitions)
     return resolver.expression(value, left)
+
+
+def _everywhere(value: Expr, free: frozenset[str], over: tuple[str, ...]) -> Expr:
+    """Return an expression all of whose terms have all indices that it is summed over.
+
+    A term that lacks some becomes a choice between itself and itself, by a term that has them; what is stored of both is there in any case.
+    """
+    parts = [part.value for part in terms(value, free)]
+    found = [frozenset(indices(part)) for part in parts]
+    for place, part in enumerate(parts):
+        for index in over:
+            if index not in found[place] and (other := next((one for one in parts if index in indices(one)), None)) is not None:
+                part = Apply("where", (other, part, part))
+                found[place] |= frozenset(indices(other))
+        parts[place] = part
+    return value if len(parts) == 1 else Add(tuple(parts))
 
 
 class _Resolver:
@@ -63,8 +80,8 @@ class _Resolver:
             case Apply(_, arguments):
                 return self._rebuilt(value, [self.argument(argument, around) for argument in arguments])
             case Sum(over, operand):
-                inner = self.expression(operand, tuple(name for name in (*around, *over)))
-                return self._temporary(inner, tuple(name for name in around if name not in over))
+                inner, kept = self.expression(operand, (*around, *over)), tuple(name for name in around if name not in over)
+                return self._temporary(Resolved(_everywhere(inner.value, frozenset(kept), over), inner.definitions), kept)
             case _:
                 return Resolved(value)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+from .functions import FUNCTIONS
+
 _BEHIND = re.compile(r"\b([A-Za-z][A-Za-z0-9]*)_\{?([A-Za-z]+)\}?(?![A-Za-z0-9_(\[])")
+_APPLIED = re.compile(rf"\b({'|'.join(name for name in FUNCTIONS if name.isalpha())})[ \t]+([A-Za-z_]\w*\([^()]*\))")
 _FORM = "y(i) = A(i,j) * x(j)"
 _ELSEWHERE = {
     "@": f"products name their indices: {_FORM}",
@@ -17,8 +20,9 @@ _ELSEWHERE = {
 
 
 def rewritten(text: str) -> str:
-    """Return a text with the letters behind an underscore as subscripts, and a sign between tensors that stand side by side."""
+    """Return a text with letters behind an underscore as subscripts, functions around what follows, and signs between tensors."""
     spelled = _BEHIND.sub(lambda found: f"{found[1]}({','.join(found[2])})", text)
+    spelled = _APPLIED.sub(r"\1(\2)", spelled)
     return re.sub(r"(?<=[\])\w])[ \t]+(?=[A-Za-z_(])", " * ", re.sub(r"(?<=\d)(?=[A-Za-z_]\w*[(\[])", " * ", spelled))
 
 

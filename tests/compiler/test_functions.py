@@ -62,6 +62,11 @@ CASES: list[tuple[str, dict[str, Any], str | None, Any]] = [
     ("y(i) = relu(sum(j, exp(A(i,j))) - 3)", {"A": A}, None, relu(np.exp(D).sum(1) - 3)),
     ("y(i) = sum(j, A(i,j)) * v(i) / (1 + sum(j, exp(A(i,j))))", {"A": A, "v": V}, None, D.sum(1) * V / (1 + np.exp(D).sum(1))),
     ("y(i) += exp(v(i))", {"v": V, "y": np.ones(6)}, None, 1 + np.exp(V)),
+    ("y(i) = sum(j, A(i,j) - v(i))", {"A": A, "v": V}, None, (D - V[:, None]).sum(1)),
+    ("y(i) = 2 * sum(j, 1 - exp(A(i,j)))", {"A": A}, None, 2 * (1 - np.exp(D)).sum(1)),
+    ("y(i) = sum(j, x(j) * (A(i,j) - v(i)) + 3)", {"A": A, "x": X, "v": V}, None, (X * (D - V[:, None]) + 3).sum(1)),
+    ("s = relu(sum(i, j, v(i) - x(j)))", {"v": V, "x": X}, None, relu((V[:, None] - X).sum())),
+    ("y(i) = sum(j, A(i,j) + s(i))", {"A": A, "s": st.tensor(np.where(V > 0, V, 0), "s")}, "s", D.sum(1) + 5 * np.where(V > 0, V, 0)),
 ]
 
 
@@ -157,6 +162,20 @@ def test_schedules_of_expressions_with_functions(schedule: str) -> None:
         assert "precompute" in schedule or "unroll" in schedule
         return
     assert np.allclose(found, relu(D @ X) * V)
+
+
+def test_functions_of_many_sparse_operands() -> None:
+    given = {f"A{number}": matrix(number) for number in range(9)}
+    dense = [each.toarray() for each in given.values()]
+    nested = "A0(i,j)"
+    for name in list(given)[1:]:
+        nested = f"max({nested}, ({name}(i,j)))"
+    assert np.array_equal(st.evaluate(f"Y(i,j) = {nested}", given), np.maximum.reduce(dense))
+    assert np.array_equal(st.evaluate(f"Y(i,j) = {nested}", dict(zip(given, dense, strict=True))), np.maximum.reduce(dense))
+    found = st.evaluate(f"y(i) = sum(j, exp({nested})) + 1", given)
+    assert np.allclose(found, np.exp(np.maximum.reduce(dense)).sum(1) + 1)
+    with pytest.raises(st.ExpressionError, match="more sparse operands in functions than one loop can tell apart; compute it in parts"):
+        st.compile(f"Y(i,j) = {nested}", dict.fromkeys((*given, "Y"), "csr"))
 
 
 def test_sums_do_not_move_into_functions() -> None:

@@ -42,6 +42,19 @@ def test_a_kernel_decides_at_its_first_call_and_keeps_what_it_decided(operands: 
     assert kernel.schedule == wanted
 
 
+def test_code_for_operands_of_one_kind_is_generated_once(operands: dict[str, Any], database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database).bind(**operands)
+
+    def lowered_again(*_arguments: Any, **_options: Any) -> None:
+        raise AssertionError("lowered again")
+
+    monkeypatch.setattr("sparsetune.compiler.pipeline.lower", lowered_again)
+    other = {"A": operands["A"] * 2, "X": operands["X"] + 1}
+    second = st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database).bind(**other)
+    assert second.kernel is first.kernel
+    assert np.allclose(second(), other["A"] @ other["X"])
+
+
 def test_a_kernel_that_decides_takes_what_others_take(operands: dict[str, Any], database: str) -> None:
     a, x = operands["A"], operands["X"]
     kernel = st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database, dtype="float32", threads=1)
