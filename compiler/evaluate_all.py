@@ -12,6 +12,7 @@ from .errors import ExpressionError
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .shared_products import computed_together
+from .storage.recalled import recalled
 
 KEPT = 256  # expressions that a process keeps at hand
 BY_RESULT = ("output_format", "schedule")
@@ -93,7 +94,8 @@ def evaluate_all(
     ordered = in_order(expressions, operands)
     _check_options(ordered, options)
     shape: Mapping[str, int] = options.get("shape") or {}
-    available, results, shared = dict(operands), list[Any](), dict[str, Any]()
+    available = {name: recalled(data) for name, data in operands.items()} if len(ordered) > 1 else dict(operands)
+    results, shared = list[Any](), dict[str, Any]()
     free = _free(ordered, options)
     for place, one in enumerate(ordered):
         if one.result not in shared and one.result in free:

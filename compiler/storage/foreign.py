@@ -213,7 +213,7 @@ def _from_torch(array: Any, format: Format | str | None) -> Tensor:
 
 
 def _host(part: Any) -> NDArray[Any]:
-    return np.asarray(part.cpu().numpy())
+    return np.asarray(_of_torch(part))
 
 
 def _from_compressed(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
+from sparsetune.tuner import lookup
 
 pytestmark = pytest.mark.cc
 RNG = np.random.default_rng(0)
@@ -84,3 +85,29 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_computed(
 ) -> None:
     with pytest.raises(st.ExpressionError, match=message):
         st.evaluate_all(expressions, operands, **options)  # type: ignore[arg-type]
+
+
+def test_a_matrix_that_comes_again_is_looked_up_once_and_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = sp.random_array((30, 20), density=0.2, format="csr", rng=np.random.default_rng(3))
+    softmax = ["E(i,j) = exp(A(i,j))", "S(i) = E(i,j)", "P(i,j) = E(i,j) / S(i)"]
+
+    def check() -> None:
+        stored = matrix.toarray() != 0
+        expected = np.where(stored, np.exp(matrix.toarray()), 0)
+        found = st.evaluate_all(softmax, {"A": matrix}, output_format={"E": "csr", "P": "csr"})[2].to_numpy()
+        assert np.allclose(found, expected / np.maximum(expected.sum(1, keepdims=True), 1e-300))
+
+    check()
+    looked_up: list[str] = []
+    problem = lookup.make_problem
+    monkeypatch.setattr(lookup, "make_problem", lambda *given: looked_up.append(given[0]) or problem(*given))
+    matrix.data *= 0.5
+    check()
+    assert not looked_up
+    first = slice(int(matrix.indptr[0]), int(matrix.indptr[1]))
+    matrix.indices[first] = np.arange(20)[-(first.stop - first.start) :]
+    check()
+    assert looked_up
+    matrix.indices[0] = 99
+    with pytest.raises(st.DataError, match="operand 'A'"):
+        st.evaluate_all(softmax, {"A": matrix}, output_format={"E": "csr", "P": "csr"})

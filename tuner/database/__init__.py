@@ -7,6 +7,7 @@ kept when nothing is said. Reading from SQLite needs the standard library alone.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 from ...compiler.errors import DatabaseError
@@ -20,6 +21,11 @@ def default_url() -> str:
     """Return $SPARSETUNE_DATABASE, or the file ``schedules.sqlite`` of the platform's user data folder."""
     if chosen := os.environ.get("SPARSETUNE_DATABASE"):
         return chosen
+    return _default_file(os.environ.get("XDG_DATA_HOME"), os.environ.get("HOME"))
+
+
+@lru_cache(16)
+def _default_file(*_what_folders_depend_on: str | None) -> str:
     return str(_data_folder() / "schedules.sqlite")
 
 

@@ -47,5 +47,5 @@ def test_types_of_torch_that_kernels_lack_are_refused_by_name(kind: str, is_spar
     else:
         data = torch.ones(3).to(getattr(torch, kind))
     for call in (lambda: st.tensor(data), lambda: st.evaluate("y = b(i)", {"b": data}), lambda: st.compile("y = b(i)")(b=data)):
-        with pytest.raises(DataError):
+        with pytest.raises(DataError, match=kind):
             call()

@@ -1,0 +1,57 @@
+"""Sparse matrices of SciPy that come again: one tensor for each pattern, so that what is known of its index arrays is not found out anew.
+
+Their owner may have changed anything since: shapes and indices are compared with a copy in every call, values are taken as they are.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from ..errors import SparsetuneError
+from .construct import tensor
+from .dtypes import cast_values, checked_dtype, checked_fill
+from .foreign import attribute
+from .tensor import Tensor
+
+MOST = 16  # matrices whose patterns are kept
+MOST_STORED = 1 << 22  # entries; what larger ones take is no matter beside their computation
+
+_known: OrderedDict[int, tuple[weakref.ref[Any], Tensor]] = OrderedDict()
+
+
+def recalled(data: Any) -> Any:
+    """Return a CSR or CSC matrix of SciPy as a tensor, with the level arrays it had before if it has them still; others as they are."""
+    if not type(data).__module__.startswith("scipy.sparse") or attribute(data, "format") not in ("csr", "csc"):
+        return data
+    if len(data.shape) != 2 or len(data.data) > MOST_STORED:
+        return data
+    try:
+        found = _known.get(id(data))
+        if found is None or found[0]() is not data or not _has_pattern(found[1], data):
+            return _learned(data)
+        values = cast_values(data.data, checked_dtype(data.data.dtype))
+    except (SparsetuneError, ValueError):  # whoever reads it next says what is wrong
+        return data
+    _known.move_to_end(id(data))
+    kept = found[1]
+    return Tensor.made(kept.shape, kept.format, kept.levels, values, checked_fill(kept.fill_value, values.dtype))
+
+
+def _learned(data: Any) -> Tensor:
+    made, name = tensor(data), id(data)
+    _known[name] = weakref.ref(data, lambda _gone: _known.pop(name, None)), made
+    if len(_known) > MOST:
+        _known.popitem(last=False)
+    return made
+
+
+def _has_pattern(kept: Tensor, data: Any) -> bool:
+    level, order = kept.levels[1], (0, 1) if data.format == "csr" else (1, 0)
+    if kept.shape != data.shape or kept.format.order != order or len(data.data) != len(kept.values):
+        return False
+    arrays = (level.pos, data.indptr), (level.crd, data.indices)
+    return all(own is not None and np.array_equal(own, given) for own, given in arrays)
