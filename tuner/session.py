@@ -132,11 +132,13 @@ def tune_problem(
     given: Sequence[str] = (),
     helpers: Helpers | None = None,
     since: str = "",
+    ended: bool = False,
 ) -> TuneResult:
     """Tune one problem with an open database and a worker; both stay open. See ``tune``.
 
     ``given`` are schedules to try first, in canonical names (``check_schedules``). ``helpers`` measure what the search proposes, as
-    long as there are some. ``since``: a moment (``records.now``); what earlier runs measured before it is measured anew.
+    long as there are some. ``since``: a moment (``records.now``); what earlier runs measured before it is measured anew;
+    ``ended``: whether a decision made since then had all of the budget, its time too.
     """
     seed = check_seed(seed)
     sweep_folders()
@@ -147,7 +149,7 @@ def tune_problem(
     trials = Trials(campaign)
     pruning = None if budget.seconds is None else Deadline(_PRUNING_SHARE * budget.seconds, time.monotonic)
     space, stages = surviving_space(problem, settings.skip, pruning, settings.also, seed)
-    if (finished := _finished(campaign, trials, space, stages, budget, given, settings.also)) is not None:
+    if (finished := _finished(campaign, trials, space, stages, budget, given, settings.also, ended)) is not None:
         return finished
     report(Progress("preparing", len(trials), budget.trials))
     folder = studies_folder(store.url)
@@ -225,7 +227,7 @@ def check_seed(seed: Any) -> int:
 
 def _finished(
     campaign: Campaign, trials: Trials, space: Space, stages: list[dict[str, Any]], budget: Budget, given: Sequence[str],
-    also: tuple[str, ...],
+    also: tuple[str, ...], ended: bool,
 ) -> TuneResult | None:  # fmt: skip
     """Return what the campaign decided before, where there is nothing left to measure."""
     exhausted = space.beyond is None and space.size <= len(trials) and all(space.schedule(point) in trials for point in space.points())
@@ -233,7 +235,7 @@ def _finished(
     decisions = list(campaign.store.decisions(campaign=campaign.key))
     last = max((measurement.created for measurement in campaign.recorded()), default="")
     over = bool(decisions) and decisions[-1].created >= last  # not where a run ended between its trials and its finals
-    if over and (exhausted or len(trials) >= budget.trials):
+    if over and (exhausted or ended or len(trials) >= budget.trials):
         return result_of(campaign, trials, stages, space.templates, decisions[-1], also)
     return None
 

@@ -22,6 +22,7 @@ from .problem import Problem, make_problem
 from .progress import Report
 from .session import tune_problem
 from .settings import Budget
+from .suite_run import Run
 from .tune_result import TuneResult
 
 
@@ -88,7 +89,7 @@ def tune_suite(
     seed: int,
     report: Callable[[Item, int, int], Report],
     helpers: Callable[[Item, Policy], Helpers] | None = None,
-    since: str = "",
+    last: Run | None = None,
 ) -> Iterator[Outcome]:
     """Tune item by item; whatever becomes of one does not stop the others.
 
@@ -98,15 +99,18 @@ def tune_suite(
         budget: of each item.
         report: called with an item, its number from 1 and the number of items; returns where its progress goes.
         helpers: called with an item and how its candidates are timed; returns who measures them besides.
-        since: a moment (``records.now``); an item that was finished after it is not measured again.
+        last: the run that this one goes on with, whose items that ended are not measured again; what was before it does not count.
     """
-    count = len(suite_items(suite))
+    count, since = len(suite_items(suite)), "" if last is None else last.begun
+    ended = last is not None and last.gave(budget)
     for number, (item, problem, worker) in enumerate(open_items(suite), 1):
         try:
             with limited(suite.item_seconds, f"it was not done within item_seconds = {suite.item_seconds} s"):
                 given = None if helpers is None else helpers(item, suite.settings.policy)
                 progress = report(item, number, count)
-                result = tune_problem(problem(), store, worker, budget, suite.settings, seed, progress, helpers=given, since=since)
+                result = tune_problem(
+                    problem(), store, worker, budget, suite.settings, seed, progress, helpers=given, since=since, ended=ended
+                )
             yield Outcome(item, result)
             del result  # its operands, before the next ones are loaded
         except DatabaseError:

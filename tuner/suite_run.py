@@ -5,33 +5,58 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..compiler.native.cache import cache_folder
 from .records import digest, now
+from .settings import Budget
 
 
-def begin(suite: str, database: str) -> str:
-    """Return the moment from which on what is measured belongs to this run, and remember it for ``resume``."""
-    moment, place = now(), _place(suite, database)
+@dataclass(frozen=True)
+class Run:
+    """A run of a suite.
+
+    Attributes:
+        begun: the moment from which on what is measured belongs to it; the empty text, before which nothing was, where that is not known.
+        trials, seconds: what each item was given; None: no limit, or not known.
+    """
+
+    begun: str = ""
+    trials: int | None = None
+    seconds: float | None = None
+
+    def gave(self, budget: Budget) -> bool:
+        """Whether an item that ended in this run had all that a budget gives."""
+        if self.trials is None or self.seconds is None or budget.seconds is None:
+            return False  # then an item ends with its trials, which are counted
+        return budget.trials <= self.trials and budget.seconds <= self.seconds
+
+
+def begin(suite: str, database: str, budget: Budget) -> Run:
+    """Return a run that begins now, and remember it for ``resume``."""
+    run, place = Run(now(), budget.trials, budget.seconds), _place(suite, database)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         handle, scratch = tempfile.mkstemp(dir=place.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"begun": moment}, file)
+            json.dump(asdict(run), file)
         os.replace(scratch, place)
     except OSError:  # then a resumed run counts whatever the database holds
         place.unlink(missing_ok=True)
-    return moment
+    return run
 
 
-def resume(suite: str, database: str) -> str:
-    """Return when the last run was begun; where that is not known the empty text, before which nothing was."""
+def resume(suite: str, database: str) -> Run:
+    """Return the last run."""
     try:
-        found = json.loads(_place(suite, database).read_text(encoding="utf-8"))["begun"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-    return found if isinstance(found, str) else ""
+        found = json.loads(_place(suite, database).read_text(encoding="utf-8"))
+        begun, trials, seconds = found["begun"], found.get("trials"), found.get("seconds")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Run()
+    if not isinstance(begun, str):
+        return Run()
+    return Run(begun, trials if isinstance(trials, int) else None, seconds if isinstance(seconds, int | float) else None)
 
 
 def _place(suite: str, database: str) -> Path:

@@ -292,6 +292,15 @@ def test_suite(call, tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_items_that_ended_with_their_time_are_not_measured_again(call, tmp_path: Path) -> None:
+    short = ("suite", suite_file(tmp_path), "--trials", "500", "--time-budget", "0.5")
+    found = call_json(call, *short)
+    records = call_json(call, "db", "stats")["records"]
+    assert call_json(call, *short, "--resume")["items"] == found["items"]
+    assert call_json(call, "db", "stats")["records"] == records
+
+
+@needs_compiler
 def test_a_suite_without_a_network_skips_what_is_not_here(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_given: object) -> None:
         asked.append(1)

@@ -76,10 +76,11 @@ def _run(given: dict[str, Any], crew: Crew | None) -> int:
     suite = suite_of(given)
     with open_database(given["database"]) as store, interruptible(store, "run it again with --resume to go on"):
         warn_if_busy()
-        since = resume(suite.name, store.url) if given["resume"] else begin(suite.name, store.url)
+        budget = budget_of(suite)
+        last = resume(suite.name, store.url) if given["resume"] else begin(suite.name, store.url, budget)
         with shown_suite_progress(suite.name, suite.time_budget) as report:
             helpers = None if crew is None else crew.take_up
-            found = tune_suite(suite, store, budget_of(suite), given["seed"], report, helpers, since)
+            found = tune_suite(suite, store, budget, given["seed"], report, helpers, last)
             outcomes = [(item_json(outcome), _interval(outcome), outcome.skipped) for outcome in map(_told, found)]
     for message in () if crew is None else crew.notes:
         note(message)
