@@ -64,6 +64,19 @@ def _from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: tensor(data) if path_of(data) is not None else data for name, data in operands.items()}
 
 
+def _on_pattern(
+    expression: str, operands: Mapping[str, Any], pattern: str | None, output_format: Format | str | None,
+    semiring: tuple[str, str] | None, dtype: DTypeLike | None,
+) -> tuple[str, Any, Format | str | None]:  # fmt: skip
+    """Return expression, operands and format of the result, on the pattern of an operand where one is asked for."""
+    if pattern is None:
+        return expression, operands, output_format
+    from .compiler.output_pattern import restricted
+
+    found = restricted(expression, _from_paths(operands), pattern, output_format, semiring, dtype)
+    return found.expression, found.operands, found.output_format
+
+
 @cache
 def _compute() -> ModuleType:
     """Import what computes expressions; found at once from the second call on."""
@@ -100,6 +113,13 @@ def evaluate(
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
     memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
 ) -> Any: ...
+@overload
+def evaluate(
+    expression: str, operands: Mapping[str, Any], output_format: Format | str | None = None, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None, *, output_pattern: str,
+) -> Any: ...
 def evaluate(
     expression: str,
     operands: Mapping[str, Any],
@@ -115,6 +135,7 @@ def evaluate(
     memory_bound: float | None = None,
     cache_share: float | None = None,
     boundary: Boundary = None,
+    output_pattern: str | None = None,
 ) -> Any:
     """Compute an expression on operands.
 
@@ -135,6 +156,9 @@ def evaluate(
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
         boundary: what compound subscripts such as ``B(i + j)`` read outside of their operand, where ``shape`` or another operand lets
             indices go that far: "fill" (None) for the fill value, "wrap" for the other end; or one of these by index.
+        output_pattern: the access of an operand whose pattern the result has, and nothing else is computed: ``"I(x,y,:)"``, ":" for
+            modes that are projected out; indices of the result that are not named are dense. ``"I"`` alone where it has the indices of
+            the left side in order. Where ``output_format`` is None the result is sparse then.
 
     Returns:
         An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
@@ -143,7 +167,9 @@ def evaluate(
         SparsetuneError: a subclass that says what does not fit.
     """
     compute, repeats = _compute(), None
-    if shape is None and boundary is None and type(operands) is dict:
+    if output_pattern is not None:
+        expression, operands, output_format = _on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
+    elif shape is None and boundary is None and type(operands) is dict:
         known = _evidence()(database) if schedule == "auto" else None
         options = output_format, schedule, dtype, target, convert, semiring, memory_bound, cache_share
         repeats = compute.repeats_of(expression, *options, known)
@@ -293,6 +319,7 @@ def lookup(
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
     boundary: Boundary = None,
+    output_pattern: str | None = None,
 ) -> Match:
     """Return the schedule that ``evaluate`` would use, and where it comes from.
 
@@ -306,7 +333,7 @@ def lookup(
         arch: architecture of the GPU whose records are looked through, such as "sm_90", which need not be here; None: this machine's.
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
-        semiring, dtype, shape, boundary: as for ``evaluate``.
+        semiring, dtype, shape, boundary, output_pattern: as for ``evaluate``.
 
     Raises:
         TuningError: nothing found keeps the memory bound.
@@ -315,6 +342,7 @@ def lookup(
     """
     from .tuner.lookup import lookup as find
 
+    expression, operands, output_format = _on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
     return find(
         expression, _from_paths(operands), output_format, target, threads, database, arch=arch,
         memory_bound=memory_bound, cache_share=cache_share, semiring=semiring, dtype=dtype, shape=shape, boundary=boundary,
@@ -344,6 +372,7 @@ def tune(
     also: Sequence[str] = (),
     sampler: str = "two-level",
     boundary: Boundary = None,
+    output_pattern: str | None = None,
 ) -> TuneResult:
     """Search the fastest schedule of an expression for these operands on this machine, and remember it.
 
@@ -364,7 +393,7 @@ def tune(
             (drawn transformations of loops).
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
-        semiring, dtype, shape, boundary: as for ``evaluate``; records are kept by them.
+        semiring, dtype, shape, boundary, output_pattern: as for ``evaluate``; records are kept by them.
         verbose: whether progress is shown on standard error; None: on terminals, in notebooks, and where SPARSETUNE_VERBOSE=1.
         callback: called after each trial with a ``Progress``: phase, trials done and planned, the best time and the default's so far.
         also: stages of the space that are searched too, though the compiler mostly chooses well by itself: "merges" (how stored
@@ -380,6 +409,7 @@ def tune(
     """
     from .tuner.session import tune as search
 
+    expression, operands, output_format = _on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
     return search(
         expression, _from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules,
         memory_bound=memory_bound, cache_share=cache_share,
