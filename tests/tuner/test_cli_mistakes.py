@@ -100,7 +100,7 @@ def test_mistakes_end_in_one_line(call, arguments: list[str], message: str) -> N
         ("[suite]\n", "at least one [[kernel]]"),
         ('[suite]\n[[kernel]]\nname = "a"\n', "the key 'expression' is missing"),
         (
-            '[suite]\n[[kernel]]\nname = "a"\nexpression = "y = x"\noperand = "x"\norder = 1\ninputs = ["b"]\n'
+            '[suite]\n[[kernel]]\nname = "a"\nexpression = "y(i) = x(i)"\noperand = "x"\norder = 1\ninputs = ["b"]\n'
             '[[input]]\nname="c"\nsource="d"\norder=1\n',
             "unknown input 'b'",
         ),
