@@ -411,10 +411,11 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
         deadline = Deadline(CHOICE_SECONDS)
         schedule = model_choice(problem, deadline)
         note = f"the static model stopped after {CHOICE_SECONDS:g} s, before it had seen all candidates" if deadline.cut else ""
-        _modelled[key] = None if schedule is None else problem.to_canonical(schedule), note
+        text = None if schedule is None else problem.to_canonical(schedule)
+        _modelled[key] = text, note
         while len(_modelled) > _REMEMBERED:
             _modelled.popitem(last=False)
-        return schedule, note  # which is legal, as the model has asked
+        return None if text is None else problem.from_canonical(text), note  # which is legal, as the model has asked; named as later
     text, note = _modelled[key]
     return None if text is None else usable(problem, text), note
 
