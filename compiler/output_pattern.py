@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .concrete.affine import fresh, names_of
-from .concrete.check import check_assignment
+from .concrete.check import check_assignment, tensor_names
 from .errors import ExpressionError
+from .evaluate import checked_operands
 from .format import Format
 from .frozen import frozen
 from .lowering.context import loop_type
 from .lowering.semiring import identity
-from .notation.nodes import Assignment, accesses
+from .notation.nodes import Assignment
 from .notation.parser import parse
 from .pipeline import checked_semiring, supported_dtype
 from .storage.construct import tensor
@@ -72,9 +73,11 @@ def restricted(
     """
     assignment = parse(expression)
     check_assignment(assignment, affine=True)
+    used = tensor_names(assignment)
     if not isinstance(operands, Mapping):
-        raise ExpressionError("operands are given by name, such as {'A': A}")
+        checked_operands(expression, used, operands)  # says how they are given
     found = output_pattern(pattern, assignment, operands)
+    checked_operands(expression, used, {name: data for name, data in operands.items() if name in used or name != found.tensor})
     stored = operands[found.tensor]
     stored = stored if isinstance(stored, Tensor) else tensor(stored)
     if found.order != stored.order:
@@ -82,7 +85,6 @@ def restricted(
     names = names_of(assignment) | set(operands)
     one, zero = fresh(f"{found.tensor}_pattern", names), fresh(f"{found.tensor}_zero", names)
     indices = ", ".join(name for name, _ in found.modes)
-    used = {access.tensor for access in accesses(assignment.value)}
     kept = {name: data for name, data in operands.items() if name in used or name != found.tensor}
     add, multiply = checked_semiring(semiring)
     kind = np.dtype(dtype) if dtype is not None else np.result_type(*(_dtype(kept[name]) for name in kept if name in used), stored.dtype)

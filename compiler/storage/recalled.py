@@ -5,6 +5,7 @@ Their owner may have changed anything since: shapes and indices are compared wit
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import OrderedDict
 from typing import Any
@@ -21,6 +22,7 @@ MOST = 16  # matrices whose patterns are kept
 MOST_STORED = 1 << 22  # entries; what larger ones take is no matter beside their computation
 
 _known: OrderedDict[int, tuple[weakref.ref[Any], Tensor]] = OrderedDict()
+_held = threading.RLock()  # of which a matrix may die in the thread that has it
 
 
 def recalled(data: Any) -> Any:
@@ -30,22 +32,30 @@ def recalled(data: Any) -> Any:
     if len(data.shape) != 2 or len(data.data) > MOST_STORED:
         return data
     try:
-        found = _known.get(id(data))
+        with _held:
+            found = _known.get(id(data))
+            if found is not None:
+                _known.move_to_end(id(data))
         if found is None or found[0]() is not data or not _has_pattern(found[1], data):
             return _learned(data)
         values = cast_values(data.data, checked_dtype(data.data.dtype))
     except (SparsetuneError, ValueError):  # whoever reads it next says what is wrong
         return data
-    _known.move_to_end(id(data))
     kept = found[1]
     return Tensor.made(kept.shape, kept.format, kept.levels, values, checked_fill(kept.fill_value, values.dtype))
 
 
 def _learned(data: Any) -> Tensor:
     made, name = tensor(data), id(data)
-    _known[name] = weakref.ref(data, lambda _gone: _known.pop(name, None)), made
-    if len(_known) > MOST:
-        _known.popitem(last=False)
+
+    def forget(_gone: object) -> None:
+        with _held:
+            _known.pop(name, None)
+
+    with _held:
+        _known[name] = weakref.ref(data, forget), made
+        if len(_known) > MOST:
+            _known.popitem(last=False)
     return made
 
 

@@ -101,3 +101,12 @@ def test_layers_on_a_pattern_are_tuned_and_looked_up(tmp_path: Any) -> None:
 def test_what_is_no_pattern_is_refused(expression: str, pattern: Any, message: str) -> None:
     with pytest.raises(st.ExpressionError, match=message):
         st.evaluate(expression, {"B": np.eye(3)}, output_pattern=pattern)
+
+
+@pytest.mark.parametrize("call", [st.evaluate, st.lookup, st.tune])
+def test_operands_that_do_not_match_are_told_of_the_expression_as_it_was_written(call: Any) -> None:
+    layer, image = "O(x,m) = I(x,c) * F(c,m)", np.eye(3)
+    with pytest.raises(st.ExpressionError, match=r"^operand 'G' is not used in 'O\(x,m\) = I\(x,c\) \* F\(c,m\)'; its operands are I, F$"):
+        call(layer, {"I": image, "F": image, "G": image}, output_pattern="I(x,:)")
+    with pytest.raises(st.ExpressionError, match=r"^operand 'F' of 'O\(x,m\) = I\(x,c\) \* F\(c,m\)' is missing; give it by its name$"):
+        call(layer, {"I": image}, output_pattern="I(x,:)")

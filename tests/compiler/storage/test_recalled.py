@@ -1,0 +1,52 @@
+"""Matrices of SciPy that come again, in a process with several threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sparsetune as st
+from sparsetune.compiler.storage import recalled as module
+
+
+def matrices(count: int) -> list[Any]:
+    random = np.random.default_rng(3)
+    return [sp.random_array((20, 30), density=0.2, format="csr", rng=random) for _ in range(count)]
+
+
+def test_a_matrix_keeps_its_levels_and_gives_its_values_of_now() -> None:
+    (one,) = matrices(1)
+    first = module.recalled(one)
+    one.data *= 2
+    again = module.recalled(one)
+    assert again.levels is first.levels
+    assert np.array_equal(again.to_numpy(), one.toarray())
+
+
+def test_a_matrix_that_others_crowd_out_meanwhile_is_taken_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,), crowd = matrices(1), matrices(module.MOST)
+    module.recalled(one)
+    compared = module._has_pattern
+
+    def crowded(kept: st.Tensor, data: Any) -> bool:  # what another thread may do between a look and the next
+        if data is one:
+            for other in crowd:
+                module.recalled(other)
+        return compared(kept, data)
+
+    monkeypatch.setattr(module, "_has_pattern", crowded)
+    assert np.array_equal(module.recalled(one).to_numpy(), one.toarray())
+    assert len(module._known) == module.MOST
+
+
+def test_dead_matrices_are_forgotten() -> None:
+    before = len(module._known)
+    (one,) = matrices(1)
+    module.recalled(one)
+    name = id(one)
+    assert name in module._known
+    del one
+    assert name not in module._known
+    assert len(module._known) <= before
