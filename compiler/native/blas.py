@@ -38,9 +38,9 @@ def _table() -> Any:
     table = foreign_interface(_declarations()).new("st_blas_table *")
     for name in ROUTINES:
         setattr(table, name, foreign_interface(_declarations()).cast("void *", _pointer(cython_blas.__pyx_capi__[name])))
-    for tell, change in _counters():
-        table.threads, table.set_threads = (foreign_interface(_declarations()).cast("void *", place) for place in (tell, change))
-        break
+    counters = next(_counters(), None)
+    if counters is not None:
+        table.threads, table.set_threads = (foreign_interface(_declarations()).cast("void *", place) for place in counters)
     return table
 
 

@@ -62,6 +62,15 @@ class CudaLaunch:
         there = [(place, parameter) for place, (array, parameter) in enumerate(places) if isinstance(array, DeviceArray)]
         for place, parameter in there:
             library.st_adopt(self.memory[place], self.arrays[place].nbytes, parameter.writable)  # type: ignore[union-attr]
+        try:
+            return self._between_transfers(places)
+        finally:
+            for place, _ in there:
+                library.st_disown(self.memory[place])
+
+    def _between_transfers(self, places: Sequence[tuple[NDArray[Any] | DeviceArray | None, ArrayParameter]]) -> int:
+        """Upload arrays of the host, run, download what was written."""
+        library = self.kernel.library
         for place, (array, parameter) in enumerate(places):
             if isinstance(array, np.ndarray) and (not parameter.writable or self.kernel.reads_result):
                 self._moved(library.st_upload(self.memory[place], _pointer(array), array.nbytes), array.nbytes)
@@ -71,8 +80,6 @@ class CudaLaunch:
         for place, (array, parameter) in enumerate(places):
             if isinstance(array, np.ndarray) and parameter.writable and not status:
                 self._moved(library.st_download(_pointer(array), self.memory[place], array.nbytes), array.nbytes)
-        for place, _ in there:
-            library.st_disown(self.memory[place])
         return status
 
     def fill(self, array: DeviceArray, value: float) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.native.nvrtc import compile_cubin
+from sparsetune.compiler.targets.cuda import CudaKernel
 
 pytest.importorskip("cuda.core")
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
@@ -95,6 +98,26 @@ def test_what_is_wrong_is_said(driver: Path, fault: str, message: str, monkeypat
     monkeypatch.setenv("ST_FAKE", fault)
     with pytest.raises(st.BuildError, match=message):
         compute()
+
+
+def test_memory_of_others_is_left_alone_after_a_fault(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = st.compile(SPMV, {"A": "csr"}, target="cuda").default_kernel.executable
+    assert isinstance(loaded, CudaKernel)
+    adopted: list[object] = []
+    library = SimpleNamespace(
+        **{name: getattr(loaded.library, name) for name in ("st_use_stream", "st_upload", "st_get", "st_release", "st_trouble")},
+        st_adopt=lambda memory, *_: adopted.append(memory),
+        st_disown=adopted.remove,
+    )
+    watched = replace(loaded, library=library)
+    vector = watched.empty((10,), np.dtype(np.float64))
+    arrays = [vector if one.source == ("x", "values") else np.zeros(11, np.int64) for one in loaded.parameters]
+    launch = watched.bind(arrays, [10, 10], 0, 1)
+    monkeypatch.setenv("ST_FAKE", "cuStreamSynchronize=700")
+    with pytest.raises(st.BuildError, match="the device reports"):
+        launch.run()
+    assert any(one is vector for one in arrays)
+    assert not adopted
 
 
 def test_a_device_without_memory(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
