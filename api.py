@@ -71,10 +71,10 @@ def _on_pattern(
     """Return expression, operands and format of the result, on the pattern of an operand where one is asked for."""
     if pattern is None:
         return expression, operands, output_format
-    from .compiler.output_pattern import restricted
+    from .compiler.output_pattern import restriction
 
-    found = restricted(expression, _from_paths(operands), pattern, output_format, semiring, dtype)
-    return found.expression, found.operands, found.output_format
+    found = restriction(expression, pattern, semiring, dtype)
+    return found.expression, found.operands(_from_paths(operands)), found.usual_format if output_format is None else output_format
 
 
 @cache
@@ -212,6 +212,7 @@ def evaluate_all(
     memory_bound: float | None = None,
     cache_share: float | None = None,
     boundary: Boundary = None,
+    output_pattern: str | Mapping[str, str] | None = None,
 ) -> list[Any]:
     """Compute expressions in order; a result is an operand of those that follow, in the format in which it was made.
 
@@ -222,7 +223,7 @@ def evaluate_all(
     Args:
         expressions: index notation, a result each, of different names.
         operands: by name; each is used by some expression.
-        output_format, schedule: as for ``evaluate``, for all results or by the name of the result.
+        output_format, output_pattern, schedule: as for ``evaluate``, for all results or by the name of the result.
         shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share, boundary: as for ``evaluate``.
 
     Returns:
@@ -237,7 +238,7 @@ def evaluate_all(
     options = {
         "output_format": output_format, "schedule": schedule, "shape": shape, "dtype": dtype, "target": target, "threads": threads,
         "convert": convert, "semiring": semiring, "database": database, "memory_bound": memory_bound, "cache_share": cache_share,
-        "boundary": boundary,
+        "boundary": boundary, "output_pattern": output_pattern,
     }  # fmt: skip
     return compute(expressions, _from_paths(operands), evaluate, options)
 
@@ -433,6 +434,7 @@ def compile(  # noqa: A001  # the contract's name
     database: str | PathLike[str] | None = None,
     shape: Shape | None = None,
     boundary: Boundary = None,
+    output_pattern: str | None = None,
 ) -> Kernel:
     """Compile an expression for formats, a schedule and a target.
 
@@ -452,6 +454,8 @@ def compile(  # noqa: A001  # the contract's name
         database: where "auto" looks: path or URL; None: $SPARSETUNE_DATABASE or the default file.
         shape: as extents; the whole shape of the result may stand under its name.
         boundary: what compound subscripts read outside of their operand, as for ``evaluate``.
+        output_pattern: the access of an operand whose pattern the result has, as for ``evaluate``; the operand is given at each call, and
+            its format need not be told.
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
@@ -459,11 +463,19 @@ def compile(  # noqa: A001  # the contract's name
     """
     from .compiler.pipeline import compile_kernel
 
+    found = None
+    if output_pattern is not None:
+        from .compiler.output_pattern import restriction
+
+        found = restriction(expression, output_pattern, semiring, dtype)
+        expression, formats = found.expression, found.formats(formats or {})
     wish = None if schedule == "auto" else schedule
     made = compile_kernel(
         expression, formats, extents, wish, dtype, target, semiring=semiring, convert=convert, arch=arch, threads=threads,
         shape=shape, boundary=boundary,
     )  # fmt: skip
+    if found is not None:
+        made.derived = found.operands
     if schedule != "auto":
         return made
     from .tuner.automatic import AutomaticKernel
@@ -476,6 +488,7 @@ def autotune(
     expression: str, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
     shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
     semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None, boundary: Boundary = None,
+    output_pattern: str | None = None,
 ) -> AutoTuned: ...
 @overload
 def autotune(expression: Callable[..., Any]) -> AutoTuned: ...
@@ -484,6 +497,7 @@ def autotune(
     expression: None = None, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
     shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
     semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None, boundary: Boundary = None,
+    output_pattern: str | None = None,
 ) -> Callable[[Callable[..., Any]], AutoTuned]: ...
 def autotune(
     expression: str | Callable[..., Any] | None = None,
@@ -496,6 +510,7 @@ def autotune(
     semiring: tuple[str, str] | None = None,
     database: str | PathLike[str] | None = None,
     boundary: Boundary = None,
+    output_pattern: str | None = None,
 ) -> Any:
     """Return a function that computes an expression on operands given by name, ``f(A=A, x=x, threads=None, out=None)``.
 
@@ -506,7 +521,7 @@ def autotune(
         trials: how many schedules a campaign measures at most.
         tune: tune for operands that no campaign of this machine has decided for, as SPARSETUNE_TUNE=1 does. Else the function does
             what ``lookup`` says.
-        output_format, shape, dtype, target, semiring, database, boundary: as for ``evaluate``.
+        output_format, shape, dtype, target, semiring, database, boundary, output_pattern: as for ``evaluate``.
 
     Raises:
         ExpressionError: the text, or the first line of the docstring, is no index notation.
@@ -515,7 +530,7 @@ def autotune(
 
     options = {
         "output_format": output_format, "shape": shape, "dtype": dtype, "target": target, "semiring": semiring, "database": database,
-        "boundary": boundary,
+        "boundary": boundary, "output_pattern": output_pattern,
     }  # fmt: skip
     if isinstance(expression, str):
         return AutoTuned(expression, trials, tune, options)

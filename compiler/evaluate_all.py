@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,11 +11,12 @@ from .concrete.check import check_assignment, tensor_names
 from .errors import ExpressionError
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
+from .output_pattern import named_operand
 from .shared_products import computed_together
 from .storage.recalled import recalled
 
 KEPT = 256  # expressions that a process keeps at hand
-BY_RESULT = ("output_format", "schedule")
+BY_RESULT = ("output_format", "output_pattern", "schedule")
 """Options that may be given for each result by its name."""
 
 LIMITING = ("dtype", "memory_bound", "cache_share", "boundary")
@@ -41,8 +42,11 @@ class Sequential:
     assignment: Assignment
 
 
-def in_order(expressions: Sequence[str], operands: Mapping[str, Any]) -> list[Sequential]:
+def in_order(expressions: Sequence[str], operands: Mapping[str, Any], patterns: Any = None) -> list[Sequential]:
     """Check that expressions can be computed one after another.
+
+    Args:
+        patterns: of the results, as ``output_pattern``; what they name is used, and need not be in an expression.
 
     Raises:
         ExpressionError: two results have one name, an operand is missing, or no expression uses it.
@@ -58,6 +62,9 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any]) -> list[Se
         if not isinstance(text, str):
             parse(text)  # says what an expression is
         one = _sequential(text)
+        own = named_operand(_of(patterns, one.result))
+        if own is not None and own not in one.operands:
+            one = replace(one, operands=(*one.operands, own))
         for name in one.operands:
             if name not in operands and name not in made:
                 raise ExpressionError(f"operand '{name}' of '{text}' is missing; give it by its name, or compute it before")
@@ -91,7 +98,7 @@ def evaluate_all(
         compute: ``evaluate``, called with an expression, its operands and its options.
         options: of all expressions; those of ``BY_RESULT`` may be mappings by the name of the result.
     """
-    ordered = in_order(expressions, operands)
+    ordered = in_order(expressions, operands, options.get("output_pattern"))
     _check_options(ordered, options)
     shape: Mapping[str, int] = options.get("shape") or {}
     available = {name: recalled(data) for name, data in operands.items()} if len(ordered) > 1 else dict(operands)
@@ -105,7 +112,7 @@ def evaluate_all(
             available[one.result] = shared[one.result]
             results.append(shared[one.result])
             continue
-        own = {name: _of(options[name], one.result) for name in BY_RESULT}
+        own = {name: _of(options.get(name), one.result) for name in BY_RESULT}
         own = {name: value for name, value in own.items() if value is not None}
         extents = {index: extent for index, extent in shape.items() if index in one.indices}
         rest = {name: value for name, value in options.items() if name not in (*BY_RESULT, "shape")}
@@ -124,6 +131,7 @@ def _free(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozense
         one.result
         for one in ordered
         if _of(options["output_format"], one.result) in (None, "dense")
+        and _of(options.get("output_pattern"), one.result) is None
         and _of(options["schedule"], one.result) == "auto"
         and not one.indices.intersection(shape)
         and one.result not in shape
@@ -139,7 +147,7 @@ def _check_options(ordered: Sequence[Sequential], options: Mapping[str, Any]) ->
     """Refuse options for what no expression has."""
     results = {one.result for one in ordered}
     for option in BY_RESULT:
-        if isinstance(options[option], Mapping):
+        if isinstance(options.get(option), Mapping):
             for name in options[option]:
                 if name not in results:
                     shown = ", ".join(sorted(results))

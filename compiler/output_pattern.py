@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .concrete.affine import fresh, names_of
-from .concrete.check import check_assignment, tensor_names
+from .concrete.check import check_assignment, formats_of, tensor_names
 from .errors import ExpressionError
 from .evaluate import checked_operands
 from .format import Format
@@ -23,7 +23,7 @@ from .lowering.context import loop_type
 from .lowering.semiring import identity
 from .notation.nodes import Assignment
 from .notation.parser import parse
-from .pipeline import checked_semiring, supported_dtype
+from .pipeline import checked_dtype, checked_semiring, supported_dtype
 from .storage.construct import tensor
 from .storage.tensor import Tensor
 
@@ -35,75 +35,107 @@ class OutputPattern:
     """The access whose pattern a result has.
 
     Attributes:
+        text: as it was written.
         tensor: the operand.
         order: how many modes the operand has to have.
         modes: for each index of the result that it names, the mode of the operand; the other modes are projected out.
     """
 
+    text: str
     tensor: str
     order: int
     modes: tuple[tuple[str, int], ...]
 
 
 @frozen
-class Restricted:
-    """An expression whose result has the pattern of an operand, and what it is computed on."""
+class Restriction:
+    """An expression whose result has the pattern of an operand, before there are operands.
+
+    Attributes:
+        expression: what is computed: the value times the pattern, and the pattern.
+        written: the expression as it was given.
+        pattern: the access that the result has the pattern of.
+        one, zero: the tensors of the pattern that hold the identities of multiplication and of addition.
+        reads: the operands of that.
+        result: the name of the result.
+        usual_format: of the result where none is asked for: the named indices compressed, the others dense.
+        add, multiply, dtype: what is computed with; dtype None: ``numpy.result_type`` of the operands.
+    """
 
     expression: str
-    operands: Mapping[str, Any]
-    output_format: Format | str
+    written: str
+    pattern: OutputPattern
+    one: str
+    zero: str
+    reads: tuple[str, ...]
+    result: str
+    usual_format: str
+    add: str
+    multiply: str
+    dtype: np.dtype[Any] | None
+
+    def formats(self, formats: Mapping[str, Format | str | None]) -> dict[str, Format | str | None]:
+        """Return the formats of what is computed: those given, and those of the pattern."""
+        if not isinstance(formats, Mapping):
+            formats_of(parse(self.expression), formats)  # says how they are given
+        held = "s" * len(self.pattern.modes)
+        read = {name: form for name, form in formats.items() if name in self.reads or name != self.pattern.tensor}
+        return {self.result: self.usual_format, **read, self.one: held, self.zero: held}
+
+    def operands(self, operands: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the operands of what is computed: those given that it reads, and the pattern.
+
+        Raises:
+            ExpressionError: the operand of the pattern is missing, or has another number of modes.
+        """
+        pattern = self.pattern
+        if not isinstance(operands, Mapping):
+            checked_operands(self.written, self.reads, operands)  # says how they are given
+        if pattern.tensor not in operands:
+            shown = ", ".join(sorted(operands)) or "none"
+            raise ExpressionError(f"output_pattern {pattern.text!r}: there is no operand '{pattern.tensor}'; there are {shown}")
+        kept = {name: data for name, data in operands.items() if name in self.reads or name != pattern.tensor}
+        checked_operands(self.written, self.reads, kept)
+        stored = operands[pattern.tensor]
+        stored = stored if isinstance(stored, Tensor) else tensor(stored)
+        if pattern.order != stored.order:
+            raise ExpressionError(f"output_pattern {pattern.text!r} is of {pattern.order} modes, but '{pattern.tensor}' has {stored.order}")
+        kind = self.dtype or np.result_type(*(_dtype(kept[name]) for name in kept if name in self.reads), stored.dtype)
+        kind = np.dtype(supported_dtype(kind, None))
+        coordinates, shape = _projected(stored, [mode for _, mode in pattern.modes])
+        fill = identity(self.add, loop_type(str(kind)))
+        for name, held in ((self.one, identity(self.multiply, loop_type(str(kind)))), (self.zero, fill)):
+            kept[name] = tensor((coordinates, np.full(coordinates.shape[1], held, kind)), "s" * len(shape), shape, fill_value=fill)
+        return kept
 
 
-def restricted(
-    expression: str, operands: Mapping[str, Any], pattern: str, output_format: Format | str | None = None,
-    semiring: tuple[str, str] | None = None, dtype: DTypeLike | None = None,
-) -> Restricted:  # fmt: skip
-    """Return an expression on the pattern of an operand as one that ``evaluate`` takes.
+def restriction(expression: str, pattern: str, semiring: tuple[str, str] | None = None, dtype: DTypeLike | None = None) -> Restriction:
+    """Return what is computed where a result has the pattern of an operand.
 
     Args:
         expression: index notation.
-        operands: by name; the one of the pattern need not be in the expression.
-        pattern: its access, ``"I(x,y,:)"``: indices of the left side, and ":" for modes that are projected out; ``"I"`` alone where it
-            has the indices of the left side in order. Indices of the left side that are not named are dense.
-        output_format: None: the named indices compressed, the others dense.
+        pattern: the operand's access, ``"I(x,y,:)"``: indices of the left side, and ":" for modes that are projected out; ``"I"`` alone
+            where it has the indices of the left side in order. Indices of the left side that are not named are dense. The operand need
+            not be in the expression.
         semiring, dtype: as for ``evaluate``.
 
     Raises:
-        ExpressionError: the pattern is none of an operand, or not along the left side.
+        ExpressionError: the pattern is no access, or not along the left side.
     """
     assignment = parse(expression)
     check_assignment(assignment, affine=True)
-    used = tensor_names(assignment)
-    if not isinstance(operands, Mapping):
-        checked_operands(expression, used, operands)  # says how they are given
-    found = output_pattern(pattern, assignment, operands)
-    checked_operands(expression, used, {name: data for name, data in operands.items() if name in used or name != found.tensor})
-    stored = operands[found.tensor]
-    stored = stored if isinstance(stored, Tensor) else tensor(stored)
-    if found.order != stored.order:
-        raise ExpressionError(f"output_pattern {pattern!r} is of {found.order} modes, but '{found.tensor}' has {stored.order}")
-    names = names_of(assignment) | set(operands)
+    found = output_pattern(pattern, assignment)
+    reads, names = tensor_names(assignment), names_of(assignment) | {found.tensor}
     one, zero = fresh(f"{found.tensor}_pattern", names), fresh(f"{found.tensor}_zero", names)
     indices = ", ".join(name for name, _ in found.modes)
-    kept = {name: data for name, data in operands.items() if name in used or name != found.tensor}
-    add, multiply = checked_semiring(semiring)
-    kind = np.dtype(dtype) if dtype is not None else np.result_type(*(_dtype(kept[name]) for name in kept if name in used), stored.dtype)
-    kind = np.dtype(supported_dtype(kind, None))
-    element = loop_type(str(kind))
-    coordinates, shape = _projected(stored, [mode for _, mode in found.modes])
-    levels = "s" * len(shape)
-    fill = identity(add, element)
-    for name, held in ((one, identity(multiply, element)), (zero, fill)):
-        values = np.full(coordinates.shape[1], held, kind)
-        kept[name] = tensor((coordinates, values), levels, shape, fill_value=fill)
     target, _, value = expression.partition("=")
-    return Restricted(
-        f"{target.strip()} = {one}({indices}) * ({value}) + {zero}({indices})", kept,
-        _format(assignment, found) if output_format is None else output_format,
+    return Restriction(
+        f"{target.strip()} = {one}({indices}) * ({value}) + {zero}({indices})", expression, found, one, zero, reads,
+        assignment.target.tensor, _format(assignment, found), *checked_semiring(semiring), checked_dtype(dtype),
     )  # fmt: skip
 
 
-def output_pattern(pattern: str, assignment: Assignment, operands: Mapping[str, Any]) -> OutputPattern:
+def output_pattern(pattern: str, assignment: Assignment) -> OutputPattern:
     """Return the access that a text means.
 
     Raises:
@@ -119,8 +151,8 @@ def output_pattern(pattern: str, assignment: Assignment, operands: Mapping[str, 
         raise ExpressionError(f"{told}: the left side {target} scatters, which only dense results take")
     if assignment.operator != "=":
         raise ExpressionError(f"{told}: '+=' adds to what is there, which has a pattern of its own; write '='")
-    if name not in operands:
-        raise ExpressionError(f"{told}: there is no operand '{name}'; there are {', '.join(sorted(operands))}")
+    if name == target.tensor:
+        raise ExpressionError(f"{told}: '{name}' is the result; name an operand")
     inside = next((text for text in written if text is not None), None)
     parts = list(target.indices) if inside is None else [part.strip() for part in inside.split(",")]
     named = [part for part in parts if part != ":"]
@@ -130,7 +162,13 @@ def output_pattern(pattern: str, assignment: Assignment, operands: Mapping[str, 
     if len(set(named)) < len(named) or not named:
         raise ExpressionError(f"{told}: it has to name indices of the left side, each once")
     modes = {part: mode for mode, part in enumerate(parts) if part != ":"}
-    return OutputPattern(name, len(parts), tuple((index, modes[index]) for index in target.indices if index in modes))
+    return OutputPattern(pattern, name, len(parts), tuple((index, modes[index]) for index in target.indices if index in modes))
+
+
+def named_operand(pattern: str) -> str | None:
+    """Return the operand whose pattern a text names; None where it is no access."""
+    match = _PATTERN.fullmatch(pattern) if isinstance(pattern, str) else None
+    return None if match is None else match[1]
 
 
 def _dtype(data: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any, Never
 
@@ -83,7 +83,10 @@ class Kernel:
         concretized: the scheduled program that is lowered, with the formats of its operands and their names in that expression.
         schedule: the directives that led there.
         threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
+        derived: how the operands that it reads follow from those that are given; None: they are the same.
     """
+
+    derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], concretized: Concretized,
                  schedule: Schedule, dtype: np.dtype[Any] | None, convert: str, target: str = "cpu",
@@ -176,7 +179,7 @@ class Kernel:
             self._refuse_unnamed(len(unnamed))
         if threads is not None or out is not None:
             threads, out = self._options(operands, threads, out)
-        if out is not None:
+        if out is not None or self.derived is not None:
             return self.bind_operands(operands, threads, out, once=True).once()
         result = self._repeats(operands, self.threads if threads is None else threads)
         if result is MISS:
@@ -209,7 +212,7 @@ class Kernel:
         Raises:
             ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
         """
-        kernel, ready = self.specialised(operands, extents, once)
+        kernel, ready = self.specialised(operands if self.derived is None else self.derived(operands), extents, once)
         return kernel.bind_operands(ready, self.threads if threads is None else threads, out, {**self.extents, **(extents or {})}, once)
 
     def specialised(

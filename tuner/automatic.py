@@ -13,6 +13,7 @@ from ..compiler.concrete.affine import Boundary
 from ..compiler.errors import ExpressionError
 from ..compiler.evaluate import evaluate, or_default
 from ..compiler.notation.parser import parse
+from ..compiler.output_pattern import restriction
 from ..compiler.pipeline import Kernel, constant_extents
 from ..compiler.schedule.schedule import Schedule
 from .extents import known_extents
@@ -37,6 +38,7 @@ class AutomaticKernel(Kernel):
             default.target, default.threads, viewed=default.viewed,
         )  # fmt: skip
         self._convert, self._database, self._boundary, self._decided = convert, database, boundary, False
+        self.derived = default.derived
         self._compiled: dict[tuple[tuple[str, int], ...], Kernel] = {}
 
     def specialised(
@@ -97,6 +99,8 @@ class AutoTuned:
     def __init__(self, expression: str, trials: int, is_tuning: bool, options: Mapping[str, Any]) -> None:
         parse(expression)
         self.expression, self.trials, self._options = expression, trials, dict(options)
+        pattern = options.get("output_pattern")
+        self._restriction = restriction(expression, pattern, options["semiring"], options["dtype"]) if pattern is not None else None
         self._is_tuning, self._parameters = is_tuning, None
 
     def of(self, function: Callable[..., Any]) -> AutoTuned:
@@ -118,16 +122,20 @@ class AutoTuned:
             out: takes a dense result, and is returned.
             named: operands by name.
         """
-        given, options = self._named(operands, named), self._options
+        given, options, expression = self._named(operands, named), self._options, self.expression
+        if (kept := self._restriction) is not None:
+            form = options["output_format"]
+            expression, given = kept.expression, kept.operands(given)
+            options = {**options, "output_format": kept.usual_format if form is None else form}
         places = {name: options[name] for name in ("output_format", "target", "database", "semiring", "dtype", "shape", "boundary")}
-        if self._tunes and lookup(self.expression, given, threads=threads, **places).origin != "exact":
-            tune(self.expression, given, trials=self.trials, threads=threads, **places)
+        if self._tunes and lookup(expression, given, threads=threads, **places).origin != "exact":
+            tune(expression, given, trials=self.trials, threads=threads, **places)
 
         def chosen(*_request: Any) -> Schedule:
-            return choose(self.expression, given, threads=threads, **places)
+            return choose(expression, given, threads=threads, **places)
 
         return evaluate(
-            self.expression, given, options["output_format"], "auto", options["shape"], options["dtype"], options["target"], threads,
+            expression, given, options["output_format"], "auto", options["shape"], options["dtype"], options["target"], threads,
             semiring=options["semiring"], choose=chosen, out=out, boundary=options["boundary"],
         )  # fmt: skip
 

@@ -30,6 +30,7 @@ from ..compiler.levels import COMPRESSED, DENSE
 from ..compiler.notation.functions import has_functions
 from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.notation.parser import parse
+from ..compiler.output_pattern import restriction
 from ..compiler.pipeline import checked_semiring
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.schedules import Schedules
@@ -55,6 +56,7 @@ def explore(
     preset: Literal["pigeon", "pigeon-taco"] | None = None, workspace_state: str = "exact", sunk_costs: bool | Sequence[str] = True,
     assumptions: bool | Sequence[str] = True, semiring: tuple[str, str] | None = None, time_limit: float | None = EXPLORE_SECONDS,
     memory_depth: int = 2, memory_bound: float | None = None, cache_share: float = 0.5, cost: object = None,
+    output_pattern: str | None = None,
 ) -> Exploration: ...
 @overload
 def explore(
@@ -62,6 +64,7 @@ def explore(
     preset: str | None = None, workspace_state: str = "exact", sunk_costs: bool | Sequence[str] = True,
     assumptions: bool | Sequence[str] = True, semiring: tuple[str, str] | None = None, time_limit: float | None = EXPLORE_SECONDS,
     memory_depth: int = 2, memory_bound: float | None = None, cache_share: float = 0.5, cost: object = None,
+    output_pattern: str | None = None,
 ) -> Exploration | ForestExploration: ...
 def explore(
     expression: str,
@@ -77,6 +80,7 @@ def explore(
     memory_bound: float | None = None,
     cache_share: float = 0.5,
     cost: object = None,
+    output_pattern: str | None = None,
 ) -> Exploration | ForestExploration:
     """Explore the schedule space of an expression without any data.
 
@@ -103,6 +107,8 @@ def explore(
         cost: what "spttn" minimizes: "dense_loops" (None), "buffer_dimension", "buffer_size", "cache", or a pair (phi, operator): the
             cost of a loop from what it is (``compiler.space.forests.separable.Peel``) and what it holds costs, and how costs of
             neighbours are put together.
+        output_pattern: the access of an operand whose pattern the result has, as for ``evaluate``; schedules are of what is computed
+            then, which multiplies by the pattern.
 
     Returns:
         An ``Exploration``; for "sparseauto" and "spttn" a ``ForestExploration``, with the same ``space``, ``stages``, ``frontier``.
@@ -115,6 +121,9 @@ def explore(
     if preset not in PRESETS:
         known = ", ".join(repr(name) for name in PRESETS)
         raise TuningError(f"unknown preset {preset!r}; presets are {known}")
+    if output_pattern is not None:
+        asked = restriction(expression, output_pattern, semiring)
+        expression, formats = asked.expression, asked.formats(formats or {})
     if preset in ("sparseauto", "spttn"):
         make_limits(memory_bound, cache_share)
         found = _explored_forests(expression, formats, ranges, preset, semiring, time_limit, memory_depth, memory_bound, cost)

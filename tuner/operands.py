@@ -16,6 +16,7 @@ from ..compiler.format import parse_format
 from ..compiler.native.memory import claim, readable_bytes
 from ..compiler.notation.nodes import Access, Assignment
 from ..compiler.notation.parser import parse
+from ..compiler.output_pattern import restriction
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
 from ..datasets import announced_shape
@@ -37,7 +38,16 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
     files, formats = given["inputs"], dict(given["formats"])
     expression, dims = given["expression"], given["dims"]
     output_format = given["output_format"] or formats.get(parse(expression).target.tensor)
-    operands = load_operands(expression, files, dims, formats, given.get("seed", 0), output_format=output_format)
+    asked, others = None, dict[str, Tensor]()
+    if given.get("output_pattern") is not None:
+        asked = restriction(expression, given["output_pattern"], given.get("semiring"))
+        output_format, named = output_format or asked.usual_format, asked.pattern.tensor
+        if named not in asked.reads and named in files:
+            others = {named: _load(named, files[named], formats.pop(named, None))}
+    read = {operand: source for operand, source in files.items() if operand not in others}
+    operands: Mapping[str, Any] = load_operands(expression, read, dims, formats, given.get("seed", 0), output_format=output_format)
+    if asked is not None:
+        expression, operands = asked.expression, asked.operands({**operands, **others})
     name = ", ".join(f"{operand}={source}" for operand, source in files.items())
     limits, semiring = make_limits(given.get("memory_bound"), given.get("cache_share")), given.get("semiring")
     boundary = given.get("boundary") or None

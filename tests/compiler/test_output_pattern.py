@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import sparsetune as st
 from numpy.typing import NDArray
-from sparsetune.compiler.output_pattern import restricted
 
 pytestmark = pytest.mark.cc
 RNG = np.random.default_rng(5)
@@ -49,10 +48,8 @@ def test_work_follows_the_points_and_not_the_space() -> None:
     for spread in (1, 1000):
         coordinates = np.concatenate([np.repeat(chosen * spread, 2, axis=1), np.tile([0, 1], 200)[None]])
         stored = st.tensor((coordinates, np.ones(400)), "hhhd", (50 * spread, 50 * spread, 50 * spread, 2))
-        made = restricted(LAYER, {"I": stored, "F": np.ones((3, 3, 3, 2, 4))}, "I(x,y,z,:)")
-        formats = {name: operand.format for name, operand in made.operands.items() if isinstance(operand, st.Tensor)}
-        kernel = st.compile(made.expression, {**formats, "O": made.output_format})
-        counts.append(kernel.bind(**made.operands, threads=1).count()["iterations"])
+        kernel = st.compile(LAYER, {"I": "hhhd"}, output_pattern="I(x,y,z,:)")
+        counts.append(kernel.bind(I=stored, F=np.ones((3, 3, 3, 2, 4)), threads=1).count()["iterations"])
     assert counts[1] <= counts[0] <= 200 * (3 + 9 + 27) * 10
 
 
@@ -84,6 +81,42 @@ def test_layers_on_a_pattern_are_tuned_and_looked_up(tmp_path: Any) -> None:
     assert np.allclose(one.to_numpy(), st.evaluate(layer, operands, output_pattern="I(x,y,:)", schedule="default").to_numpy())
 
 
+def test_kernels_functions_and_lists_of_expressions_keep_results_on_a_pattern(tmp_path: Any) -> None:
+    database = str(tmp_path / "schedules.sqlite")
+    image, weights, other = points((8, 9), 2), RNG.random((3, 3, 2, 2)), points((8, 9), 2)
+    layer = "O(x,y,m) = I(x+p-1,y+q-1,c) * F(p,q,c,m)"
+    stored = st.tensor(image, "ssd")
+    wanted = st.evaluate(layer, {"I": stored, "F": weights}, output_pattern="I(x,y,:)", schedule="default")
+    for schedule in (None, "auto"):
+        kernel = st.compile(layer, {"I": "ssd"}, schedule=schedule, output_pattern="I(x,y,:)", database=database)
+        found = kernel(I=stored, F=weights)
+        assert found.nnz == wanted.nnz
+        assert np.allclose(found.to_numpy(), wanted.to_numpy())
+        assert kernel(I=st.tensor(other, "ssd"), F=weights).nnz == 2 * (other != 0).any(axis=2).sum()
+    function = st.autotune(layer, output_pattern="I(x,y,:)", database=database)
+    assert np.allclose(function(I=stored, F=weights).to_numpy(), wanted.to_numpy())
+    second = "P(x,y,m) = O(x+p-1,y+q-1,c) * F(p,q,c,m)"
+    one, two = st.evaluate_all([layer, second], {"I": stored, "F": weights}, output_pattern="I(x,y,:)", schedule="default")
+    assert one.nnz == two.nnz == wanted.nnz
+    named = {"O": "I(x,y,:)"}
+    first, dense = st.evaluate_all(
+        [layer, second], {"I": stored, "F": weights}, output_pattern=named, schedule="default", shape={"x": 8, "y": 9}
+    )
+    assert first.nnz == wanted.nnz
+    assert np.allclose(np.where((image != 0).any(axis=2)[..., None], dense, 0), two.to_numpy())
+    with pytest.raises(st.ExpressionError, match="output_pattern names 'Q', which no expression computes"):
+        st.evaluate_all([layer], {"I": stored, "F": weights}, output_pattern={"Q": "I(x,y,:)"})
+    with pytest.raises(st.ExpressionError, match="there is no operand 'M'; there are F, I"):
+        st.compile(layer, {"I": "ssd"}, output_pattern="M(x,y)")(I=stored, F=weights)
+
+
+def test_the_space_of_what_is_computed_on_a_pattern_is_explored() -> None:
+    formats = {"B": "csr", "C": "csr", "M": "csr"}
+    found = st.explore("A(i,j) = B(i,k) * C(k,j)", formats, output_pattern="M")
+    assert all("M_pattern" in one.loop_nest for one in found.frontier)
+    assert len(found.frontier) > 0
+
+
 @pytest.mark.parametrize(
     ("expression", "pattern", "message"),
     [
@@ -95,6 +128,7 @@ def test_layers_on_a_pattern_are_tuned_and_looked_up(tmp_path: Any) -> None:
         ("a(i) = B(i,j)", "B", "is of 1 modes, but 'B' has 2"),
         ("A(i,j) = B(i,j)", "B(i", "is no access of an operand"),
         ("A(i,j) = B(i,j)", 3, "is no access of an operand"),
+        ("A(i,j) = B(i,j)", "A", "'A' is the result; name an operand"),
         ("A(i+1,j) = B(i,j)", "B(i,j)", "scatters, which only dense results take"),
     ],
 )

@@ -65,6 +65,21 @@ def test_examples_parse() -> None:
 
 
 @needs_compiler
+def test_results_are_kept_on_the_pattern_of_an_operand(call) -> None:
+    layer = ["O(x,y,m) = I(x+p-1,y+q-1,c) * F(p,q,c,m)", "--output-pattern", "I(x,y,:)"]
+    given = ["-i", "I=random:uniform:20x20x2:nnz=60", "--dim", "p=3", "--dim", "q=3", "--dim", "m=2", "--threads", "1"]
+    found = call_json(call, "run", *layer, *given, "--schedule", "default")["result"]
+    assert found["shape"] == [20, 20, 2]
+    assert 60 <= found["nnz"] <= 120
+    assert call_json(call, "tune", *layer, *given, "--trials", "1")["failed_trials"] == 0
+    assert call_json(call, "lookup", *layer, *given)["origin"] == "exact"
+    product = "C(i,j) = A(i,k) * B(k,j)", "--output-pattern", "M"
+    mask = [*product, "-i", RANDOM, "-i", "M=random:uniform:300x50:nnz=70", "--dim", "j=50", "--schedule", "default"]
+    assert call_json(call, "run", *mask)["result"]["nnz"] == 70
+    assert "M_pattern" in call_json(call, "explain", *product, "--format", "A=csr")["frontier"][0]["loop_nest"]
+
+
+@needs_compiler
 def test_tune_prints_the_keys_of_the_contract(call, own_database: Path) -> None:
     found = call_json(call, "tune", SPMV, "-i", RANDOM, "--trials", "3", "--threads", "1")
     assert list(found) == [

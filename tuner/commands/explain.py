@@ -64,7 +64,7 @@ LISTED, LISTED_AS_JSON = 20, 1000
     click.option("--limit", type=click.IntRange(min=1), help=f"Schedules to list.  [default: {LISTED}, {LISTED_AS_JSON} as JSON]"),
     click.option("--time-limit", type=options.Seconds(), default=EXPLORE_SECONDS, show_default=True,
                  help="Seconds after which to give up."),
-    options.semiring, options.inputs, options.dims,
+    options.semiring, options.output_pattern, options.inputs, options.dims,
     click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                  help="Write a page: the frontier, loop nests, and where the indices of the schedules come from."),
     click.option("--ranks", type=click.IntRange(1, 1 << 20),
@@ -85,6 +85,7 @@ def command(**given: Any) -> None:
     found = explore(
         given["expression"], given["formats"], given["ranges"] or None, given["preset"], given["workspace_state"],
         _named(given["sunk_costs"]), _named(given["assumptions"]), given["semiring"], given["time_limit"],
+        output_pattern=given["output_pattern"],
     )  # fmt: skip
     limit = given["limit"] or (LISTED_AS_JSON if given["as_json"] else LISTED)
     answer = described(found, given["schedule"], limit)

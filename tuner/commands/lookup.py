@@ -26,7 +26,8 @@ from .output import print_json
 )
 @options.together(
     options.expression, options.inputs, options.dims, options.formats, options.output_format, options.semiring, options.boundary,
-    options.target, options.arch, options.threads, options.memory_bound, options.cache_share, options.database, options.as_json,
+    options.output_pattern, options.target, options.arch, options.threads, options.memory_bound,
+    options.cache_share, options.database, options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Show which schedule would be used for EXPR on these inputs, and why."""

@@ -108,6 +108,10 @@ boundary = click.option(
     "--boundary", "boundary", type=Pair("index", "fill|wrap", "i=wrap"), multiple=True, callback=unique,
     help="What subscripts such as i + j read outside of operands: fill, or wrap for the other end.  [default: fill]",
 )  # fmt: skip
+output_pattern = click.option(
+    "--output-pattern", metavar="ACCESS",
+    help="Keep the result on the pattern of an operand, such as 'I(x,y,:)'; ':' for modes that are projected out.",
+)  # fmt: skip
 threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")
 database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
 memory_bound = click.option(

@@ -37,7 +37,7 @@ _ENDINGS = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npy", ".npz")
 @options.together(
     options.expression, options.inputs, options.dims, options.formats, options.output_format,
     click.option("--schedule", default="auto", show_default=True, metavar="auto|default|TEXT", help="Which schedule to use."),
-    options.semiring, options.boundary, options.target, options.threads,
+    options.semiring, options.boundary, options.output_pattern, options.target, options.threads,
     click.option("-o", "--output", metavar="FILE", help="Write the result: .mtx, .tns (.gz), .npy or .npz."),
     options.seed, options.database, options.as_json,
 )  # fmt: skip

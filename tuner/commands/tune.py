@@ -48,7 +48,8 @@ from .output import interruptible, print_json, print_table, require_compiler, sh
 )
 @options.together(
     click.argument("expression", metavar="EXPR", required=False),
-    options.inputs, options.dims, options.formats, options.output_format, options.semiring, options.boundary, options.target,
+    options.inputs, options.dims, options.formats, options.output_format, options.semiring, options.boundary,
+    options.output_pattern, options.target,
     options.threads, options.memory_bound, options.cache_share,
     options.trials, options.time_budget, options.seed, options.database,
     click.option("--cache", type=click.Choice(CACHES), default="warm", show_default=True,
