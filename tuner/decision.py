@@ -12,11 +12,11 @@ from ..compiler.schedule.schedule import Schedule
 from .account import FIELD, account_of
 from .environment import code_version
 from .kernels import default_keeps_bound
-from .measure.finals import MIN_ROUNDS, Comparison, Verdict, play
+from .measure.finals import MIN_ROUNDS, Burst, Comparison, Verdict, play
 from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
 from .measure.runner import Runner
-from .measure.timing import burst_size
+from .measure.timing import Sample, burst_size
 from .model import nothing_within
 from .records import Decision, Status
 from .trials import DEFAULT, Campaign, Trial, Trials
@@ -51,26 +51,35 @@ def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tu
     best = min((schedule for schedule in chosen if schedule != DEFAULT), key=expected.__getitem__)
     beaten = expected[DEFAULT] >= policy.long_seconds and expected[DEFAULT] > policy.hopeless * expected[best]
 
-    def run(schedule: str) -> float | None:
+    def run(schedule: str) -> Burst | None:
         if beaten and schedule == DEFAULT:  # timed once is enough of what is hopeless
             samples[DEFAULT] = once[DEFAULT]
-            return expected[DEFAULT]
+            return Burst(expected[DEFAULT])
         sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, expected[schedule])
         if sample is None:
             return None
         samples[schedule].append(sample)
-        return sample[0]
+        return Burst(sample[0], Sample.from_row(sample).company.disturbed)
 
     try:
         verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
     except TimeOver:
-        found = _compared(chosen[DEFAULT], chosen[best])
-        if is_eligible and found.low <= 1:
-            return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
-        return Verdict(best, {name: (expected[name],) for name in (DEFAULT, best)}, found), once
+        return _by_trials(chosen[DEFAULT], chosen[best], is_eligible), once
     if verdict is None:
         raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
+    if verdict.disturbed and not chosen[DEFAULT].disturbed and not chosen[best].disturbed:
+        return _by_trials(chosen[DEFAULT], chosen[best], is_eligible), once  # they had the machine for themselves at least
     return verdict, samples
+
+
+def _by_trials(default: Trial, best: Trial, is_eligible: bool) -> Verdict:
+    """Return the verdict by what the trials of the default and of the best took."""
+    assert default.seconds is not None
+    assert best.seconds is not None
+    found = _compared(default, best)
+    if is_eligible and found.low <= 1:
+        return Verdict.uncontested(DEFAULT, default.seconds)
+    return Verdict(best.canonical, {DEFAULT: (default.seconds,), best.canonical: (best.seconds,)}, found)
 
 
 def _round_seconds(policy: Policy, expected: float) -> float:

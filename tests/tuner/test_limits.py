@@ -18,7 +18,7 @@ from sparsetune.tuner.database import open_database
 from sparsetune.tuner.kernels import compile_problem
 from sparsetune.tuner.limits import make_limits, workspace_elements
 from sparsetune.tuner.lookup import lookup
-from sparsetune.tuner.measure.finals import play
+from sparsetune.tuner.measure.finals import Burst, play
 from sparsetune.tuner.model import disagreements
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import surviving_space
@@ -128,7 +128,7 @@ def test_limits_are_checked(name: str, value: Any) -> None:
 
 def test_a_default_beyond_the_bound_is_compared_with_and_does_not_win() -> None:
     seconds = {"": 1.0, "slow": 2.0, "slower": 3.0}
-    verdict = play(list(seconds), seconds.get, "", 6, is_eligible=False)
+    verdict = play(list(seconds), lambda name: Burst(seconds[name]), "", 6, is_eligible=False)
     assert verdict is not None
     assert (verdict.winner, verdict.against_default.ratio) == ("slow", 0.5)
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
-from sparsetune.tuner.measure.finals import Verdict, play
+from sparsetune.tuner.measure.finals import Comparison, Verdict, play
 from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
@@ -325,11 +325,21 @@ def test_what_a_schedule_costs_stands_beside_what_it_gains(database: Path) -> No
     assert slower.pays_after == {"conversion": None, "build": None, "tuning": None}
 
 
-def test_finals_that_run_out_of_time_leave_the_decision_to_the_trials(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_time(*_given: object, **_named: object) -> Verdict:
-        raise TimeOver
+def no_time(*_given: object, **_named: object) -> Verdict:
+    raise TimeOver
 
-    monkeypatch.setattr("sparsetune.tuner.decision.play", no_time)
+
+def only_disturbed(*given: Any, **named: Any) -> Verdict:
+    verdict = play(*given, **named)
+    assert verdict is not None
+    return replace(verdict, winner="", against_default=Comparison(1.0, 1.0, 1.0), disturbed=True)
+
+
+@pytest.mark.parametrize("finals", [no_time, only_disturbed])
+def test_finals_without_a_verdict_of_their_own_leave_the_decision_to_the_trials(
+    database: Path, monkeypatch: pytest.MonkeyPatch, finals: Callable[..., Verdict]
+) -> None:
+    monkeypatch.setattr("sparsetune.tuner.decision.play", finals)
     result = campaign(database)
     fastest = min(result.measured, key=lambda trial: trial.seconds or math.inf)
     assert str(result.best) == fastest.schedule != ""

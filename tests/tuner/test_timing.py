@@ -11,9 +11,10 @@ from itertools import islice, pairwise, permutations
 import pytest
 from sparsetune.compiler.errors import TuningError
 from sparsetune.tuner.measure.company import Company, Look
-from sparsetune.tuner.measure.finals import compare, play
+from sparsetune.tuner.measure.finals import Burst, Verdict, compare, play
 from sparsetune.tuner.measure.order_statistics import fast_end_rank, median, median_interval_ranks
 from sparsetune.tuner.measure.policy import Policy
+from sparsetune.tuner.measure.runner import Measured, Rival
 from sparsetune.tuner.measure.timing import PATIENCE, Contestant, Known, Sample, Timing, burst, burst_size, measure, turns
 
 
@@ -224,7 +225,7 @@ def test_paired_ratios_survive_a_machine_that_slows_down() -> None:
 
 def finals(speeds: dict[str, float], noise: float = 0.0, rounds: int = 10):
     generator = random.Random(1)
-    return play(list(speeds), lambda name: speeds[name] * generator.uniform(1, 1 + noise), "", rounds, complexity=len)
+    return play(list(speeds), lambda name: Burst(speeds[name] * generator.uniform(1, 1 + noise)), "", rounds, complexity=len)
 
 
 def test_fastest_wins() -> None:
@@ -251,9 +252,9 @@ def test_winner_beats_the_default_itself_not_only_by_a_tie() -> None:
     times = {"": [4.0] * 10, "fast, long": [2.0] * 10, "a": [5.0, 1.0] * 5}
     calls: dict[str, int] = dict.fromkeys(times, 0)
 
-    def run(name: str) -> float:
+    def run(name: str) -> Burst:
         calls[name] += 1
-        return times[name][calls[name] - 1]
+        return Burst(times[name][calls[name] - 1])
 
     verdict = play(list(times), run, "", 10)
     assert verdict is not None
@@ -270,9 +271,9 @@ def test_bursts() -> None:
 def test_failing_finalist_is_taken_out() -> None:
     calls: list[str] = []
 
-    def run(name: str) -> float | None:
+    def run(name: str) -> Burst | None:
         calls.append(name)
-        return None if name == "bad" and calls.count("bad") == 2 else 1.0
+        return None if name == "bad" and calls.count("bad") == 2 else Burst(1.0)
 
     verdict = play(["", "bad"], run, "", 6)
     assert verdict is not None
@@ -281,15 +282,52 @@ def test_failing_finalist_is_taken_out() -> None:
 
 
 def test_failing_default_gives_no_verdict() -> None:
-    assert play(["", "a"], lambda name: None if name == "" else 1.0, "", 6) is None
+    assert play(["", "a"], lambda name: None if name == "" else Burst(1.0), "", 6) is None
+
+
+def test_a_thread_is_not_taken_for_two_where_others_keep_the_cores() -> None:
+    waited = 0.5 * 0.008
+    samples = [Sample(0.008, Company(0.008, waited)).as_row()] * 5
+    reply = {"status": "ok", "seconds": 0.008, "samples": samples, "interval": (0.008, 0.008), "disturbed": True, "stopped": "time"}
+    reply |= {"ratio": 1.0, "ratio_interval": (0.9, 1.1)}
+    found = Measured.from_reply(reply, Rival("two threads", 0.002), Policy())
+    assert (found.seconds, found.low, found.high) == (0.004,) * 3
+    slow = Measured.from_reply(reply, Rival("another", 0.006), Policy())
+    assert (slow.seconds, slow.low) == (0.006, pytest.approx(0.0054))
+
+
+def in_company(disturbed: Callable[[int], bool], rounds: int = 10) -> tuple[Verdict, int]:
+    """Play one thread against two, which are twice as fast where nobody disturbs; return the verdict and how many rounds there were."""
+    calls: list[str] = []
+
+    def run(name: str) -> Burst:
+        calls.append(name)
+        crowd = disturbed((len(calls) - 1) // 2)
+        return Burst(4.0 if crowd or name == "" else 2.0, crowd)
+
+    verdict = play(["", "two threads"], run, "", rounds)
+    assert verdict is not None
+    return verdict, len(calls) // 2
+
+
+def test_disturbed_rounds_are_repeated() -> None:
+    verdict, rounds = in_company(lambda number: number < 12)
+    assert (verdict.winner, verdict.against_default.ratio, verdict.disturbed, rounds) == ("two threads", 2.0, False, 22)
+    assert verdict.times[""] == (4.0,) * 10
+
+
+def test_disturbed_rounds_count_where_there_are_no_others() -> None:
+    verdict, rounds = in_company(lambda number: number >= 5)
+    assert (verdict.disturbed, rounds) == (True, 40)
+    assert len(verdict.times[""]) == 40
 
 
 def test_finalists_take_turns() -> None:
     calls: list[str] = []
 
-    def run(name: str) -> float:
+    def run(name: str) -> Burst:
         calls.append(name)
-        return 1.0
+        return Burst(1.0)
 
     play(["", "a"], run, "", 6)
     assert calls[:6] in (["", "a"] * 3, ["a", ""] * 3)

@@ -2,7 +2,8 @@
 
 Two times taken minutes apart on a shared machine say little; two taken one after the other, again and again, say which is faster
 whatever the machine does meanwhile. The interval of the median ratio comes from order statistics (the sign test), so that it
-assumes nothing about the noise.
+assumes nothing about the noise. But where other programs keep the cores, a schedule of two threads is as fast as one of a thread, so
+rounds that were disturbed are repeated, and count only where there are too few others.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .order_statistics import median, median_interval_ranks
-from .timing import turns
+from .timing import PATIENCE, turns
 
 MIN_ROUNDS = 6
 """Fewer rounds have no 95% interval of a median at all."""
@@ -29,20 +30,30 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Burst:
+    """Seconds of a run of a finalist in one round, and whether something disturbed it."""
+
+    seconds: float
+    disturbed: bool = False
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The outcome of the finals.
 
     Attributes:
         winner: name of the winner.
-        times: name -> seconds, one a round.
+        times: name -> seconds, one a round that counts.
         against_default: the winner against the default.
         ties: names of the others that are not surely slower than the winner.
+        disturbed: whether rounds count that were disturbed, since there were fewer than ``MIN_ROUNDS`` others.
     """
 
     winner: str
     times: Mapping[str, tuple[float, ...]]
     against_default: Comparison
     ties: tuple[str, ...] = ()
+    disturbed: bool = False
 
     @classmethod
     def uncontested(cls, default: str, seconds: float) -> Verdict:
@@ -59,7 +70,7 @@ def compare(slower: Sequence[float], faster: Sequence[float]) -> Comparison:
 
 def play(
     names: Sequence[str],
-    run: Callable[[str], float | None],
+    run: Callable[[str], Burst | None],
     default: str,
     rounds: int,
     complexity: Callable[[str], int] = len,
@@ -71,9 +82,9 @@ def play(
 
     Args:
         names: the finalists, the default among them.
-        run: seconds of one burst of a finalist; None where it fails, which takes it out.
+        run: one burst of a finalist; None where it fails, which takes it out.
         default: the name of the default.
-        rounds: at most so many; at least ``MIN_ROUNDS`` whatever the time.
+        rounds: at most so many undisturbed ones, and at most four times as many in all; at least ``MIN_ROUNDS`` whatever the time.
         complexity: of finalists that beat the default and tie with the fastest the simplest wins.
         seconds: start no round after so long.
         is_eligible: whether the default may win, or is there to compare with alone.
@@ -81,22 +92,24 @@ def play(
     Returns:
         None if the default itself failed.
     """
-    started = clock()
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for number, order in zip(range(max(rounds, MIN_ROUNDS)), turns(names), strict=False):
-        if number >= MIN_ROUNDS and clock() - started > seconds:
+    started, wanted = clock(), max(rounds, MIN_ROUNDS)
+    found: list[dict[str, Burst]] = []
+    quiet: list[dict[str, Burst]] = []
+    left = dict.fromkeys(names)
+    for order in turns(names):
+        if len(quiet) >= wanted or len(found) >= PATIENCE * wanted or (len(found) >= MIN_ROUNDS and clock() - started > seconds):
             break
-        for name in filter(times.__contains__, order):
-            found = run(name)
-            if found is None:
-                del times[name]
-            else:
-                times[name].append(found)
-        if default not in times:
+        bursts = {name: run(name) for name in order if name in left}
+        one = {name: burst for name, burst in bursts.items() if burst is not None}
+        left = {name: None for name in left if name in one}
+        if default not in left:
             return None
-    return _judge({name: tuple(found) for name, found in times.items()}, default, complexity, is_eligible)
-
-
+        found.append(one)
+        if not any(burst.disturbed for burst in one.values()):
+            quiet.append(one)
+    disturbed = len(quiet) < MIN_ROUNDS
+    times = {name: tuple(one[name].seconds for one in (found if disturbed else quiet)) for name in left}
+    return replace(_judge(times, default, complexity, is_eligible), disturbed=disturbed)
 def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int], is_eligible: bool) -> Verdict:
     """Of those that surely beat the default, or of all others where it may not win, return the simplest that ties with the fastest; the
     default if there are none."""

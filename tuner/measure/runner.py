@@ -26,7 +26,7 @@ from ..problem import Problem
 from ..records import Status
 from . import handover
 from .policy import Policy
-from .timing import PATIENCE, burst_size
+from .timing import PATIENCE, Sample, burst_size
 from .turn import Turn
 from .worker import BUILD_SECONDS, CORES
 
@@ -62,7 +62,7 @@ class Measured:
     """Outcome of running a candidate.
 
     Attributes:
-        seconds: of the fastest undisturbed run; in a disturbed window, the rival's seconds times the ratio of the two.
+        seconds: of the fastest undisturbed run; in a disturbed window, see ``from_reply``.
         low, high: around ``seconds``, see ``records.Measurement``.
         samples: a row each, in order, with the figures of ``records.SAMPLE``.
         disturbed: whether the times stand by themselves no more (``timing.Timing``).
@@ -84,6 +84,23 @@ class Measured:
     def times(self) -> tuple[float, ...]:
         """Seconds a run of every sample."""
         return tuple(row[0] for row in self.samples)
+
+    @classmethod
+    def from_reply(cls, reply: Mapping[str, Any], rival: Rival | None, policy: Policy) -> Measured:
+        """Return what a worker's reply says of a candidate.
+
+        In a disturbed window it took the rival's seconds times the ratio of the two, but no less than its own threads ran: where others
+        keep the cores, several threads are no faster than one, and the ratio alone would flatter a candidate of one thread.
+        """
+        status, message = Status(reply["status"]), reply.get("message", "")
+        if status is not Status.OK:
+            return cls(status, message=message)
+        samples = tuple(tuple(row) for row in reply["samples"])
+        seconds, (low, high), disturbed = reply["seconds"], reply["interval"], reply["disturbed"]
+        if disturbed and rival is not None and reply["ratio"] is not None:
+            alone = min(Sample.from_row(row).least for row in samples)
+            seconds, low, high = (max(alone, ratio * rival.seconds) for ratio in (reply["ratio"], *reply["ratio_interval"]))
+        return cls(status, seconds, low, high, samples, disturbed, policy.as_dict(), reply["stopped"], message)
 
 
 class Lost(Exception):
@@ -290,7 +307,7 @@ class Runner:
                 reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), **beside)
         except Lost as lost:
             return Measured(lost.status, message=lost.message)
-        found = _measured(reply, rival, self.policy)
+        found = Measured.from_reply(reply, rival, self.policy)
         if schedule == "" and found.seconds:
             self._slowest = found.seconds
         return found
@@ -351,15 +368,3 @@ class Runner:
         finally:
             shutil.rmtree(operands, ignore_errors=True)
         self._loaded = self._worker.starts
-
-
-def _measured(reply: Mapping[str, Any], rival: Rival | None, policy: Policy) -> Measured:
-    """Return what a worker's reply says of a candidate."""
-    status, message = Status(reply["status"]), reply.get("message", "")
-    if status is not Status.OK:
-        return Measured(status, message=message)
-    samples = tuple(tuple(row) for row in reply["samples"])
-    seconds, (low, high), disturbed = reply["seconds"], reply["interval"], reply["disturbed"]
-    if disturbed and rival is not None and reply["ratio"] is not None:
-        seconds, low, high = (ratio * rival.seconds for ratio in (reply["ratio"], *reply["ratio_interval"]))
-    return Measured(status, seconds, low, high, samples, disturbed, policy.as_dict(), reply["stopped"], message)

@@ -62,6 +62,11 @@ class Sample:
         company = self.company
         return [self.seconds, company.seconds, company.waited, company.stolen, company.throttled, company.others, company.load]
 
+    @classmethod
+    def from_row(cls, row: Sequence[float]) -> Sample:
+        """Return the sample of figures of ``records.SAMPLE``."""
+        return cls(row[0], Company(*row[1:]))
+
     @property
     def least(self) -> float:
         """A lower bound of the seconds that a run would have taken alone: without what its threads waited for a core."""
