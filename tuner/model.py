@@ -14,6 +14,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from typing import TypeAlias
 
 from ..compiler.concrete.annihilation import Patterns
 from ..compiler.concrete.completeness import Completeness
@@ -33,6 +35,7 @@ from ..compiler.space.arrays import array_workspaces
 from ..compiler.space.candidates import Candidate, candidates
 from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
 from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
+from ..compiler.space.joins import Relation, Scan, join
 from ..compiler.space.program_costs import operation_count
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import Situation
@@ -142,7 +145,7 @@ def problem_candidates(
     fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if is_plainly_stored(problem, name)}
     return candidates(
         problem.assignment, problem.formats, problem.constants, problem.threads, deadline, problem.extents, fibres, selection,
-        problem.semiring, problem.has_blas,
+        problem.semiring, problem.has_blas, problem.joins,
     )  # fmt: skip
 
 
@@ -240,6 +243,24 @@ def _distance(elements: float) -> float:
     return 1.0 if elements <= NEAR_ELEMENTS else 2.0 if elements <= FAR_ELEMENTS else 4.0
 
 
+_Met: TypeAlias = list[tuple[Access, set[str]]]
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a workspace that knows its entries was filled with.
+
+    Attributes:
+        loops: the original indices of the loops around what filled it.
+        points: how often these ran.
+        relation: the combinations of their indices, where they can be told.
+    """
+
+    loops: set[str]
+    points: float
+    relation: Relation | None
+
+
 class _Costs:
     """Costs of one program on the operands of a problem."""
 
@@ -256,7 +277,7 @@ class _Costs:
         dense = self._formats[result].is_dense
         self._completeness = Completeness(program.statement, self._graph, lambda name: dense and name == result)
         self._patterns = Patterns(Stored, program.add)
-        self._written: dict[str, tuple[set[str], float]] = {}
+        self._written: dict[str, _Written] = {}
         views = [access for _, leaf in self._leaves for access in accesses(leaf.value) if self._is_stored_view(access)]
         self._seen = {index for access in views for index in access.indices}  # which no loop goes through in vectors
         self._writes()
@@ -300,24 +321,64 @@ class _Costs:
         return total / shares
 
     def _points(self, covered: set[str], address: Address, leaf: Assign) -> float:
-        """Return how often loops over these original indices run for an assignment, as if entries were spread evenly.
+        """Return how often loops over these original indices run for an assignment.
 
         Loops that it shares with the other side of a where are driven by what is read there too, unless it reads a workspace
         from there that knows its entries.
         """
+        met, share = self._met(covered, address, leaf)
+        return self._everywhere(covered) * share * self._met_share(met)
+
+    def _met(self, covered: set[str], address: Address, leaf: Assign) -> tuple[_Met, float]:
+        """Return the stored accesses all of which drive loops around an assignment, each with its indices that are looked at, and the
+        share of iterations that what else drives them leaves."""
         complete = self._completeness.holds(leaf, enclosing_loops(self._program.statement, address))
         domain = self._patterns.expression(leaf.value, lambda: complete)
-        points = self._everywhere(covered) * self._density(domain, covered)
+        parts = domain.parts if isinstance(domain, Intersection) else (domain,)
+        met: _Met = [(part.access, covered) for part in parts if isinstance(part, Stored)]
+        share = math.prod(self._density(part, covered) for part in parts if not isinstance(part, Stored))
         if any(isinstance(node, Add) for _, other in self._leaves for node in walk(other.value)):
-            return points
+            return met, share
         for other, read in self._leaves:
             shared = next((place for place, (mine, its) in enumerate(zip(address, other, strict=False)) if mine != its), len(address))
             split = at(self._program.statement, address[:shared])
             known = {access.tensor for access in accesses(leaf.value)} & set(self._written)
             if isinstance(split, Where) and not (other[shared] == 1 and known.intersection(targets(split.producer))):
                 together = covered & self._covered(address[:shared])
-                points *= math.prod(self._stored_share(access, together) for access in accesses(read.value) if self._is_stored(access))
-        return points
+                met += ((access, together) for access in accesses(read.value) if self._is_stored(access))
+        return met, share
+
+    def _met_share(self, met: _Met) -> float:
+        """Return the share of all combinations of indices that several accesses have together: that of the join of what they store, where
+        that can be told, else as if entries were spread evenly."""
+        relations = {relation for access, covered in met if (relation := self._relation(access, covered)) is not None}
+        if len(relations) > 1:
+            joined = join(relations)
+            size = self._problem.joins.size(joined)
+            if size is not None:
+                others = [pair for pair in met if self._relation(*pair) is None]
+                return self._share_of(size, joined) * math.prod(self._stored_share(*pair) for pair in others)
+        return math.prod(self._stored_share(*pair) for pair in met)
+
+    def _relation(self, access: Access, covered: set[str]) -> Relation | None:
+        """Return what drives loops over some indices of an access: outermost levels of an operand, or what filled a workspace."""
+        written = self._written.get(access.tensor)
+        if written is not None:
+            kept = frozenset() if written.relation is None else written.relation.kept & covered
+            return join({written.relation}, kept) if written.relation is not None and kept else None
+        name, form = self._sources.get(access.tensor, access.tensor), self._formats.get(access.tensor)
+        operand = self._problem.operand(name)
+        if name not in self._prefixes or operand is None or form is None or isinstance(form, View) or not access.is_plain:
+            return None
+        order = [access.subscripts[mode].index for mode in form.order]
+        levels = list(takewhile(covered.__contains__, order)) if len(set(order)) == len(order) else []
+        while levels and form.levels[len(levels) - 1].full:
+            levels.pop()
+        return Scan(self._problem.viewed.source(name), tuple(levels)) if levels else None
+
+    def _share_of(self, size: float, relation: Relation) -> float:
+        everywhere = self._everywhere(set(relation.kept))
+        return size / everywhere if everywhere else 0.0
 
     def _is_stored(self, access: Access) -> bool:
         return self._sources.get(access.tensor, access.tensor) in self._prefixes
@@ -331,7 +392,8 @@ class _Costs:
             case Union(parts):
                 return min(1.0, sum(self._density(part, covered) for part in parts))
             case Intersection(parts):
-                return math.prod(self._density(part, covered) for part in parts)
+                others = math.prod(self._density(part, covered) for part in parts if not isinstance(part, Stored))
+                return others * self._met_share([(part.access, covered) for part in parts if isinstance(part, Stored)])
             case Complement(part):
                 return 1.0 - self._density(part, covered)
             case Stored(access):
@@ -345,9 +407,12 @@ class _Costs:
             everywhere = self._everywhere(covered.intersection(access.indices))
             return self._stored(name, access, covered) / everywhere if everywhere else 0.0
         if access.tensor in self._written:
-            loops, points = self._written[access.tensor]
-            everywhere = self._everywhere(loops & covered)
-            return min(1.0, points / everywhere) if everywhere else 0.0
+            relation, written = self._relation(access, covered), self._written[access.tensor]
+            size = None if relation is None else self._problem.joins.size(relation)
+            if relation is not None and size is not None:
+                return self._share_of(size, relation)
+            everywhere = self._everywhere(written.loops & covered)
+            return min(1.0, written.points / everywhere) if everywhere else 0.0
         return 1.0
 
     def _writes(self) -> None:
@@ -358,7 +423,11 @@ class _Costs:
         for address, leaf in reversed(self._leaves):
             if leaf.target.tensor in known:
                 covered = self._covered(address)
-                self._written[leaf.target.tensor] = covered, self._points(covered, address, leaf)
+                met, share = self._met(covered, address, leaf)
+                relations = [self._relation(*pair) for pair in met]
+                known = {relation for relation in relations if relation is not None}
+                told = join(known) if known and len(known) == len(set(relations)) and share == 1.0 else None
+                self._written[leaf.target.tensor] = _Written(covered, self._points(covered, address, leaf), told)
 
     def _covered(self, address: Address) -> set[str]:
         """Return the original indices that the loops around an assignment run through."""

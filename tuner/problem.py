@@ -29,6 +29,7 @@ from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.pipeline import checked_dtype, checked_extents, checked_semiring, constant_extents, supported_dtype
 from ..compiler.schedule.schedule import Schedule, canonical_names
+from ..compiler.space.joins import Joins
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.foreign import path_of
 from ..compiler.storage.tensor import Tensor
@@ -132,6 +133,11 @@ class Problem:
     def distributes(self) -> bool:
         """Whether products distribute over sums whatever the values are; else no schedule that nobody asked for may rely on it."""
         return self.semiring not in _OF_SOME_VALUES or self.dtype == np.bool_
+
+    @cached_property
+    def joins(self) -> Joins:
+        """Sizes of what several operands store together, found once."""
+        return Joins(self.operands, self.extents)
 
     def concretized(self) -> Concretized:
         """Return the default program."""

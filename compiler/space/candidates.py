@@ -27,6 +27,7 @@ from ..schedule.directives import Call
 from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
 from .draws import drawn_transformations
 from .forests.structures import forest_structures
+from .joins import Joins
 from .library import schedules_for
 from .openings import opened_stages
 from .selection import DRAWN, RULES_ALONE, TILES, UNDOMINATED, Selection
@@ -98,6 +99,7 @@ def candidates(
     selection: Selection = RULES_ALONE,
     semiring: tuple[str, str] = ("+", "*"),
     blas: bool = False,
+    joins: Joins | None = None,
 ) -> tuple[Candidate, ...]:
     """Return the candidates of an expression, without duplicates, the default first and the same every time.
 
@@ -111,11 +113,12 @@ def candidates(
         selection: which part of the space is listed.
         semiring: (add, multiply).
         blas: whether all values are of one type that BLAS has, on a processor.
+        joins: sizes of what several operands store together, where operands are at hand.
     """
     found = concretize(assignment, formats, *semiring)
     blas = blas and semiring == ("+", "*")
     situation = Situation(
-        found.program, found.formats, dict(extents or {}), deadline or Deadline(), dict(lengths or {}), dict(fibres or {}), blas
+        found.program, found.formats, dict(extents or {}), deadline or Deadline(), dict(lengths or {}), dict(fibres or {}), joins, blas
     )
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []

@@ -19,6 +19,7 @@ from ..schedule.dependence import graph_of, needs_of_expression, uses
 from ..schedule.factors import joined
 from ..schedule.iteration import producers_inside
 from ..schedule.schedule import Schedule
+from .joins import Joins
 from .template import Part, Template, Values, filled
 
 
@@ -47,6 +48,7 @@ class Situation:
         deadline: when to end what is enumerated of it.
         lengths: extents of the operands at hand, by index; none where there are no operands.
         fibres: how many positions each level of the operands at hand has, outermost first.
+        joins: sizes of what several of these operands store together.
         blas: whether dense loops may go to BLAS: values are added and multiplied, and all are float32 or all float64.
     """
 
@@ -56,6 +58,7 @@ class Situation:
     deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
     lengths: Mapping[str, int] = field(default_factory=dict)
     fibres: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    joins: Joins | None = field(default=None, compare=False, repr=False)
     blas: bool = False
 
     def stored(self, program: Program) -> tuple[Access, ...]:

@@ -42,7 +42,14 @@ class LeastWork:
         """Return how often loops over some indices run at least: what a sparse operand stores drives those of its outermost levels, as
         far as all are there, and no others."""
         runs = {index: self._sizes.extent(self._contraction, index) for index in members(indices)}
+        depths = dict[int, int]()
         for operand, chain in self._contraction.chains:
             for index in takewhile(runs.__contains__, chain):
                 runs[index] = min(runs[index], self._sizes.run(self._contraction, operand, chain, index))
-        return prod(runs.values())
+                depths[operand] = depths.get(operand, 0) + 1
+        together = self._sizes.joined(depths) if len(depths) > 1 else None
+        if together is None:
+            return prod(runs.values())
+        driven = {index for operand, chain in self._contraction.chains for index in chain[: depths.get(operand, 0)]}
+        others = (self._sizes.extent(self._contraction, index) for index in runs if index not in driven)
+        return min(prod(runs.values()), together * prod(others))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from math import inf
 
 from ...deadline import TimeOver
+from ..joins import Joins, Scan, join
 from .bound import LeastWork
 from .contraction import Contraction
 from .forest import Forest
@@ -57,20 +58,35 @@ def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable
         yield forest
 
 
-def sizes_of(contraction: Contraction, extents: Mapping[str, int], fibres: Mapping[str, tuple[float, ...]]) -> Sizes:
+def sizes_of(
+    contraction: Contraction, extents: Mapping[str, int], fibres: Mapping[str, tuple[float, ...]], joins: Joins | None = None
+) -> Sizes:
     """Return sizes where those that are not known are guessed.
 
     Args:
         contraction: what is computed.
         extents: by index, as far as they are known.
         fibres: by operand, how many positions each level has, as far as they are known.
+        joins: of the sparse operands, where they are at hand.
     """
     known = {name: float(extents.get(name, _UNKNOWN_EXTENT)) for name in contraction.indices}
     counts = {}
     for number, chain in contraction.chains:
         given = fibres.get(contraction.operands[number].tensor)
         counts[number] = given if given is not None and len(given) == len(chain) else _guessed(contraction, chain, known)
-    return Sizes(known, counts)
+    if joins is None or len(contraction.chains) < 2 or any(contraction.operands[number].tensor not in fibres for number in counts):
+        return Sizes(known, counts)
+    chains, sizes = dict(contraction.chains), joins
+
+    def joined(depths: Mapping[int, int]) -> float | None:
+        scans = {
+            Scan(contraction.operands[number].tensor, tuple(contraction.indices[index] for index in chains[number][:depth]))
+            for number, depth in depths.items()
+            if depth
+        }
+        return sizes.size(join(scans)) if scans else 1.0
+
+    return Sizes(known, counts, joined)
 
 
 def _guessed(contraction: Contraction, chain: tuple[int, ...], extents: Mapping[str, float]) -> tuple[float, ...]:

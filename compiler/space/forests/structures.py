@@ -28,7 +28,7 @@ def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[
     except ExpressionError:
         return
     contraction = forests.contraction
-    sizes = sizes_of(contraction, situation.lengths or situation.extents, situation.fibres)
+    sizes = sizes_of(contraction, situation.lengths or situation.extents, situation.fibres, situation.joins)
     half = situation.deadline.part(0.5)  # the rest is for what is made of them
     for forest in promising(contraction, sizes, MOST_FORESTS, half.watch):
         try:

@@ -2,14 +2,15 @@
 
 Every term costs, per iteration of the loops around it, its multiplications and one more for each value that its innermost loop moves to or
 from memory; innermost loops over consecutive values of dense tensors count by vectors. A loop runs over what a sparse operand
-stores where everything in it is a multiple of that operand, as often as an average fibre is long. Buffers cost their elements each
+stores where everything in it is a multiple of that operand, as often as an average fibre is long, or a fibre of what several sparse
+operands have in common. Buffers cost their elements each
 time they are emptied, those that are far away more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import inf, prod
 
 from .contraction import Contraction, members
@@ -28,10 +29,13 @@ class Sizes:
     Attributes:
         extents: by index.
         fibres: for every sparse operand by its number, how many positions each of its levels has, outermost first.
+        joined: how many combinations several sparse operands have together: those of so many outermost levels of each, by number; None
+            where that is not known, and for all where there are no operands to look at.
     """
 
     extents: Mapping[str, float]
     fibres: Mapping[int, tuple[float, ...]]
+    joined: Callable[[Mapping[int, int]], float | None] = field(default=lambda depths: None)
 
     def extent(self, contraction: Contraction, index: int) -> float:
         return self.extents[contraction.indices[index]]
@@ -73,12 +77,23 @@ def _emptied(elements: float) -> float:
 def iterations(peel: Peel, sizes: Sizes) -> float:
     """Return how often a loop runs each time it is entered, on average."""
     contraction = peel.contraction
-    runs = [
-        sizes.run(contraction, operand, chain, peel.loop)
-        for operand, chain in contraction.chains
-        if peel.loop in chain and is_driven(peel, 1 << operand)
+    driving = [
+        (operand, chain) for operand, chain in contraction.chains if peel.loop in chain and is_driven(peel, 1 << operand)
     ]
+    read = {operand for term in peel.terms for operand in members(term.operands) if 1 << operand in term.parts}
+    around = {operand: _outer_levels(chain, peel.removed) for operand, chain in contraction.chains if operand in read}
+    inside = around | {operand: chain.index(peel.loop) + 1 for operand, chain in driving}
+    if sum(map(bool, inside.values())) > 1 and driving:
+        before, after = sizes.joined(around), sizes.joined(inside)
+        if before and after is not None:
+            return after / before
+    runs = [sizes.run(contraction, operand, chain, peel.loop) for operand, chain in driving]
     return min(runs, default=sizes.extent(contraction, peel.loop))
+
+
+def _outer_levels(chain: tuple[int, ...], loops: int) -> int:
+    """Return how many outermost levels of an operand have their loops among some."""
+    return next((level for level, index in enumerate(chain) if not loops >> index & 1), len(chain))
 
 
 def is_driven(peel: Peel, operand: int) -> bool:

@@ -1,0 +1,257 @@
+"""How many combinations of indices several stored operands have in common, taken from what they store and not from their dimensions.
+
+Loops over a product of sparse operands run where all of them store something: over the natural join of their coordinates, each operand
+cut to the levels whose loops stand there. What such loops leave in a workspace are the distinct combinations of the indices that it
+keeps: a projection of the join. Both are counted for a sample of the values of one index that is kept, the one that fibres are most
+unequal in, as every combination has one of them. The values with the longest fibres are all in the sample, since a few hubs decide the
+sums of many graphs; of the others, in the order of their lengths, every so many-th is, and counts for its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..levels.traversal import Walk
+from ..storage.encoding import decoded
+from ..storage.tensor import Tensor, level_extent
+
+HEAVIEST = 32
+"""Values that are always in the sample."""
+
+SAMPLE = 2**11
+"""Positions of the sampled operand that are looked at, about."""
+
+MOST_ROWS = 2**18
+"""Combinations that a join may have on its way: the sample is made smaller until it has no more."""
+
+MOST_STORED = 2**21
+"""Positions of an operand that are gone through to find those of the sample; sizes of larger ones are not told."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What an operand stores in its outermost levels.
+
+    Attributes:
+        operand: its name.
+        indices: of these levels, outermost first.
+    """
+
+    operand: str
+    indices: tuple[str, ...]
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The indices of its combinations."""
+        return frozenset(self.indices)
+
+    def is_part_of(self, other: Scan) -> bool:
+        """Whether another goes further down the same levels."""
+        return self != other and self.operand == other.operand and self.indices == other.indices[: len(self.indices)]
+
+
+@dataclass(frozen=True)
+class Join:
+    """The combinations of indices that all parts have, cut to some of the indices; equal ones count once.
+
+    Attributes:
+        parts: at least one.
+        kept: the indices of its combinations.
+    """
+
+    parts: frozenset[Relation]
+    kept: frozenset[str]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no index is left out."""
+        return self.kept == _indices(self.parts)
+
+
+Relation = Scan | Join
+
+
+def join(parts: Collection[Relation], kept: frozenset[str] | None = None) -> Relation:
+    """Return the join of some relations, cut to some indices; None: to all. Joins of the same are equal however they are nested."""
+    flat = {inner for part in parts for inner in (part.parts if isinstance(part, Join) and part.is_whole else (part,))}
+    scans = [part for part in flat if isinstance(part, Scan)]
+    flat -= {one for one in scans for other in scans if one.is_part_of(other)}
+    kept = _indices(flat) if kept is None else kept
+    (only, *more) = flat
+    return only if not more and only.kept == kept else Join(frozenset(flat), kept)
+
+
+def _indices(parts: Collection[Relation]) -> frozenset[str]:
+    return frozenset[str]().union(*(part.kept for part in parts))
+
+
+_Table = dict[str, NDArray[np.int64]]
+_Marks = Mapping[str, NDArray[np.bool_]]
+
+
+class TooLarge(Exception):
+    """There is more to go through than a size is worth."""
+
+
+class Joins:
+    """Sizes of joins of some operands, each found once.
+
+    Args:
+        operands: by name; indices stand for their modes as they are.
+        extents: by index.
+    """
+
+    def __init__(self, operands: Mapping[str, Tensor], extents: Mapping[str, int]) -> None:
+        self._operands, self._extents = operands, extents
+        self._known: dict[Relation, float | None] = {}
+
+    def size(self, relation: Relation) -> float | None:
+        """Return how many combinations a relation has, exactly where the sample is everything; None where that takes too long to say."""
+        if relation not in self._known:
+            try:
+                self._known[relation] = prod(map(self._estimated, _apart(relation)))
+            except TooLarge:
+                self._known[relation] = None
+        return self._known[relation]
+
+    def _estimated(self, relation: Relation) -> float:
+        if not relation.kept:
+            return 1.0
+        if isinstance(relation, Scan) and (stored_once := self._positions(relation)) is not None:
+            return stored_once
+        places = {(scan, index): scan.indices.index(index) for scan, index in _sampled(relation, relation.kept)}
+        outermost = sorted((pair for pair in places if places[pair] == min(places.values())), key=str)
+        fibres = {pair: self._fibres(*pair) for pair in outermost}
+        _, index = pair = max(outermost, key=lambda pair: fibres[pair].max(initial=0) / max(fibres[pair].sum(), 1))
+        stored = fibres[pair]
+        values = np.flatnonzero(stored)
+        values, total = values[np.argsort(-stored[values], kind="stable")], int(stored.sum())
+        wanted = len(values) if total <= SAMPLE else max(HEAVIEST, len(values) * SAMPLE // total)
+        while wanted:
+            weights = _weights(values, wanted, len(stored))
+            try:
+                return float(weights[self._table(relation, {index: weights > 0})[index]].sum())
+            except TooLarge:
+                wanted //= 4
+        if len(values):
+            raise TooLarge
+        return 0.0
+
+    def _positions(self, scan: Scan) -> float | None:
+        """Return how many positions the last level of a scan has, if each has coordinates of its own."""
+        tensor, count = decoded(self._operands[scan.operand]), 1
+        for level, kind in enumerate(tensor.format.levels[: len(scan.indices)]):
+            if kind.holes or not tensor.format.unique(level):
+                return None
+            count = kind.positions(tensor.levels[level].parts, count, level_extent(tensor, level))
+        return float(count)
+
+    def _fibres(self, scan: Scan, index: str) -> NDArray[np.int64]:
+        """Return how many positions of the next level an operand has below each value of an index."""
+        tensor, place = self._operands[scan.operand], scan.indices.index(index)
+        below = tensor.levels[place + 1].pos if len(scan.indices) > place + 1 else None
+        if place == 0 and below is not None and tensor.format.levels[0].full:
+            return np.diff(below).astype(np.int64)
+        table = self._scanned(Scan(scan.operand, scan.indices[: place + 2]), {})
+        return np.bincount(table[index], minlength=self._extents[index])
+
+    def _table(self, relation: Relation, marks: _Marks) -> _Table:
+        """Return the combinations of a relation all of whose values are marked."""
+        own = {index: marked for index, marked in marks.items() if index in relation.kept}
+        if isinstance(relation, Scan):
+            return self._scanned(relation, own)
+        waiting = sorted(relation.parts, key=str)
+        table: _Table = {}
+        while waiting:
+            part = next((part for part in waiting if part.kept.intersection(table or own)), waiting[0])
+            waiting.remove(part)
+            known = own | {index: self._marked(index, table[index]) for index in part.kept.intersection(table)}
+            found = self._table(part, known)
+            table = self._joined(table, found) if table else found
+        return self._distinct({index: table[index] for index in relation.kept}) if set(table) != relation.kept else table
+
+    def _scanned(self, scan: Scan, marks: _Marks) -> _Table:
+        tensor, walk = decoded(self._operands[scan.operand]), Walk()
+        kinds = tensor.format.levels[: len(scan.indices)]
+        for level, (kind, index) in enumerate(zip(kinds, scan.indices, strict=True)):
+            parts, extent = tensor.levels[level].parts, level_extent(tensor, level)
+            passed = walk.count * extent if kind.full else walk.count
+            if walk.positions is None:
+                passed = kind.positions(parts, walk.count, extent)
+            if passed > MOST_STORED:
+                raise TooLarge
+            walk = kind.unpack(walk, parts, extent)
+            if index in marks:
+                places = np.flatnonzero(marks[index][walk.columns[-1]])
+                reached = places if walk.positions is None else walk.positions[places]
+                walk = Walk(tuple(column[places] for column in walk.columns), reached, len(places))
+        table = {index: column.astype(np.int64, copy=False) for index, column in zip(scan.indices, walk.columns, strict=True)}
+        return table if all(map(tensor.format.unique, range(len(kinds)))) else self._distinct(table)
+
+    def _joined(self, one: _Table, other: _Table) -> _Table:
+        shared = [index for index in one if index in other]
+        mine, theirs = self._keys(one, shared), self._keys(other, shared)
+        order = np.argsort(theirs, kind="stable")
+        begins, ends = (np.searchsorted(theirs[order], mine, side) for side in ("left", "right"))
+        counts = ends - begins
+        total = int(counts.sum())
+        if total > MOST_ROWS:
+            raise TooLarge
+        left = np.repeat(np.arange(len(mine)), counts)
+        right = order[np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(begins, counts)]
+        return {index: column[left] for index, column in one.items()} | {
+            index: column[right] for index, column in other.items() if index not in one
+        }
+
+    def _distinct(self, table: _Table) -> _Table:
+        _, places = np.unique(self._keys(table, list(table)), return_index=True)
+        return {index: column[places] for index, column in table.items()}
+
+    def _keys(self, table: _Table, indices: list[str]) -> NDArray[np.int64]:
+        """Return one number for the values of some indices in every row."""
+        if prod(self._extents[index] for index in indices) >= 2**63:
+            raise TooLarge
+        keys = np.zeros(len(next(iter(table.values()))), np.int64)
+        for index in indices:
+            keys = keys * self._extents[index] + table[index]
+        return keys
+
+    def _marked(self, index: str, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+        marked = np.zeros(self._extents[index], bool)
+        marked[values] = True
+        return marked
+
+
+def _apart(relation: Relation) -> list[Relation]:
+    """Return the parts of a relation that have no index in common, whose combinations are all pairs of theirs."""
+    groups: list[tuple[frozenset[str], frozenset[Relation]]] = []
+    for part in relation.parts if isinstance(relation, Join) else (relation,):
+        near = [group for group in groups if group[0] & part.kept]
+        groups = [group for group in groups if group not in near]
+        groups.append((part.kept.union(*(group[0] for group in near)), frozenset((part,)).union(*(group[1] for group in near))))
+    return [join(parts, indices & relation.kept) for indices, parts in groups]
+
+
+def _sampled(relation: Relation, kept: frozenset[str]) -> Iterator[tuple[Scan, str]]:
+    """Yield the indices that may be sampled, each with a scan that has it: those that nothing sums over."""
+    kept = kept & relation.kept
+    if isinstance(relation, Scan):
+        yield from ((relation, index) for index in relation.indices if index in kept)
+    else:
+        for part in relation.parts:
+            yield from _sampled(part, kept)
+
+
+def _weights(values: NDArray[np.int64], wanted: int, extent: int) -> NDArray[np.float64]:
+    """Return for how many of some values, the heaviest first, each of a sample counts; 0 for what is not in it."""
+    heavy = wanted if wanted >= len(values) else min(HEAVIEST, wanted // 2)
+    rest, places, weights = values[heavy:], wanted - heavy, np.zeros(extent)
+    weights[values[:heavy]] = 1.0
+    if len(rest):
+        weights[rest[((np.arange(places) + 0.5) * len(rest) / places).astype(np.int64)]] = len(rest) / places
+    return weights

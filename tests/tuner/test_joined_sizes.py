@@ -1,0 +1,56 @@
+"""What the static model knows of products of several sparse operands: operations that it expects against those that there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sparsetune.compiler.space.forests.choice import sizes_of
+from sparsetune.compiler.space.forests.contraction import contraction_of
+from sparsetune.tuner.model import scalar_operations, stored_prefixes
+from sparsetune.tuner.problem import make_problem
+
+N = 300
+
+
+def _hub() -> Any:
+    matrix = sp.lil_array((N, N))
+    matrix[0, :] = matrix[:, 0] = 1.0
+    matrix.setdiag(1.0)
+    return sp.csr_array(matrix)
+
+
+PATTERNS = {
+    "uniform": sp.random_array((N, N), density=5 / N, format="csr", rng=np.random.default_rng(1)),
+    "banded": sp.csr_array(np.triu(np.tril(np.ones((N, N)), 4), -4)),
+    "blocks": sp.csr_array(sp.block_diag([np.ones((10, 10))] * (N // 10))),
+    "hub": _hub(),
+}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_operations_are_counted_where_operands_meet(name: str) -> None:
+    """On the hub as if entries were spread evenly a product of two matrices took 120 times fewer operations than it takes."""
+    one = PATTERNS[name]
+    ones = sp.csr_array((np.ones(one.nnz), one.indices, one.indptr), shape=one.shape)
+    for expression, exact in (
+        ("D(i,j) = A(i,k) * B(k,j)", 2 * (ones @ ones).sum()),  # a multiplication and an addition each
+        ("D(i,l) = A(i,k) * B(k,j) * C(j,l)", 3 * (ones @ ones @ ones).sum()),
+    ):
+        operands = {tensor: one for tensor in "ABC" if f"{tensor}(" in expression}
+        problem = make_problem(expression, operands, "csr", threads=1)
+        found = problem.concretized()
+        assert scalar_operations(problem, found.program, found.sources) == pytest.approx(exact, rel=0.05)
+
+
+def test_forests_know_what_operands_have_together() -> None:
+    """Two matrices whose entries never meet are multiplied in no time."""
+    odd, even = np.arange(1, N, 2), np.arange(0, N, 2)
+    one = sp.csr_array(sp.coo_array((np.ones(N // 2), (even, odd)), shape=(N, N)))
+    problem = make_problem("y(i) = A(i,k) * B(k,j) * x(j)", {"A": one, "B": one, "x": np.ones(N)}, threads=1)
+    contraction = contraction_of(problem.assignment, problem.formats)
+    fibres = {name: stored_prefixes(problem.operands[name]) for name in "AB"}
+    sizes = sizes_of(contraction, problem.extents, fibres, problem.joins)
+    assert (sizes.joined({0: 2}), sizes.joined({0: 2, 1: 2})) == (N // 2, 0.0)
