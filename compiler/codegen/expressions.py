@@ -127,7 +127,9 @@ class ExpressionPrinter:
 
     def _call(self, function: str, arguments: tuple[Value, ...], kind: Type) -> str:
         if function == "keep_lanes":
-            return self._lane_call("keep", [self.text(argument) for argument in arguments], kind)
+            counts = arguments[1].type
+            some = "keep" if counts.lanes == 1 else f"keep_{self.type_name(counts)}"
+            return self._lane_call(some, [self.text(argument) for argument in arguments], kind)
         if function in ("sum_lanes", "product_lanes", "min_lanes", "max_lanes"):
             return self._elementwise(function.removesuffix("_lanes"), arguments)
         if function == SHARE_NUMBER:

@@ -53,13 +53,17 @@ def first_definition(kind: Type) -> list[str]:
     return _function(heading, builtin, fast, _lane_by_lane(kind, "from[lane]"), known="ST_AVX512BW" if kind.element == U16 else "ST_AVX512")
 
 
-def keep_definition(kind: Type) -> list[str]:
-    """Return the function that replaces all lanes of a vector but the first by 0."""
-    mask = lane_mask(kind)
+def keep_definition(function: str, kind: Type) -> list[str]:
+    """Return the function ``keep`` (the first lanes of a vector) or ``keep_COUNTS`` (those where another one is positive); others are 0."""
+    mask, counts = lane_mask(kind), Type(function.rpartition("_")[2])
+    if function == "keep":
+        given, kept = "int64_t count", f"(lane < ({c_type(mask.element)})count)"
+    else:
+        given, kept = f"{counts.name} left", "(left > 0)" if counts == mask else f"__builtin_convertvector(left > 0, {mask.name})"
     return [
-        f"static inline {kind.name} {lane_function('keep', kind)}({kind.name} v, int64_t count) {{",
-        f"  const {mask.name} lane = {{{', '.join(map(str, range(kind.lanes)))}}};",
-        f"  return ({kind.name})(({mask.name})v & (lane < ({c_type(mask.element)})count));",
+        f"static inline {kind.name} {lane_function(function, kind)}({kind.name} v, {given}) {{",
+        *([f"  const {mask.name} lane = {{{', '.join(map(str, range(kind.lanes)))}}};"] if function == "keep" else []),
+        f"  return ({kind.name})(({mask.name})v & {kept});",
         "}",
     ]
 

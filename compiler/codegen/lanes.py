@@ -14,7 +14,8 @@ _OPERATORS = {"sum": "+", "product": "*"}
 def vector_definitions(used: Iterable[Type], functions: Iterable[tuple[str, Type]]) -> list[str]:
     """Return the typedefs and functions for the vectors that a file uses, each preceded by what it needs."""
     wanted = _closure(functions)
-    kinds = set(used) | {kind for _, kind in wanted} | {lane_mask(kind) for function, kind in wanted if function in ("min", "max", "keep")}
+    masked = {lane_mask(kind) for function, kind in wanted if function.startswith(("min", "max", "keep"))}
+    kinds = set(used) | {kind for _, kind in wanted} | masked
     lines = []
     for kind in sorted(kinds, key=lambda kind: (kind.element.name, kind.lanes)):
         lines += _typedefs(kind)
@@ -66,8 +67,10 @@ def _definition(function: str, kind: Type) -> list[str]:
         return gather_definition(function, kind)
     if function == "stream":
         return _stream_definition(kind)
-    if function in ("first", "keep"):
-        return first_definition(kind) if function == "first" else keep_definition(kind)
+    if function == "first":
+        return first_definition(kind)
+    if function.startswith("keep"):
+        return keep_definition(function, kind)
     if function in ("min", "max"):
         mask, symbol = lane_mask(kind), "<" if function == "min" else ">"
         return [

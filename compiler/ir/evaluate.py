@@ -203,12 +203,12 @@ class Evaluator:
         return called
 
     def _keep(self, value: Evaluate, first: Evaluate) -> Evaluate:
-        """Return a closure that replaces all lanes but the first by 0."""
+        """Return a closure that replaces all lanes but the first, or but those where a vector is positive, by 0."""
 
         def keep(frame: Frame) -> Any:
-            made = np.array(value(frame))
-            made[max(first(frame), 0) :] = 0
-            return made
+            made, kept = value(frame), first(frame)
+            present = np.arange(len(made)) < kept if np.ndim(kept) == 0 else kept > 0
+            return np.where(present, made, made.dtype.type(0))
 
         return keep
 

@@ -30,7 +30,10 @@ from ..frozen import frozen
 from .nodes import BOOL, I64, SHARE_NUMBER, Type
 
 OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes"))
-"""What is called over the lanes of a vector; the generated code defines these by itself."""
+"""What is called over the lanes of a vector; the generated code defines these by itself.
+
+``keep_lanes`` keeps the first lanes, as many as its last argument says, or, if that is a vector, those where it is positive; 0 stands in
+the others."""
 
 OF_VALUES = frozenset(("exp", "log", "tanh", "sqrt", "abs", "pow"))
 """Functions of floats, whose values are of their argument's type; ``csrc/st_math.h`` lets compilers apply them to vectors."""

@@ -3,7 +3,8 @@
 ``for i: for p in pos[i] .. pos[i + 1]: t += A[p] * x[crd[p]]`` ends its inner loop where nobody can foresee, once a row, and what
 a processor had begun by then is lost: with ten elements a row that costs more than the additions. As rows follow one
 another, the terms of some rows are one loop over ``pos[first] .. pos[past]`` in full vectors, into an array that stays in the first
-cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are.
+cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are (``row_sums``). Where all rows
+are short, several of them are added side by side, a row in each lane.
 
 Which rows come in batches is decided as they come. Not those of blocks with long rows, for which whole vectors are cheaper. Nor those
 of blocks whose rows are all as long: processors learn where such loops end. Long ones among them are added in vectors, short ones one
@@ -45,9 +46,10 @@ from ..ir.nodes import (
     Var,
     Vector,
 )
-from ..ir.rewrite import block, is_pure, mentions, nodes_of, pairwise, substitute, transform, walk
+from ..ir.rewrite import block, is_pure, mentions, nodes_of, substitute, transform, walk
 from .forms import gathered_bytes
 from .manager import Setting
+from .row_sums import Placed, lane_sums, row_length, row_sum
 from .simplify import simplify_expression
 from .sums import asking_ahead, only_adds
 
@@ -59,6 +61,12 @@ SHORT = 24
 
 AT_ONCE = 16
 """Terms of a row that are added without asking how many there are; twice as many where rows are longer than that on average."""
+
+AVERAGE_IN_LANES = 8
+"""Elements of a row, on average over a block, up to which it is asked whether all rows are short enough to be added side by side."""
+
+IN_LANES = 12
+"""Elements of the longest row of a block up to which rows are added side by side: all take as long as the longest."""
 
 FEWEST = 8
 """Rows below which a block is not worth it."""
@@ -190,6 +198,7 @@ class _Batches:
         self.rows = Var(fresh(f"{row}_rows"), I64)
         self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums]
         self.at_once = [Var(fresh(f"{found.loop.variable.name}_at_once"), I64) for found in sums]
+        self.room_length = (_rows_a_block(loop.tag) or ROWS) * SHORT + 2 * AT_ONCE  # behind it the sums of rows stand
         self.alike = Var(fresh(f"{row}_alike"), BOOL)
         self.firsts, self.pasts = ([Var(fresh(f"{found.loop.variable.name}_{part}"), I64) for found in sums] for part in ("first", "past"))
 
@@ -208,7 +217,7 @@ class _Batches:
             Declare(self.alike, self._are_alike()),
             If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._rows(self._in_order()), self._batch())),
         ))  # fmt: skip
-        length = Const(size * SHORT + 2 * AT_ONCE, I64)
+        length = Const(self.room_length + ROWS, I64)
         kinds = [found.step.variable.type for found in self.sums]
         rooms = [Allocate(room, kind, length, "registers", zero=True) for room, kind in zip(self.rooms, kinds, strict=True)]
         private = (*rooms, *loop.private) if tag else loop.private
@@ -268,8 +277,6 @@ class _Batches:
         return For(self.loop.variable, self.first, self.past, body, origin=self.loop.origin)
 
     def _batch(self) -> Step:
-        sums = {id(found.loop): number for number, found in enumerate(self.sums)}
-
         ends = zip(self.sums, self.rooms, self.firsts, self.pasts, strict=True)
         twice = [self._are_longer(number, AT_ONCE) for number in range(len(self.sums))]
         at_once = [
@@ -277,8 +284,33 @@ class _Batches:
             for variable, longer in zip(self.at_once, twice, strict=True)
         ]
         terms = [_terms(found, room, first, past) for found, room, first, past in ends]
-        rows = self._changed(lambda loop: self._sum(sums[id(loop)]) if id(loop) in sums else loop)
-        return Steps((*at_once, *terms, self._rows(rows)))
+        placed = [
+            Placed(found.loop, found.step.variable, found.begin, room, first, self.at_once[number])
+            for number, (found, room, first) in enumerate(zip(self.sums, self.rooms, self.firsts, strict=True))
+        ]
+        one_row = Steps((*at_once, self._rows(self._with_sums([row_sum(each, AT_ONCE, self.lanes, self.fresh) for each in placed]))))
+        longest = Var(self.fresh(f"{self.loop.variable.name}_longest"), I64)
+        beside = [lane_sums(each, self._rows, self.first, Const(self.room_length, I64), longest, self.lanes, self.fresh) for each in placed]
+        if any(made is None for made in beside):
+            return Steps((*terms, one_row))
+        in_lanes = [made for made in beside if made is not None]
+        longer = Binary("<", Const(IN_LANES, I64), longest, BOOL)
+        all_rows = Steps((*(loop for loop, _ in in_lanes), self._rows(self._with_sums([step for _, step in in_lanes]))))
+        return Steps((*terms, *self._longest(longest, placed), If(longer, one_row, all_rows)))
+
+    def _longest(self, longest: Var, placed: list[Placed]) -> Iterator[Step]:
+        """Yield what finds how many elements the longest row has, more than are added in lanes where rows are long on average."""
+        whole: Value = Const(False, BOOL)
+        for number in range(len(self.sums)):
+            whole = Binary("or", whole, self._are_longer(number, AVERAGE_IN_LANES), BOOL)
+        yield Declare(longest, simplify_expression(Select(whole, Const(IN_LANES + 1, I64), Const(0, I64), I64)))
+        each = Steps(tuple(SetVar(longest, row_length(sums, self.loop.variable), "max") for sums in placed))
+        yield If(Binary("==", longest, Const(0, I64), BOOL), self._rows(each))
+
+    def _with_sums(self, made: list[Step]) -> Step:
+        """Return a row's body with other statements in place of its sums."""
+        sums = {id(found.loop): step for found, step in zip(self.sums, made, strict=True)}
+        return self._changed(lambda loop: sums.get(id(loop), loop))
 
     def _changed(self, change: Callable[[For], Step]) -> Step:
         """Return a row's body with other loops in it."""
@@ -291,27 +323,3 @@ class _Batches:
             return statement.rebuild(tuple(visit(child) if isinstance(child, Step) else child for child in statement.children))  # type: ignore[return-value]
 
         return visit(self.loop.body)
-
-    def _sum(self, number: int) -> Step:
-        """Return the sum of a row's terms: of the first without asking how many there are, then of the others."""
-        found, room, at_once = self.sums[number], self.rooms[number], self.at_once[number]
-        total, name = found.step.variable, found.loop.variable.name
-        at, count = Var(self.fresh(f"{name}_at"), I64), Var(self.fresh(f"{name}_count"), I64)
-        whole = total.type.vector(min(self.lanes, AT_ONCE))
-        added, place = Var(self.fresh(f"{total.name}_lanes"), whole), Var(self.fresh(name), I64)
-
-        def together(begin: int) -> Value:
-            firsts = range(begin, begin + AT_ONCE, whole.lanes)
-            loads = [Load(room, _plus(at, Const(first, I64)), whole) for first in firsts]
-            kept = [Call("keep_lanes", (load, _minus(count, Const(first, I64))), whole) for load, first in zip(loads, firsts, strict=True)]
-            return pairwise(list[Value](kept), "+")
-
-        others = For(place, _plus(at, at_once), _plus(at, count), SetVar(total, Load(room, place, total.type), "+"), Vector(vectors=1))
-        return Steps((
-            Declare(at, _minus(found.loop.low, self.firsts[number])),
-            Declare(count, _minus(found.loop.high, found.loop.low)),
-            Declare(added, together(0)),
-            If(Binary("<", Const(AT_ONCE, I64), at_once, BOOL), SetVar(added, together(AT_ONCE), "+")),
-            SetVar(total, Call("sum_lanes", (added,), total.type), "+"),
-            If(Call("seldom", (Binary("<", at_once, count, BOOL),), BOOL), others),
-        ))  # fmt: skip

@@ -38,7 +38,7 @@ from sparsetune.compiler.ir.nodes import (
     Var,
 )
 from sparsetune.compiler.ir.rewrite import walk
-from sparsetune.compiler.passes.batches import AT_ONCE, FEWEST, ROWS, SHORT
+from sparsetune.compiler.passes.batches import AT_ONCE, AVERAGE_IN_LANES, FEWEST, IN_LANES, ROWS, SHORT
 
 ROW, P, J, N = Var("i", I64), Var("p", I64), Var("j", I64), Var("n", I64)
 ZERO, ONE = Const(0, I64), Const(1, I64)
@@ -102,6 +102,7 @@ def matrix(lengths: list[int], value: Type = F64, seed: int = 3) -> tuple[list[N
 BLOCKS = st.one_of(
     st.lists(st.integers(0, 2 * SHORT), min_size=1, max_size=ROWS),
     st.lists(st.sampled_from((0, 1, AT_ONCE, AT_ONCE + 1, 5 * SHORT)), min_size=ROWS // 2, max_size=2 * ROWS),
+    st.lists(st.sampled_from((0, 1, 2, AVERAGE_IN_LANES - 1, IN_LANES, IN_LANES + 1)), min_size=1, max_size=2 * ROWS),
     st.integers(0, 2 * AT_ONCE).map(lambda length: [length] * ROWS),
 )
 """Rows of some blocks: of any length, of lengths at the limits, and all as long."""
@@ -230,3 +231,21 @@ def test_rows_that_are_alike_are_added_element_by_element() -> None:
     run_both(batched(spmv(), 64, True), [pos, crd, a, x, y], [rows])
     terms = (a * x[crd]).reshape(rows, length)
     np.testing.assert_array_equal(y, np.add.accumulate(terms, axis=1)[:, -1])
+
+
+@pytest.mark.parametrize(("value", "width"), [(F64, 64), (F64, 32), (F32, 64)], ids=["8 rows", "4 rows", "8 rows of float32"])
+@pytest.mark.parametrize("rows", [2 * ROWS, ROWS + FEWEST + 3], ids=["whole blocks", "a rest"])
+def test_uneven_short_rows_are_added_side_by_side(value: Type, width: int, rows: int) -> None:
+    rng = np.random.default_rng(7)
+    lengths = rng.integers(0, IN_LANES + 1, rows) // 2
+    lengths[[5, 70]] = 3, IN_LANES
+    (pos, crd, _, _), _ = matrix(lengths.tolist(), value)
+    kind = f"f{value.bytes}"
+    a, x, y = (rng.random(size).astype(kind) for size in (len(crd), COLUMNS, rows))
+    a[pos[5]], a[pos[70]] = np.inf, np.nan
+    run_both(batched(spmv(value=value), width, width == 64), [pos, crd, a, x, y], [rows])
+    for row in range(rows):  # one term after the other, as of rows that are alike, and nothing of its neighbours
+        total = np.zeros((), kind)
+        for place in range(pos[row], pos[row + 1]):
+            total += a[place] * x[crd[place]]
+        np.testing.assert_array_equal(y[row], total)
