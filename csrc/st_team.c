@@ -71,6 +71,7 @@ static struct {
   _Alignas(64) uint32_t called; /* counts jobs: idle workers look at it, and sleep on it */
   _Alignas(64) int32_t asleep, callers, workers, making, refusals;
   int64_t crowded, alone;       /* until then nobody spins, and callers work alone */
+  int64_t alone_calls;          /* counts calls that worked alone for that */
   uint32_t lost;                /* counts workers that have lost their core in a job */
 } team;
 
@@ -308,10 +309,12 @@ static void judge(int64_t nanoseconds, int64_t for_worker, bool lost) {
   if (stalled || crowded) __atomic_store_n(&team.alone, now() + ALONE * (stalled ? for_worker : own), __ATOMIC_RELAXED);
 }
 
-/* Whether callers work alone for the time being. */
+/* Whether this call is to work alone, as callers do for the time being. */
 static bool alone(void) {
   const int64_t until = __atomic_load_n(&team.alone, __ATOMIC_RELAXED);
-  return until && now() < until;
+  if (!until || now() >= until) return false;
+  __atomic_fetch_add(&team.alone_calls, 1, __ATOMIC_RELAXED);
+  return true;
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -350,6 +353,8 @@ void st_team_allow(int64_t running, const uint64_t *mask, int64_t bytes, int64_t
 }
 
 int64_t st_team_workers(void) { return __atomic_load_n(&team.workers, __ATOMIC_RELAXED); }
+
+int64_t st_team_alone_calls(void) { return __atomic_load_n(&team.alone_calls, __ATOMIC_RELAXED); }
 
 /* A child has none of its parent's workers, nor the other callers. */
 static void begin_anew(void) { memset(&team, 0, sizeof team); }

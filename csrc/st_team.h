@@ -32,6 +32,9 @@ void st_team_allow(int64_t running, const uint64_t *mask, int64_t bytes, int64_t
 
 /* How many workers there are. */
 int64_t st_team_workers(void);
+
+/* How many calls worked alone, though they had work for several threads, since workers had had no core before. */
+int64_t st_team_alone_calls(void);
 /* end */
 
 typedef void st_team_function(int64_t threads, int64_t pieces, bool own, st_work *work, const void *context);

@@ -19,9 +19,12 @@ from typing import Any
 SCHEMA_VERSION = 3
 """Of tables and of JSON lines; a newer one is refused, older ones are read."""
 
-SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load")
-"""The figures of a sample: seconds a run, seconds of the whole sample, and its company (``measure.company``). Samples of schema 1 have
-the first alone."""
+SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load", "lacked")
+"""The figures of a sample: seconds a run, seconds of the whole sample, and its company (``measure.company``). Older samples
+have all but the last, those of schema 1 the first alone."""
+
+SAMPLE_LENGTHS = (1, len(SAMPLE) - 1, len(SAMPLE))
+"""How many figures a sample may have."""
 
 
 SEPARATOR = " | "

@@ -57,6 +57,12 @@ def workers() -> int:
     return 0 if found is None else found.st_team_workers()
 
 
+def alone_calls() -> int:
+    """Return how many calls of parallel loops worked alone since others had kept workers from their cores; 0 before there is a team."""
+    found = _team() if _team.cache_info().currsize else None
+    return 0 if found is None else found.st_team_alone_calls()
+
+
 @cache
 def _team() -> Any:
     try:

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from sparsetune.tuner.measure import company
 from sparsetune.tuner.measure.company import Company, Witness
+from sparsetune.tuner.measure.timing import Sample
 from sparsetune.tuner.measure.turn import Turn
 
 BUSY = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flush=True)\nwhile True: pass"
@@ -60,10 +62,34 @@ def test_sleeping_is_not_waiting() -> None:
         (Company(1.0, stolen=0.05), True),
         (Company(0.1, throttled=0.001), True),
         (Company(1.0, others=2.0), False),
+        (Company(1.0, lacked=1.0), True),
     ],
 )
 def test_what_counts_as_disturbed(found: Company, disturbed: bool) -> None:
     assert found.disturbed is disturbed
+
+
+@dataclass
+class FakeTeam:
+    calls: int = 0
+
+    def alone_calls(self) -> int:
+        return self.calls
+
+    def workers(self) -> int:
+        return 3
+
+
+def test_loops_that_did_without_their_threads_are_disturbed() -> None:
+    """A kernel of four threads that ran on one: nothing waited, and all four would have taken at least a fourth."""
+    team = FakeTeam()
+    witness = Witness(team)
+    before = witness.look()
+    assert witness.since(before).lacked == 0
+    team.calls += 1
+    found = witness.since(before)
+    assert (found.lacked, found.disturbed) == (3, True)
+    assert Sample(8.0, replace(found, seconds=8.0, waited=0.0)).least == 2.0
 
 
 def test_quotas_of_both_kinds_of_control_groups(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...compiler.errors import DatabaseError
 from ...compiler.pipeline import SEMIRINGS
-from ..records import SAMPLE, SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload, semiring_text
+from ..records import SAMPLE, SAMPLE_LENGTHS, SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload, semiring_text
 from . import fields
 from .legality import kernel_fault, schedule_fault
 
@@ -30,10 +30,10 @@ _amount = fields.number(0, 1e9)
 
 
 def _sample(value: Any) -> tuple[float, ...]:
-    """The figures of ``records.SAMPLE``, or seconds alone."""
+    """The figures of ``records.SAMPLE``, all but the last of them, or seconds alone."""
     if not isinstance(value, (list, tuple)):
         return (_seconds(value),)
-    if len(value) not in (1, len(SAMPLE)):
+    if len(value) not in SAMPLE_LENGTHS:
         raise fields.Unfit(f"a list of samples of {len(SAMPLE)} numbers")
     return (_seconds(value[0]), *(_amount(figure) for figure in value[1:]))
 

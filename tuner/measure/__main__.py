@@ -8,11 +8,12 @@ from .lifeline import end_with_parent
 
 def main() -> None:
     end_with_parent()
+    from ...compiler.native import team
     from ..kernels import compile_task
     from .company import Witness
     from .worker import main as serve
 
-    serve(compile_task, Witness())
+    serve(compile_task, Witness(team))
 
 
 if __name__ == "__main__":

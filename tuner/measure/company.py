@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 _WAITED = 0.05  # part of a sample
 _LEAST_WAIT = 5e-5  # seconds; threads that are woken wait so long on an idle machine too
@@ -30,6 +31,7 @@ class Company:
         throttled: the quota of a control group or the heat of a core held this process back.
         others: other processes ran (counted in ticks of the system: only long samples tell).
         load: threads of the whole machine, beside the one that looks, that ran or were ready to run at the end of the sample.
+        lacked: threads that parallel loops did without, since others had kept them from their cores a moment before.
     """
 
     seconds: float
@@ -38,13 +40,14 @@ class Company:
     throttled: float = 0.0
     others: float = 0.0
     load: float = 0.0
+    lacked: float = 0.0
 
     @property
     def disturbed(self) -> bool:
         """Whether the sample is longer than it would have been alone."""
         waited = self.waited > max(_WAITED * self.seconds, _LEAST_WAIT)
         stolen = self.stolen > max(_STOLEN * self.seconds, _TICK)
-        return waited or stolen or self.throttled > 0
+        return waited or stolen or self.throttled > 0 or self.lacked > 0
 
 
 def share_of_others(found: Sequence[Company]) -> float:
@@ -55,7 +58,8 @@ def share_of_others(found: Sequence[Company]) -> float:
 
 @dataclass(frozen=True)
 class Look:
-    """The counters at one moment: seconds each, as in ``Company``; ``busy`` of all cores, ``own`` of this process."""
+    """The counters at one moment: seconds each, as in ``Company``; ``busy`` of all cores, ``own`` of this process; calls that worked
+    ``alone`` though they had work for several threads."""
 
     clock: float
     waited: float = 0.0
@@ -63,18 +67,29 @@ class Look:
     throttled: float = 0.0
     busy: float = 0.0
     own: float = 0.0
+    alone: int = 0
+
+
+class Team(Protocol):
+    """Tells of the threads that parallel loops run on (``compiler.native.team``)."""
+
+    def alone_calls(self) -> int: ...
+
+    def workers(self) -> int: ...
 
 
 class Witness:
-    """Reads the counters of Linux; where the system has one of them not, its figure stays 0."""
+    """Reads the counters of Linux and of a team of threads; where one of them is not to be had, its figure stays 0."""
 
-    def __init__(self) -> None:
+    def __init__(self, team: Team | None = None) -> None:
+        self._team = team
         self._throttles = tuple(_throttle_files())
 
     def look(self) -> Look:
         """Return the counters now. Takes some tens of microseconds a thread."""
         busy, stolen = _machine_times()
-        return Look(time.perf_counter(), _waited(), stolen, sum(map(_throttled, self._throttles)), busy, time.process_time())
+        throttled, alone = sum(map(_throttled, self._throttles)), 0 if self._team is None else self._team.alone_calls()
+        return Look(time.perf_counter(), _waited(), stolen, throttled, busy, time.process_time(), alone)
 
     def since(self, before: Look) -> Company:
         """Return what happened since an earlier look."""
@@ -83,6 +98,7 @@ class Witness:
         return Company(
             now.clock - before.clock, max(0.0, now.waited - before.waited), now.stolen - before.stolen,
             now.throttled - before.throttled, max(0.0, others), _ready(),
+            float(self._team.workers()) if self._team is not None and now.alone > before.alone else 0.0,
         )  # fmt: skip
 
 

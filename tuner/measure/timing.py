@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Protocol, TypeVar
 
 from .company import Alone, Company, Look, share_of_others
@@ -59,8 +59,7 @@ class Sample:
 
     def as_row(self) -> list[float]:
         """Return the figures of ``records.SAMPLE``."""
-        company = self.company
-        return [self.seconds, company.seconds, company.waited, company.stolen, company.throttled, company.others, company.load]
+        return [self.seconds, *astuple(self.company)]
 
     @classmethod
     def from_row(cls, row: Sequence[float]) -> Sample:
@@ -69,9 +68,10 @@ class Sample:
 
     @property
     def least(self) -> float:
-        """A lower bound of the seconds that a run would have taken alone: without what its threads waited for a core."""
+        """A lower bound of the seconds that a run would have taken alone: without what its threads waited for a core, on all of them."""
         length = self.company.seconds
-        return self.seconds * max(0.0, 1 - self.company.waited / length) if length > 0 else self.seconds
+        ran = self.seconds * max(0.0, 1 - self.company.waited / length) if length > 0 else self.seconds
+        return ran / (1 + self.company.lacked)
 
 
 @dataclass(frozen=True)

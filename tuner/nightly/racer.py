@@ -7,6 +7,7 @@ JSON reply a line on what was standard output.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -15,6 +16,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +51,20 @@ def placed(given: Any) -> Any:
     return made
 
 
+def _team(package: Any) -> Any:
+    """Return the module that tells of the threads of a version's kernels; None for one of before there was such."""
+    with contextlib.suppress(ImportError):
+        module = importlib.import_module(f"{package.__name__}.compiler.native.team")
+        return module if hasattr(module, "alone_calls") else None
+    return None
+
+
 class Racer:
     """Runs one task at a time: a kernel that is bound once, one that is called with its operands, or the packing of one operand."""
 
     def __init__(self, package: Any) -> None:
         self._package = package
-        self._witness = beside("../measure/company.py").Witness()
+        self._witness = beside("../measure/company.py").Witness(_team(package))
         self._references = beside("reference.py")
         self._run: Callable[[], Any] = lambda: None
         self._reference: Callable[[], Any] = lambda: None
@@ -118,7 +128,7 @@ class Racer:
             taken.append((seconds, self._witness.since(before)))
         quiet = [sample for sample in taken if not sample[1].disturbed]
         seconds, company = min(quiet or taken, key=lambda sample: sample[0])
-        figures = [seconds, company.seconds, company.waited, company.stolen, company.throttled, company.others, company.load]
+        figures = [seconds, *astuple(company)]
         return {"sample": figures, "disturbed": not quiet}
 
 

@@ -15,7 +15,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
 from ..database import fields
 from ..database.gate import SECONDS, read_json
-from ..records import SAMPLE, USUAL_SEMIRING, Status
+from ..records import SAMPLE, SAMPLE_LENGTHS, USUAL_SEMIRING, Status
 
 TABLE_SCHEMA = 1
 ORIGINS = ("default", "space", "library")
@@ -99,7 +99,7 @@ _figures = fields.list_of(fields.number(0, 1e9))
 
 def _sample(value: Any) -> tuple[float, ...]:
     found = _figures(value)
-    if len(found) not in (1, len(SAMPLE)):
+    if len(found) not in SAMPLE_LENGTHS:
         raise fields.Unfit(f"a list of samples of {len(SAMPLE)} numbers")
     return found
 

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.cc
 FUNCTIONS = """
 void allow(int64_t running);
 int64_t workers(void);
+int64_t alone_calls(void);
 void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t *by_caller);
 void stall(int32_t before_seat, int32_t in_piece);
 int64_t stalled(void);
@@ -56,6 +57,7 @@ void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t
 }
 void allow(int64_t running) { st_team_allow(running, NULL, 0, 1000000); }
 int64_t workers(void) { return st_team_workers(); }
+int64_t alone_calls(void) { return st_team_alone_calls(); }
 int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost) {
   team.alone = 0;
   judge(nanoseconds, for_worker, lost);
@@ -141,7 +143,9 @@ def test_callers_work_alone_for_a_while_after_workers_without_a_core() -> None:
     second = 10**9
     assert not library.alone_after(20 * second, 15 * second, False)  # it had more to do than the caller
     assert not library.alone_after(20 * second, 5 * second, True)  # still faster than the caller alone
+    before = library.alone_calls()
     assert library.alone_after(20 * second, 15 * second, True)
+    assert library.alone_calls() == before + 1
     assert counted(library, 4, 40) == ([1] * 40, 40)
 
 
