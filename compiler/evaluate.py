@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from .concrete.check import check_assignment, formats_of, tensor_names
 from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
+from .frozen import frozen
 from .native.memory import FLOOR, claim
 from .notation.functions import FUNCTIONS
 from .notation.nodes import Assignment, accesses
@@ -39,7 +40,7 @@ Chooser: TypeAlias = Callable[..., Schedule]
 KEPT = 256  # requests that a process keeps at hand, with the kernels compiled for them
 
 
-@dataclass(frozen=True)
+@frozen
 class _Operand:
     """What a request depends on of an operand: its name, its format (None: a plain ndarray), its shape."""
 
@@ -48,7 +49,7 @@ class _Operand:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Request:
     """An expression on operands of certain formats and shapes, checked, and the kernels compiled for it so far.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from .concrete.check import check_assignment, tensor_names
 from .errors import ExpressionError
+from .frozen import frozen
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .output_pattern import named_operand
@@ -23,7 +24,7 @@ LIMITING = ("dtype", "memory_bound", "cache_share", "boundary")
 """Options that each expression follows on its own."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Sequential:
     """One expression of several.
 

@@ -7,10 +7,10 @@ kind's (``levels``; Chou et al., "Format abstraction for sparse tensor algebra c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from .errors import FormatError
+from .frozen import frozen
 from .levels import COMPRESSED, DENSE, SINGLETON, LevelKind, level_kind, level_kinds
 from .levels.kind import are_letters
 from .source import nearest
@@ -28,7 +28,7 @@ _MATRIX_NAMES = {
 }
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class Format:
     """Level kinds, outermost first, and the mode that each level stores.
 

@@ -1,25 +1,56 @@
 """Frozen dataclasses of which little is generated, so that importing them is quick.
 
 ``dataclasses`` writes and compiles the source of six methods for each class, which takes most of the time until a first kernel. How
-objects are compared, hashed and shown hangs on the names of their fields alone, so that all classes share these methods here.
+objects are compared, hashed, shown and kept from changing hangs on the names of their fields alone, so that all classes share these
+methods here; ``__init__``, which does not, is written when the first object of a class is made: of most classes a program makes none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
+from types import MethodType
+from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 
 
+@overload
+def frozen(made: type[T], /) -> type[T]: ...
+@overload
+def frozen(*, eq: bool = True, repr: bool = True, kw_only: bool = False) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(made: type[T]) -> type[T]:
-    """Return a class as ``dataclass(frozen=True)`` does; methods that it has itself are kept."""
-    own = frozenset(made.__dict__)
-    whole = dataclass(frozen=True, eq=False, repr=False)(made)
-    values = _values(tuple(entry.name for entry in fields(whole) if entry.compare))  # type: ignore[arg-type]  # it is a dataclass
+def frozen(made: type[Any] | None = None, /, *, eq: bool = True, repr: bool = True, kw_only: bool = False) -> Any:
+    """Return a class as ``dataclass(frozen=True)`` does; methods that it has itself are kept. Fields of type ``InitVar`` are not known."""
+
+    def decorate(made: type[Any]) -> type[Any]:
+        return _frozen(made, eq, repr, kw_only)
+
+    return decorate if made is None else decorate(made)
+
+
+def _frozen(made: type[Any], eq: bool, repr: bool, kw_only: bool) -> type[Any]:
+    own = dict(made.__dict__)
+    made.__doc__ = made.__doc__ or made.__name__  # else ``dataclass`` would make the signature
+    is_first = not any(is_dataclass(base) for base in made.__mro__[1:])
+    whole = dataclass(frozen=not is_first, init=False, eq=False, repr=False, kw_only=kw_only)(made)
+    methods: dict[str, Any] = {"__init__": _Initializer(whole)}
+    if is_first:
+        whole.__dataclass_params__.frozen = True  # which ``dataclass`` asks of the bases of frozen classes
+        methods |= {"__setattr__": _set, "__delattr__": _deleted}
+    if eq:
+        methods |= _comparing(whole)
+    if repr:
+        methods["__repr__"] = _shown
+    for name, method in methods.items():
+        if own.get(name) is None:  # a class that says how it is compared has None for its hash
+            setattr(whole, name, method)
+    return whole
+
+
+def _comparing(whole: type[Any]) -> dict[str, Any]:
+    values = _values(tuple(entry.name for entry in fields(whole) if entry.compare))
 
     def equal(one: object, other: object) -> bool:
         return values(one) == values(other) if other.__class__ is one.__class__ else NotImplemented
@@ -27,10 +58,7 @@ def frozen(made: type[T]) -> type[T]:
     def hashed(one: object) -> int:
         return hash(values(one))
 
-    for name, method in (("__eq__", equal), ("__hash__", hashed), ("__repr__", _shown)):
-        if name not in own or (name == "__hash__" and made.__dict__[name] is None):
-            setattr(whole, name, method)
-    return whole
+    return {"__eq__": equal, "__hash__": hashed}
 
 
 def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
@@ -43,3 +71,52 @@ def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 def _shown(one: Any) -> str:
     shown = ", ".join(f"{entry.name}={getattr(one, entry.name)!r}" for entry in fields(one) if entry.repr)
     return f"{type(one).__qualname__}({shown})"
+
+
+def _set(one: object, name: str, value: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _deleted(one: object, name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+class _Initializer:
+    """``__init__`` of a class until somebody asks for it."""
+
+    def __init__(self, owner: type[Any]) -> None:
+        self.owner = owner
+
+    def __get__(self, one: object, kind: type[Any] | None = None) -> Any:
+        written = _written(self.owner)
+        self.owner.__init__ = written
+        return written if one is None else MethodType(written, one)
+
+
+def _written(owner: type[Any]) -> Any:
+    """Return the ``__init__`` of a class, which is written as ``dataclass`` writes it."""
+    known: dict[str, Any] = {"_set": object.__setattr__, "_missing": MISSING}
+    parameters: dict[bool, list[str]] = {False: [], True: []}
+    steps = []
+    for entry in fields(owner):
+        name, value = entry.name, entry.name
+        if entry.default_factory is not MISSING:
+            known[f"_new_{name}"] = entry.default_factory
+            value = f"_new_{name}() if {name} is _missing else {name}" if entry.init else f"_new_{name}()"
+        elif not entry.init:
+            continue  # the class has its value, or __post_init__ gives it one
+        elif entry.default is not MISSING:
+            known[f"_default_{name}"] = entry.default
+        steps.append(f"_set(self, {name!r}, {value})")
+        if entry.init:
+            default = f"_default_{name}" if f"_default_{name}" in known else "_missing" if f"_new_{name}" in known else ""
+            parameters[entry.kw_only is True].append(f"{name}={default}" if default else name)
+    if hasattr(owner, "__post_init__"):
+        steps.append("self.__post_init__()")
+    star = ["*"] if parameters[True] else []
+    head = ", ".join(["self", *parameters[False], *star, *parameters[True]])
+    exec(f"def __init__({head}):\n  " + "\n  ".join(steps or ["pass"]), known)  # names of fields, nothing that anyone gives
+    written = known["__init__"]
+    written.__qualname__ = f"{owner.__qualname__}.__init__"
+    written.__annotations__ = {entry.name: entry.type for entry in fields(owner) if entry.init} | {"return": None}
+    return written

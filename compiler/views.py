@@ -8,7 +8,6 @@ loops ask for another order, the stored tensor is converted as any other is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from .format import Format
@@ -37,7 +36,7 @@ class Subscript:
     is_plain: bool = False
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class View(Format):
     """The format of a view.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Self
 
 from ..compiler.concrete.concretize import concretize
 from ..compiler.concrete.nodes import Program
+from ..compiler.frozen import frozen
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
 from .model import scalar_operations
@@ -24,7 +24,7 @@ FIELD = "account"
 """Where a decision's environment holds it."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Account:
     """A campaign in the user's words.
 

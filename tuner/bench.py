@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from ..compiler.errors import SparsetuneError
+from ..compiler.frozen import frozen
 from .comparison import compare_with_peers
 from .config import Suite
 from .database import Database
@@ -16,7 +17,7 @@ from .settings import Budget
 from .suite import Item, Outcome, first_line, tune_suite
 
 
-@dataclass(frozen=True)
+@frozen
 class BenchItem:
     """Times of one kernel on one input by library, as ``Comparison`` has them.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from .kernels import compile_problem
@@ -25,7 +25,7 @@ OURS_UNTUNED = "sparsetune static"
 """With the schedule that the static model chooses, where it expects one to be faster than the default."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison:
     """Times of one kernel on one input.
 

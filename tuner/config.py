@@ -1,29 +1,26 @@
-"""``configs/*.toml`` as checked values: suites, search settings, machine settings. An unknown key names the nearest known one."""
+"""``configs/*.toml`` as checked values: suites and search settings. An unknown key names the nearest known one."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from typing import Any
 
 from ..compiler.errors import DataError
+from ..compiler.frozen import frozen
 from ..datasets.files import ENDINGS, has_known_ending, stem
 from ..datasets.query import FIELDS, SHAPES, SOURCES, Query, search
 from .measure.policy import Policy
 from .search.samplers import USUAL_SAMPLER, check_sampler
 from .settings import Settings
 from .suite_check import check_suite
-from .toml_table import Table, nearest
-
-FOLDER = Path(__file__).resolve().parents[1] / "configs"
+from .toml_table import FOLDER, Table, nearest, read_toml
 
 CHOICES = {"source": SOURCES, "field": FIELDS, "shape": SHAPES}
 """Words that a selection may have for its conditions."""
 
-@dataclass(frozen=True)
+
+@frozen
 class SuiteKernel:
     """One kernel of a suite.
 
@@ -48,7 +45,7 @@ class SuiteKernel:
     inputs: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class SuiteInput:
     """One input of a suite: a path, a catalogue name or ``random:...``."""
 
@@ -57,7 +54,7 @@ class SuiteInput:
     order: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Suite:
     """Kernels, inputs and how much work is spent on each pair.
 
@@ -84,7 +81,7 @@ class Suite:
 
 def suite_names() -> list[str]:
     """Return the names of the suites that ship."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml") if "suite" in _parse(path))
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if "suite" in read_toml(path))
 
 
 def load_suite(name: str) -> Suite:
@@ -96,10 +93,10 @@ def load_suite(name: str) -> Suite:
     path = Path(name)
     if not (path.suffix == ".toml" or path.exists()):
         path = FOLDER / f"{name}.toml"
-        if not path.exists() or "suite" not in _parse(path):
+        if not path.exists() or "suite" not in read_toml(path):
             near = nearest(name, suite_names())
             raise DataError(f"unknown suite '{name}'{near}; suites are {', '.join(suite_names())}, or give a .toml file")
-    top = Table(_parse(path), str(path))
+    top = Table(read_toml(path), str(path))
     head = top.table("suite")
     inputs = [_input(table) for table in top.tables("input")]
     inputs += [entry for table in top.tables("files") for entry in _files(table)]
@@ -129,7 +126,7 @@ def load_settings(name: str) -> Settings:
         DataError: there is no such profile, or it is not well-formed.
     """
     path = FOLDER / "search.toml"
-    profiles = _parse(path)
+    profiles = read_toml(path)
     if name not in profiles:
         raise DataError(f"unknown search settings '{name}'{nearest(name, profiles)}; {path.name} has {', '.join(profiles)}")
     table = Table(profiles[name], f"{path}, [{name}]")
@@ -137,31 +134,6 @@ def load_settings(name: str) -> Settings:
     sampler = check_sampler(table.text("sampler", USUAL_SAMPLER))
     table.done()
     return Settings(policy=policy, sampler=sampler)
-
-
-@dataclass(frozen=True)
-class MachineSettings:
-    """What pruning may assume of a machine.
-
-    Attributes:
-        workspace_share: of the last-level cache, that the workspaces of all threads together may take.
-    """
-
-    workspace_share: float
-
-
-def load_machine(processor: str) -> MachineSettings:
-    """Return the settings of ``configs/machines.toml`` for a processor.
-
-    Raises:
-        DataError: the file is not well-formed.
-    """
-    path = FOLDER / "machines.toml"
-    content = _parse(path)
-    table = Table({**content.get("default", {}), **content.get(processor, {})}, str(path))
-    found = MachineSettings(workspace_share=table.number("workspace_share"))
-    table.done()
-    return found
 
 
 def _kernel(table: Table) -> SuiteKernel:
@@ -213,12 +185,3 @@ def _selected(table: Table) -> list[SuiteInput]:
     if any(item.shape is None for item in found[:limit]):
         found = [item for item in found if item.shape is not None]
     return [SuiteInput(item.name, item.name, len(item.shape or ())) for item in found[:limit]]
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not TOML: {error}") from None

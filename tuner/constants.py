@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
+from ..compiler.frozen import frozen
 from ..compiler.native.cache import cache_folder
 from ..compiler.native.machine import this_machine
 from .written import write_json
 
 
-@dataclass(frozen=True)
+@frozen
 class Constants:
     """Of one machine; the defaults lie between those of the machines that the model was made on.
 

@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from ..compiler.errors import BuildError, SparsetuneError
+from ..compiler.frozen import frozen
 from ..compiler.native import team
 from ..compiler.native.cache import cache_folder
 from ..compiler.native.devices import find_nvcc
@@ -26,7 +26,7 @@ from .measure.limits import machine_limits
 from .peers import installed_peers
 
 
-@dataclass(frozen=True)
+@frozen
 class Check:
     """One thing that was looked at.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, overload
@@ -12,6 +12,7 @@ from typing import Any, overload
 from ..compiler.concrete.nodes import Program, Stmt, assignments, loops, reads, used_indices
 from ..compiler.errors import ExpressionError
 from ..compiler.format import Format
+from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.defaults import with_default_protocols
@@ -127,7 +128,7 @@ AnyProgram = Program | Stmt | FrontierSchedule | Schedule | str
 """A program, its statement, a schedule of the frontier, a schedule of directives, or the text of a statement or of directives."""
 
 
-@dataclass(frozen=True, repr=False)
+@frozen(repr=False)
 class Exploration:
     """What ``explore`` found.
 

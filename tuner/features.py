@@ -11,12 +11,12 @@ import hashlib
 import math
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiler.frozen import frozen
 from ..compiler.storage.tensor import Tensor, level_extent
 from .records import Input
 
@@ -30,7 +30,7 @@ _WEIGHTS = {"extent": 1.0, "nnz": 1.0, "fibre": 1.5, "skew": 0.5, "gap": 0.25, "
 """How much each kind of feature counts in a distance: lengths of fibres decide most, locality least."""
 
 
-@dataclass(frozen=True)
+@frozen
 class OperandFeatures:
     """Features of one operand.
 

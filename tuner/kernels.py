@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile
 from typing import Any
@@ -16,6 +15,7 @@ from ..compiler.concrete.check import formats_of
 from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.nodes import Program
 from ..compiler.format import Format
+from ..compiler.frozen import frozen
 from ..compiler.native.toolchain import Compiler, find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
@@ -33,7 +33,7 @@ from .records import digest
 KEPT = 64  # kernels whose code a process keeps at hand
 
 
-@dataclass(frozen=True)
+@frozen
 class Task:
     """What is compiled, as it travels to the measuring process: texts and numbers.
 
@@ -58,7 +58,7 @@ class Task:
         return cls(problem.expression, formats, known, problem.target, problem.threads, problem.semiring, wish, boundary)
 
 
-@dataclass(frozen=True)
+@frozen
 class Candidate:
     """A compiled schedule with the operands that it is for."""
 

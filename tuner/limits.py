@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import TuningError
+from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.dependence import graph_of
-from .config import load_machine
+from .machine_settings import load_machine
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """What workspaces may take.
 

@@ -24,7 +24,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +34,7 @@ from ..compiler.concrete.affine import Boundary
 from ..compiler.deadline import Deadline
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
+from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
@@ -84,7 +85,7 @@ _REMEMBERED = 1024
 _SERVER_SECONDS = 30.0  # for which what a server said is taken to hold
 
 
-@dataclass(frozen=True)
+@frozen
 class Match:
     """What lookup found.
 
@@ -296,7 +297,7 @@ def usable(problem: Problem, text: str) -> Schedule | None:
     return schedule if is_legal(problem, schedule) else None
 
 
-@dataclass(frozen=True)
+@frozen
 class _Prospect:
     """A schedule that could be used, with the log of the speed-up over the default that is expected of it, and how far that may be off."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -25,6 +24,7 @@ from ..compiler.concrete.provenance import Provenance
 from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
 from ..compiler.format import Format
+from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Add, Expr, Mul, accesses, walk
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
@@ -72,7 +72,7 @@ _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
 _CONVERSION = 30.0  # operations a stored entry that converting an operand costs
 
 
-@dataclass(frozen=True)
+@frozen
 class Ranked:
     """A candidate with its usual parameters and what the model says of it."""
 
@@ -246,7 +246,7 @@ def _distance(elements: float) -> float:
 _Met: TypeAlias = list[tuple[Access, set[str]]]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Written:
     """What a workspace that knows its entries was filled with.
 

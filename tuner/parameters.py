@@ -8,10 +8,10 @@ elsewhere they are instructions for nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.concrete.provenance import Provenance
+from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.schedule import directives as d
@@ -37,7 +37,7 @@ _AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for
 _SECOND_LEVEL = 2**20  # bytes, where the system does not say
 
 
-@dataclass(frozen=True)
+@frozen
 class Settled:
     """A template with its places filled, and how many times the model's cost it is expected to take."""
 

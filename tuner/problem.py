@@ -7,7 +7,6 @@ an operand is a path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +21,7 @@ from ..compiler.concrete.concretize import Concretized, concretize, initial_name
 from ..compiler.concrete.result_format import AUTO, auto_format
 from ..compiler.errors import DataError, ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
+from ..compiler.frozen import frozen
 from ..compiler.native.devices import architecture_here, require_device
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
@@ -43,7 +43,7 @@ _OF_SOME_VALUES = {("max", "*"), ("min", "*"), ("+", "and")}
 """Semirings of some values only: products distribute over sums where nothing is negative, or is 0 or 1."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Problem:
     """An expression and the operands that it is to run on.
 

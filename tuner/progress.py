@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.attention import in_notebook
+from ..compiler.frozen import frozen
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PLAIN_SECONDS = 10.0  # between lines of progress where nobody watches a bar
 
 
-@dataclass(frozen=True)
+@frozen
 class Progress:
     """Where a campaign is, after each trial.
 
@@ -116,7 +116,7 @@ def _bar() -> Bar:
     return Bar(*columns, TimeElapsedColumn(), state, console=console, transient=True, refresh_per_second=4)
 
 
-@dataclass(frozen=True)
+@frozen
 class _BarReport:
     """Shows progress as a bar on a terminal."""
 

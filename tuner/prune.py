@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import TuningError
+from ..compiler.frozen import frozen
 from ..compiler.notation.functions import has_functions
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
@@ -37,7 +38,7 @@ from .searched import DRAW_SECONDS, Beyond, other_compilers, whole_space
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
+@frozen
 class Stage(Generic[Item]):
     """A named step of pruning, list to list.
 

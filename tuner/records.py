@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
+
+from ..compiler.frozen import frozen
 
 SCHEMA_VERSION = 3
 """Of tables and of JSON lines; a newer one is refused, older ones are read."""
@@ -83,7 +85,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-@dataclass(frozen=True)
+@frozen
 class Workload:
     """Machine, kernel and the way it is called.
 
@@ -111,7 +113,7 @@ class Workload:
         return digest(_as_before(asdict(self)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Input:
     """Sizes and sparsity of the operands.
 
@@ -132,7 +134,7 @@ class Input:
         return digest(self.extents, self.pattern)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Measurement:
     """One schedule run on one input.
 
@@ -188,7 +190,7 @@ class Measurement:
         return _key(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Decision:
     """The outcome of one campaign: the schedule to use for its input.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..compiler.frozen import frozen
 from .measure.policy import Policy
 from .search.samplers import USUAL_SAMPLER
 
@@ -14,7 +15,7 @@ EXPLORE_SECONDS = 60.0
 """After which an exploration gives up unless it is told otherwise: schedule spaces grow exponentially with operands and indices."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Settings:
     """Settings of one campaign.
 
@@ -31,7 +32,7 @@ class Settings:
     sampler: str = USUAL_SAMPLER
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Budget:
     """When a campaign ends: after so many trials in all its runs, or so many seconds in this one, whichever comes first."""
 

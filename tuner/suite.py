@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ..compiler.errors import DatabaseError, DataError, NetworkError, SparsetuneError
+from ..compiler.frozen import frozen
 from ..compiler.native.machine import available_cores
 from ..compiler.storage.tensor import Tensor
 from .alarm import TooLong, limited
@@ -26,7 +26,7 @@ from .suite_run import Run
 from .tune_result import TuneResult
 
 
-@dataclass(frozen=True)
+@frozen
 class Item:
     """One kernel on one input.
 
@@ -41,7 +41,7 @@ class Item:
     threads: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What became of an item.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..compiler.frozen import frozen
 from ..datasets.query import FIELDS, SHAPES, SOURCES
 
 
-@dataclass(frozen=True)
+@frozen
 class Key:
     """One key of a table: what its value is, what it means; needed ones have no default."""
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from ..compiler.frozen import frozen
 from ..compiler.native.cache import cache_folder
 from .records import digest, now
 from .settings import Budget
 
 
-@dataclass(frozen=True)
+@frozen
 class Run:
     """A run of a suite.
 

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from ..compiler.errors import DataError
 from ..compiler.source import nearest
 
+FOLDER = Path(__file__).resolve().parents[1] / "configs"
+"""The configurations that ship with the package."""
+
 _MISSING = object()
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a file says.
+
+    Raises:
+        DataError: it cannot be read, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {error}") from None
 
 
 class Table:

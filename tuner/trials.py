@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..compiler.errors import TuningError
+from ..compiler.frozen import frozen
 from ..compiler.native.devices import gpu_state
 from .database import Database
 from .environment import code_version, describe_environment, load_per_core
@@ -24,7 +25,7 @@ _MOST_MESSAGE = 2000
 """Letters of what is recorded of a failure."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Trial:
     """One candidate and how it ended.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.template import Template
 from .payoff import calls_to_pay, conversion_seconds
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class TuneResult:
     """What a campaign found.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..frozen import frozen
 from ..storage.kernels import active
 from ..storage.native_kernels import NativeKernels
 from ..storage.sealed import pin
@@ -37,7 +37,7 @@ class Input(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class DenseInput:
     """An ndarray that the kernel reads as it is."""
 
@@ -59,7 +59,7 @@ class DenseInput:
         return True
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class NumberInput:
     """A Python number, which is written into memory of our own."""
 
@@ -73,7 +73,7 @@ class NumberInput:
         return True
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class StoredInput:
     """The same ``Tensor`` again: its index arrays cannot change, and its values stay where they are."""
 
@@ -84,7 +84,7 @@ class StoredInput:
         return self.tensor() is data and data.intact.values.dtype == self.dtype
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class RowsInput:
     """Compressed rows or columns of SciPy: their positions and coordinates are looked at one by one in every call.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from ..frozen import frozen
 from ..native.machine import this_machine
 from ..native.memory import FLOOR
 from ..storage.aligned import ALIGNMENT
@@ -30,7 +30,7 @@ _SMALL = 4096  # bytes: a page
 _KEPT = 8  # different calls of one kernel that are kept at hand
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Result:
     """A dense result that every call makes anew; aligned, as all are, unless it is too small for that to matter."""
 
@@ -60,7 +60,7 @@ class _Result:
         return made
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Repeat:
     """A call that can be made again. One thread at a time may make it: its arguments lie in one place."""
 

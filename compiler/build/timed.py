@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..frozen import frozen
 from ..lowering.kernel_spec import KernelSpec
 from ..storage.construct import tensor
 from ..targets.c import NativeTarget
@@ -98,7 +98,7 @@ def timed(kernel: TypedKernel) -> dict[str, str | bytes]:
     return {"main.c": text, "operands.bin": b"".join(stored)}
 
 
-@dataclass(frozen=True)
+@frozen
 class _Arguments:
     """Stands for a loaded kernel, of which only the arguments are wanted."""
 
@@ -114,7 +114,7 @@ class _Launch:
         raise AssertionError("a kernel that is written, not run")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Described(NativeTarget):
     def compile(self, spec: KernelSpec, source: str, timeout: float = 120.0) -> Any:
         return _Arguments()

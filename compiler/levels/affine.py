@@ -9,7 +9,7 @@ finds, what the level below it stores, whose coordinates are counted from what t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..errors import DataError
@@ -213,7 +213,7 @@ def passed(above: Place, first: Value | None = None) -> Place:
     return Place((*above.positions, above.parent), above.end, above.first if first is None else first)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class OffsetLevel(Level):
     """A level whose coordinates are counted from what the other indices of a subscript add up to.
 
@@ -265,7 +265,7 @@ class OffsetLevel(Level):
         return self.inner.search(low, high, stored, "gallop", ONE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubsectionLevel(OffsetLevel):
     """A level of the offsets of non-empty subsections.
 
@@ -331,7 +331,7 @@ class SubsectionLevel(OffsetLevel):
         return total
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class AffineLevel(OffsetLevel):
     """A level that resolves a subscript."""
 

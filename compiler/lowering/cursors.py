@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, TRUE, add, compare, every, maximum
@@ -48,7 +48,7 @@ class Cursor:
         return SetVar(self.position, Select(met, past, found, I64))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubsectionCursor(Cursor):
     """An operand of whose stored coordinates the non-empty subsections are stepped through; its position is their offset.
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from ..errors import ExpressionError, ScheduleError
+from ..frozen import frozen
 from ..notation.nodes import Access, Assignment, Expr
 from ..notation.parser import parse, parse_expression
 from ..notation.printer import show, show_assignment
@@ -27,7 +27,7 @@ _MOST_DIGITS, _SHOWN = 30, 40
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Argument:
     """A piece of the schedule's text without surrounding blanks."""
 

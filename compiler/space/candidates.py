@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from math import prod
 
@@ -19,13 +19,13 @@ from ..concrete.nodes import Forall, Program
 from ..concrete.printer import show_statement
 from ..deadline import Deadline, TimeOver
 from ..format import Format
+from ..frozen import frozen
 from ..notation.nodes import Assignment
 from ..notation.printer import show
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from ..schedule.directives import Call
 from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
-from .draws import drawn_transformations
 from .forests.structures import forest_structures
 from .joins import Joins
 from .library import schedules_for
@@ -40,7 +40,7 @@ _ALSO_SERIAL = ("default", "chain", "blocks", "forest", UNDOMINATED)  # structur
 REGISTERS = 256  # elements up to which a workspace of known size is no memory
 
 
-@dataclass(frozen=True)
+@frozen
 class Candidate:
     """A template and what is known of it.
 
@@ -168,6 +168,8 @@ class _Listing:
         """Yield transformations of loops that are drawn, of loop nests that were listed."""
         selection = self._selection
         if selection.tiles and selection.keeps(TILES):
+            from .draws import drawn_transformations  # with the space that it draws from, of which a static choice needs nothing
+
             nests = [nest for nest in self._nests.values() if nest.origin != DRAWN]
             for nest, drawn in drawn_transformations(nests, self._situation, self._threads, selection.tiles, selection.seed):
                 yield from self._candidate(nest, Decoration(drawn.template.parts, TILES))

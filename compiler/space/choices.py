@@ -6,9 +6,10 @@ import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+
+from ..frozen import frozen
 
 _FEW = 64  # values that are looked through for another one
 _WITHIN = 0.7  # how often something that is said is changed rather than left unsaid
@@ -45,7 +46,7 @@ class Choice(ABC):
         return value
 
 
-@dataclass(frozen=True)
+@frozen
 class OneOf(Choice):
     """Some values, each once; a ``range`` is not listed."""
 
@@ -81,7 +82,7 @@ class OneOf(Choice):
         return source.choice(others) if others else value
 
 
-@dataclass(frozen=True)
+@frozen
 class All(Choice):
     """A tuple with a value of each of some sets."""
 
@@ -124,7 +125,7 @@ class All(Choice):
         return (*value[:place], self.parts[place].near(value[place], source), *value[place + 1 :])
 
 
-@dataclass(frozen=True)
+@frozen
 class Either(Choice):
     """A value of one of some sets, none of which has a value of another."""
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
+from ..frozen import frozen
 from ..notation.nodes import Access, Literal, Mul, accesses
 from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, everywhere, frames, leaves, path_to
@@ -37,7 +37,7 @@ BUILD = "build"
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
 
-@dataclass(frozen=True)
+@frozen
 class Decoration:
     """Directives with holes; ``origin`` names the kind."""
 

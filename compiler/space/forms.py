@@ -8,16 +8,16 @@ a sum. Addends are summed in one assignment, or accumulate one after another, ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
 
+from ..frozen import frozen
 from ..notation.nodes import Add, Assignment, Div, Expr, Mul, Neg, Sum
 from ..notation.order_free import addends, flattened, order_free_text
 from ..notation.printer import show
 from ..notation.terms import Term, terms
 
 
-@dataclass(frozen=True)
+@frozen
 class Form:
     """One way to write the right-hand side.
 

@@ -7,10 +7,11 @@ draws. Rules that say where to look first (``structures``) are no filters: they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ScheduleError
+from ..frozen import frozen
 from ..schedule.apply import apply_schedule
 from ..schedule.schedule import Schedule
 from .decorations import CHUNKING, ENTRY_DISTANCES, FIBRE_DISTANCES, ROW_DISTANCES, UNROLLS
@@ -28,7 +29,7 @@ _TRIES = 64  # draws from which the share of legal schedules is estimated
 _MOST_TRIES = 512  # for each schedule that is wanted
 
 
-@dataclass(frozen=True)
+@frozen
 class Filter:
     """A filter that narrows the choices of the space.
 

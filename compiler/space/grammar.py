@@ -8,17 +8,18 @@ decided before only through the symbol, so counts are memoized by symbol.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any, Generic, TypeVar
+
+from ..frozen import frozen
 
 Item = TypeVar("Item")
 Symbol = TypeVar("Symbol", bound=Hashable)
 Part = TypeVar("Part", bound=Hashable, covariant=True)
 
 
-@dataclass(frozen=True)
+@frozen
 class Alternative(Generic[Part]):
     """One way to continue from a symbol.
 
@@ -33,7 +34,7 @@ class Alternative(Generic[Part]):
     ways: int = 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Derivation:
     """A tree of the set: the alternative taken, its free choice as a number below ``ways``, its subtrees."""
 
@@ -42,7 +43,7 @@ class Derivation:
     parts: tuple[Derivation, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Sorts(Generic[Part]):
     """What is known of counts before anything is counted.
 

@@ -9,16 +9,16 @@ producers. Workspaces have no indices yet: they follow from the loops (``naming`
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
+from ..frozen import frozen
 from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, Sum, accesses, transform
 from ..notation.printer import show
 from .forms import Form, canonical_text, unwatched
 
 
-@dataclass(frozen=True)
+@frozen
 class Hole(Expr):
     """Stands for the workspace that a producer fills; only while groupings are enumerated."""
 
@@ -27,7 +27,7 @@ class Hole(Expr):
     summed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Statement:
     """One assignment of a grouped expression, without loops.
 
@@ -103,7 +103,7 @@ class Statements:
         return tuple(sorted(map(self.text, grouping.roots)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Grouping:
     """A grouped expression: the numbers of its statements, ascending, and of those among them that assign to the result."""
 
@@ -221,7 +221,7 @@ def _set_partitions(items: Sequence[Expr], watch: Callable[[], None]) -> Iterato
             yield (*rest[:place], (items[0], *block), *rest[place + 1 :])
 
 
-@dataclass(frozen=True)
+@frozen
 class _Placed:
     """A statement of one grouping, before its loops are known; ``children`` are the places of its producers."""
 

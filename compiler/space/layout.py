@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..frozen import frozen
 from .grammar import Derivation
 from .nestings import Cut, Loop, Nestings, Run, Scope
 
 
-@dataclass(frozen=True)
+@frozen
 class Nest:
     """Loops, outermost first, around one statement or around parts that run one after another."""
 

@@ -9,16 +9,16 @@ operands in vector registers, written after hand-optimized C.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import permutations
 
+from ..frozen import frozen
 from ..notation.nodes import Access, Assignment, accesses
 from ..notation.parser import parse
 from ..schedule.factors import canonical
 from ..schedule.schedule import Schedule, rename_expression
 
 
-@dataclass(frozen=True)
+@frozen
 class NamedSchedule:
     """A schedule of one expression.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from .grammar import Alternative, Derivation
 from .whole import Chosen, LoopOf, Opened, Place, Start, WholeSpace
 
@@ -20,7 +21,7 @@ _WEIGHTS = {"told": 4, "nest": 3, "beside": 2, "start": 2}
 """How often what loops are told is changed, the nest below one place, what is chosen beside it, the loops and the grouping."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Spot:
     """A place of a derivation.
 

@@ -8,36 +8,37 @@ nested where statements whose order does not matter, so cuts of several workspac
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..frozen import frozen
 from ..notation.nodes import Access
 from .forms import unwatched
 from .grammar import Alternative, subsets
 from .groupings import Grouping, Statements
 
 
-@dataclass(frozen=True)
+@frozen
 class Loop:
     """A loop over ``index`` is opened around everything in the scope. The binary choices are protocols (``protocol_modes``)."""
 
     index: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Cut:
     """The scope falls apart into these sets of statements, producers before consumers."""
 
     parts: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Run:
     """No loop is left: the statement is executed."""
 
     statement: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Scope:
     """Statements that share all loops opened so far.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import permutations
 
 from ..format import Format
+from ..frozen import frozen
 from ..levels import LevelKind, level_kinds
 from ..schedule import directives as d
 from ..workspaces import WORKSPACES, keeping_kinds
@@ -22,7 +23,7 @@ MOST_UNROLLED = 128
 UNITS = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", "gpu_thread")}
 
 
-@dataclass(frozen=True)
+@frozen
 class Facts:
     """What is known of a loop when it is opened.
 
@@ -41,7 +42,7 @@ class Facts:
     units: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """What may be chosen; each stage is closed where it has no choices.
 

@@ -9,11 +9,12 @@ for one division serves the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, permutations, product
 
 from ..format import Format
+from ..frozen import frozen
 from ..notation.nodes import Access, Affine, Assignment, Expr, accesses, transform
 from .choices import All, Choice, OneOf
 from .forms import unwatched
@@ -22,7 +23,7 @@ TILES = ("split", "split_up")
 """Ways to cut a loop: tiles of a number of iterations, a number of tiles."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Treatment:
     """How a run of indices becomes loops.
 
@@ -48,7 +49,7 @@ class Treatment:
         return self.order, (self.positions, self.back), self.tiles
 
 
-@dataclass(frozen=True)
+@frozen
 class Run:
     """Indices that are collapsed, or one alone, and the loops that they become.
 

@@ -8,11 +8,11 @@ and a vector then, which is asymptotically better (Ahrens et al., section 6).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, islice
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
 from ..concrete.provenance import Provenance
+from ..frozen import frozen
 from ..notation.nodes import Expr
 from ..schedule.addresses import Address, enclosing_loops, frames, leaves
 from ..schedule.dependence import graph_of, needs_of_expression, uses
@@ -24,7 +24,7 @@ MAX_PRODUCTS = 40
 MAX_SPLITS = 512  # ways to take one product apart that are looked at: all of up to nine factors
 
 
-@dataclass(frozen=True)
+@frozen
 class _Split:
     """A product taken apart: some factors, the others, and the indices that either side needs.
 

@@ -7,11 +7,12 @@ colon, which no expression can contain, so every legal name of a tensor or index
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
 from ..errors import ExpressionError
+from ..frozen import frozen
 from ..notation.nodes import Access, Expr, accesses, transform
 from ..notation.parser import parse
 from ..notation.printer import show
@@ -88,7 +89,7 @@ def parse_protocolized(text: str) -> Stmt:
     return statement
 
 
-@dataclass(frozen=True)
+@frozen
 class _Token:
     text: str
     place: int

@@ -6,9 +6,9 @@ Names of workspaces, the order of operands and the nesting of where statements w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ..concrete.nodes import Assign, Block, Forall, Program, Stmt, Where, assignments
+from ..frozen import frozen
 from ..notation.nodes import Access, Expr, accesses
 from ..notation.printer import show
 from .forms import canonical_text
@@ -16,7 +16,7 @@ from .grammar import Derivation
 from .nestings import Cut, Loop, Nestings, Run, Scope
 
 
-@dataclass(frozen=True)
+@frozen
 class Read:
     """A nest of a program: loops around one assignment, or around parts that run one after another."""
 

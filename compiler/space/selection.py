@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
+from ..frozen import frozen
 from ..schedule.schedule import Schedule
 
 UNDOMINATED, DRAWN, TILES = "undominated", "drawn", "tiles"
@@ -16,7 +17,7 @@ CLOSED = ("merges", "protocols", "formats", "results", "threads", "compilers")
 """Stages that have one choice, that of the compiler, unless they are opened."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Selection:
     """A part of the space.
 

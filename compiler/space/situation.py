@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from ..concrete.nodes import Assign, Program, assignments, said_of
@@ -11,6 +11,7 @@ from ..concrete.provenance import Provenance
 from ..deadline import Deadline
 from ..errors import ScheduleError
 from ..format import Format
+from ..frozen import frozen
 from ..notation.nodes import Access, Expr, Mul, accesses
 from ..schedule import directives as d
 from ..schedule.addresses import Address, enclosing_loops, leaves
@@ -23,7 +24,7 @@ from .joins import Joins
 from .template import Part, Template, Values, filled
 
 
-@dataclass(frozen=True)
+@frozen
 class Structure:
     """Directives that settle loops and workspaces, and the program that they make with the usual values of their holes."""
 
@@ -37,7 +38,7 @@ class Structure:
         return None if changed is None else Structure(self.template.then(*parts), changed, origin or self.origin)
 
 
-@dataclass(frozen=True)
+@frozen
 class Situation:
     """The expression as schedules see it.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
 from ..concrete.nodes import Program
 from ..format import Format
+from ..frozen import frozen
 from ..notation.nodes import Assignment, accesses
 from .forms import Form, rewritings, unwatched
 from .grammar import Alternative, Derivation, Grammar
@@ -24,7 +24,7 @@ from .nestings import Loop, Nestings, Scope
 from .recognise import program_key, recognised
 
 
-@dataclass(frozen=True)
+@frozen
 class Rules:
     """What belongs to the space.
 
@@ -48,12 +48,12 @@ PIGEON = Rules(depth="minimum", paper_operators=True)
 """The space of Ahrens et al., Figure 6."""
 
 
-@dataclass(frozen=True)
+@frozen
 class _Whole:
     """The symbol of the whole space."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Member:
     """A program of a space, told by a derivation; ``number`` is that of its grouping in the space."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
 from typing import TypeAlias
 
+from ..frozen import frozen
 from ..schedule.directives import Directive
 from ..schedule.schedule import Schedule
 from ..schedule.text import show_directive
@@ -20,7 +21,7 @@ Values: TypeAlias = "Mapping[str, Value]"
 """Values by the names of their holes."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Hole:
     """An open place.
 
@@ -55,7 +56,7 @@ def _label(value: Value) -> int | str:
     return show_directive(value) if value is not None else ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Open:
     """A directive with open arguments.
 
@@ -96,7 +97,7 @@ Part: TypeAlias = "Directive | Open | Hole"
 """A directive, one with open arguments, or the place of one whose choices are directives, or none."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Template:
     """Directives with holes. Without any part it is the default schedule."""
 

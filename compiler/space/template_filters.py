@@ -7,11 +7,11 @@ in the paper's experience. ``PAPER`` has the paper's rules, ``DEFAULT`` ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from ..concrete.lattice import stored as operands_of
 from ..concrete.provenance import Collapse, Provenance, Split
+from ..frozen import frozen
 from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
 from ..schedule.context import Context
@@ -21,7 +21,7 @@ from .situation import Situation, result_leaf
 from .template_space import Partition, Transformation
 
 
-@dataclass(frozen=True)
+@frozen
 class PartitionFilter:
     """A rule of stage one; ``kind`` is invalid, redundant or inefficient."""
 
@@ -30,7 +30,7 @@ class PartitionFilter:
     keep: Callable[[Partition], bool]
 
 
-@dataclass(frozen=True)
+@frozen
 class OrderFilter:
     """A rule on the order of loops: for a partition, which loop may come next."""
 
@@ -39,7 +39,7 @@ class OrderFilter:
     allowed: Callable[[Partition], Allowed]
 
 
-@dataclass(frozen=True)
+@frozen
 class UnitFilter:
     """A rule on whole templates."""
 

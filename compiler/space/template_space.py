@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 from math import comb, perm, prod
@@ -12,6 +11,7 @@ from math import comb, perm, prod
 from ..concrete.apart import apart
 from ..concrete.nodes import Program
 from ..concrete.provenance import Provenance
+from ..frozen import frozen
 from ..levels import LevelKind
 from ..notation.nodes import Access
 from ..schedule import directives as d
@@ -26,7 +26,7 @@ SIZES = (4, *(2**power for power in range(1, 15) if power != 2))
 """Of tiles, the usual one first."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Partition:
     """Stage one: directives that make the loops, and the loops in the order in which they come out.
 
@@ -70,7 +70,7 @@ class Partition:
         return not self.is_constant(loop) and bool(self.compressed.intersection(self.graph.originals(loop)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Transformation:
     """A partition, the order of its loops, outermost first, and the loops that parallel units run."""
 

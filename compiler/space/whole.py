@@ -11,13 +11,14 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate, product
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..concrete.concretize import Concretized, concretize, started
 from ..format import Format
+from ..frozen import frozen
 from ..notation.nodes import Access, Assignment
 from .choices import NOTHING, All, Choice, OneOf, perhaps
 from .forms import unwatched
@@ -38,7 +39,7 @@ Orders: TypeAlias = "tuple[tuple[int, ...], ...]"
 """In which the modes of operands are read."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """A scope of the structural space, and what was decided around it.
 
@@ -63,7 +64,7 @@ class Start(NamedTuple):
     orders: Orders = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Opened:
     """A loop, and the unit that runs it."""
 
@@ -71,7 +72,7 @@ class Opened:
     unit: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Plan:
     """A schedule of the whole space, by what was chosen.
 
@@ -95,7 +96,7 @@ class Plan:
     told: Mapping[LoopOf, Told] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@frozen
 class Chosen:
     """A schedule by its derivation: where it begins, what is chosen beside the nest (``WholeSpace.data``), the nest."""
 

@@ -7,7 +7,6 @@ in compressed rows are tensors whose arrays are on the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from math import prod
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..format import Format, dense_format, parse_format
+from ..frozen import frozen
 from .foreign import attribute
 from .level_arrays import LevelArrays
 
@@ -28,7 +28,7 @@ _CUDA, _MANAGED = 2, 13
 """Devices of DLPack whose memory kernels reach."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class DeviceArray:
     """Elements in memory of a GPU, in row-major order, one after another.
 
@@ -102,7 +102,7 @@ class DeviceLevel(LevelArrays):
         return self
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class DeviceTensor:
     """A tensor whose arrays are in memory of a GPU: an operand of another library, or a sparse result.
 

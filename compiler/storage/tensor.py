@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from .. import html
 from ..errors import DataError, ShapeError
 from ..format import Format, parse_format
+from ..frozen import frozen
 from ..native.memory import readable_bytes
 from .level_arrays import LevelArrays
 from .sealed import pin
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Tensor:
     """A tensor in some format; a value that is never changed in place by this library.
 

@@ -10,9 +10,10 @@ from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.datasets import describe
 from sparsetune.datasets.catalogue import bundled
-from sparsetune.tuner import config
-from sparsetune.tuner.config import load_machine, load_settings, load_suite, suite_names
+from sparsetune.tuner import toml_table
+from sparsetune.tuner.config import load_settings, load_suite, suite_names
 from sparsetune.tuner.extents import reads
+from sparsetune.tuner.machine_settings import load_machine
 from sparsetune.tuner.operands import load_tensor
 from sparsetune.tuner.settings import Settings
 from sparsetune.tuner.suite import make_item, suite_items
@@ -142,7 +143,7 @@ def test_settings() -> None:
 def test_machines(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_machine("whatever").workspace_share == 0.5
     (tmp_path / "machines.toml").write_text('[default]\nworkspace_share = 0.5\n["Big One"]\nworkspace_share = 0.25\n')
-    monkeypatch.setattr(config, "FOLDER", tmp_path)
+    monkeypatch.setattr(toml_table, "FOLDER", tmp_path)
     assert load_machine("Big One").workspace_share == 0.25
     (tmp_path / "machines.toml").write_text("[default]\nworkspace_shar = 0.5\n")
     with pytest.raises(DataError, match=r"workspace_share' is missing \(is it 'workspace_shar'\?\)"):

@@ -7,12 +7,13 @@ operators and fill values, not from the letters + and * (Ahrens et al., section 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
 from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, targets, transform, walk
 from ...compiler.errors import ExpressionError
 from ...compiler.format import Format
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access, Add, Assignment, Div, Expr, Literal, Mul, Neg, accesses
 from ...compiler.notation.nodes import transform as transform_expr
 from ...compiler.notation.nodes import walk as walk_expr
@@ -24,7 +25,7 @@ _IDENTITY: dict[str, Number] = {"+": 0, "*": 1, "min": inf, "max": -inf, "or": F
 _ABSORBING: dict[str, Number] = {"*": 0, "min": -inf, "max": inf, "or": True, "and": False}
 
 
-@dataclass(frozen=True)
+@frozen
 class Untouched(Stmt):
     """What is left of writes to workspaces that do not happen: the workspaces are there and hold fill values."""
 
@@ -54,7 +55,7 @@ def quotients_everywhere(assignment: Assignment, formats: Mapping[str, Format]) 
     return lambda denominator: complete or not dense.issuperset(access.tensor for access in accesses(denominator))
 
 
-@dataclass(frozen=True)
+@frozen
 class Algebra:
     """The semiring, and the fill values of tensors where they differ from the identity of its add.
 

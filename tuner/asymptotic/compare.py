@@ -6,8 +6,8 @@ The paper calls the contained set the dominated one (section 5.1); here it is sa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ...compiler.frozen import frozen
 from .homomorphism import find_homomorphism
 from .premises import Premises
 from .query import Query, TaskSet, Term, quantified_names, show_query
@@ -24,7 +24,7 @@ IN_MEMORY_ALONE = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Containment:
     """Why a task costs nothing extra: ``mapped`` maps the variables of ``container`` to its own."""
 
@@ -34,7 +34,7 @@ class Containment:
     sunk: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison:
     """The verdict on a first task set against a second one.
 

@@ -7,17 +7,16 @@ whose loops come first, in the order of storage, around all writes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...compiler.concrete.nodes import Block, Forall, Stmt, Where
 from ...compiler.format import Format
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access
 
 Progress = int
 """How many leading modes have their loops open, in order: n while it may go on, -1 - n once another loop came."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Gathering:
     """How a result is stored.
 

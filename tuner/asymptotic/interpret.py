@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, assignments, reads, transform
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access, Affine, Expr
 from ...compiler.notation.nodes import transform as transform_expr
 from ...compiler.space.forms import unwatched
@@ -29,7 +30,7 @@ Path = tuple[int, ...]
 """A node of a statement: which child to take at each step from the root, as ``Stmt.children`` numbers them."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Charge:
     """One node's cost: tasks with these indices bound, wherever the guard holds."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 
 from ...compiler.concrete.nodes import Stmt
 from ...compiler.format import Format
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Assignment
 from ...compiler.space.forms import unwatched
 from ...compiler.space.space import Member, ScheduleSpace
@@ -137,7 +137,7 @@ def _outermost_dense(formats: Mapping[str, Format]) -> frozenset[tuple[str, int]
     return frozenset((name, form.order[0]) for name, form in formats.items() if form.levels and form.levels[0].full)
 
 
-@dataclass(frozen=True)
+@frozen
 class CostClass:
     """Schedules of equal cost.
 

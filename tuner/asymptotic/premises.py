@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ...compiler.errors import ExpressionError
+from ...compiler.frozen import frozen
 from .homomorphism import find_clause_homomorphism, find_homomorphism
 from .normal_form import next_number, renamed, shifted
 from .query import Clause, Clauses, Query, Variable, variables
 from .vocabulary import Vocabulary
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """Whenever ``body`` holds, so does ``head``; every variable of the head occurs in the body."""
 
@@ -26,7 +26,7 @@ class Rule:
     head: Clause
 
 
-@dataclass(frozen=True)
+@frozen
 class Premises:
     """What is taken for granted.
 

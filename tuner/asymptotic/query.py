@@ -8,8 +8,9 @@ variables have dimensions (section 5.2), so a head without clauses is a whole it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from ...compiler.frozen import frozen
 
 Term = str | int
 """A named variable (an index) or, as a number, an anonymous one that is existentially quantified."""
@@ -33,7 +34,7 @@ class Variable(NamedTuple):
     dimension: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Query:
     """A conjunctive query. Variables that are not in the head are existentially quantified.
 

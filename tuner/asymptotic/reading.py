@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...compiler.errors import TuningError
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access
 from .algebra import Algebra
 
 WORKSPACE_STATES = ("exact", "paper")
 
 
-@dataclass(frozen=True)
+@frozen
 class Reading:
     """The choices of one interpretation.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ...compiler.concrete.affine import viewed, writings_of
@@ -10,6 +9,7 @@ from ...compiler.concrete.check import check_assignment, check_semiring, formats
 from ...compiler.concrete.concretize import Concretized, concretize
 from ...compiler.errors import SparsetuneError
 from ...compiler.format import Format
+from ...compiler.frozen import frozen
 from ...compiler.lowering.context import TYPES
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.nodes import Assignment
@@ -25,7 +25,7 @@ MOST_DIRECTIVES = 128
 _SCHEDULES, _KERNELS = 4096, 256  # that are remembered
 
 
-@dataclass(frozen=True)
+@frozen
 class _Kernel:
     """A kernel that was understood: its default program, on tensors of certain formats."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from ...compiler.concrete.check import check_assignment, tensor_names
 from ...compiler.errors import DataError, ExpressionError
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access, Add, Assignment, Div, Expr, Literal, Mul, Neg, accesses
 from ...compiler.notation.parser import parse
 from ...compiler.notation.terms import distributed
@@ -20,7 +20,7 @@ from .grid import grid_shapes
 from .layout import Layout
 
 
-@dataclass(frozen=True)
+@frozen
 class Contraction:
     """An expression that is linear in one sparse operand.
 

@@ -19,6 +19,7 @@ import psutil
 
 from ...compiler.deadline import TimeOver
 from ...compiler.errors import SparsetuneError
+from ...compiler.frozen import frozen
 from ...compiler.native.machine import this_machine
 from ...compiler.native.toolchain import available_compilers
 from ..measure.helpers import Answer, Question
@@ -35,7 +36,7 @@ _ANSWERS_SECONDS = 0.2
 _SILENCE_SECONDS = 900.0  # beyond the time that a candidate has; a helper on another machine that is silent for so long is lost
 
 
-@dataclass(frozen=True)
+@frozen
 class Identity:
     """Which process a rank is, and on what machine."""
 
@@ -63,7 +64,7 @@ class Identity:
             return False
 
 
-@dataclass(frozen=True)
+@frozen
 class Job:
     """A candidate that a helper has, and when it has to be done on the monotonic clock."""
 

@@ -8,15 +8,15 @@ holds its share of the block; all-gathering the shares replicates it, and a redu
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiler.frozen import frozen
 from .grid import coordinates_of, local_extent
 
 
-@dataclass(frozen=True)
+@frozen
 class Layout:
     """Where the elements of a dense tensor are.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...compiler.format import Format
+from ...compiler.frozen import frozen
 from ...compiler.levels import COMPRESSED, DENSE
 from ...compiler.storage.aligned import INDEX_LIMIT, index_dtype
 from ...compiler.storage.construct import from_entries
@@ -17,7 +17,7 @@ from ...compiler.storage.tensor import Tensor
 from .grid import coordinates_of, local_extent, ranks_of
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Pattern:
     """The coordinates of a sparse operand.
 

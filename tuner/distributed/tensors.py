@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiler.format import Format
+from ...compiler.frozen import frozen
 from ...compiler.native.memory import claim
 from ...compiler.storage.aligned import index_dtype
 from ...compiler.storage.construct import from_entries
@@ -21,7 +21,7 @@ from .pattern import Pattern
 from .world import World, world
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class DistributedTensor:
     """A sparse tensor, cyclic over a processor grid: the rank at place p of a mode's P has the coordinates p, p + P, p + 2 P ...
 
@@ -102,7 +102,7 @@ class DistributedTensor:
         return f"DistributedTensor(shape={self.shape}, grid={grid}, format='{self.format}', dtype={self.dtype}, here={self.local.nnz})"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class DistributedArray:
     """A dense tensor of which every element is on one rank.
 

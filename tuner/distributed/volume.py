@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiler.errors import ExpressionError, ShapeError
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access
 from ...compiler.notation.value_types import result_dtype
 from ..extents import all_indices, known_extents
@@ -29,7 +29,7 @@ COUNT_BYTES = 8
 """Of the number of entries that a rank tells another before it sends them."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Costs:
     """What a call moves and holds on a grid.
 
@@ -54,7 +54,7 @@ class Costs:
         return sum(self.replicate.values()) + self.reduce + self.gather
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Request:
     """An expression on operands of certain sizes, to be computed over ranks.
 

@@ -10,12 +10,12 @@ import math
 import random
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ...compiler.errors import ExpressionError
+from ...compiler.frozen import frozen
 from ...compiler.space.forests.contraction import Contraction
 
 Range = tuple[float, float]
@@ -29,7 +29,7 @@ def usual_ranges() -> dict[str, Range]:
     return {name: (float(low), float(high)) for name, (low, high) in found.items()}
 
 
-@dataclass(frozen=True)
+@frozen
 class Stored:
     """A sparse operand: its name and the indices of its levels, outermost first."""
 
@@ -37,7 +37,7 @@ class Stored:
     levels: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Domain:
     """All admitted sizes.
 

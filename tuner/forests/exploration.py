@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any, overload
@@ -11,6 +10,7 @@ from typing import Any, overload
 from ...compiler.concrete.nodes import Program
 from ...compiler.concrete.printer import loop_nest
 from ...compiler.errors import ExpressionError, TuningError
+from ...compiler.frozen import frozen
 from ...compiler.native.machine import this_machine
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.forests.costs import Costs, costs_of
@@ -24,7 +24,7 @@ from .dominance import Dominance
 ANY_FOREST = ForestRules(PathRules(pairwise=False), fused=False, derived=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class ForestClass:
     """Forests of one cost.
 
@@ -124,7 +124,7 @@ class FrontierForests(Sequence[FrontierForest]):
         return [*firsts, *islice((one for one in self if one.forest not in seen), limit - len(firsts))]
 
 
-@dataclass(frozen=True, repr=False)
+@frozen(repr=False)
 class ForestExploration:
     """What ``explore`` found among loop nest forests.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access, Mul
 from ...compiler.storage.tensor import Tensor
 from ..problem import Problem
 
 
-@dataclass(frozen=True)
+@frozen
 class MatrixProduct:
     """``matrix @ other``, or ``matrix.T @ other``; ``other`` is a dense vector or matrix, or a sparse matrix."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from ...compiler.concrete.check import formats_of
 from ...compiler.errors import SparsetuneError
+from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
 from ...compiler.pipeline import compile_kernel, constant_extents
@@ -16,7 +16,7 @@ from ..extents import reads
 from ..records import SEPARATOR, Decision, formats_and_edges
 
 
-@dataclass(frozen=True)
+@frozen
 class Listing:
     """A schedule as text, its loop nest and its C; of one that this version cannot compile, the reason stands in both."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from ...compiler.errors import DataError, SparsetuneError
+from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
 from ..account import Account
@@ -20,7 +20,7 @@ from ..measure.limits import Limits, known_limits
 from ..records import Decision, Input, Measurement
 
 
-@dataclass(frozen=True)
+@frozen
 class Ratio:
     """How many times as fast, with its 95% interval."""
 
@@ -29,7 +29,7 @@ class Ratio:
     high: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Run:
     """One trial: milliseconds (None: it failed), what the search chose for it, and who proposed it."""
 
@@ -38,7 +38,7 @@ class Run:
     status: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Result:
     """A kernel on an input.
 
@@ -119,7 +119,7 @@ class Result:
         return ours | {name: seconds for name, (seconds, _) in self.others.items()}
 
 
-@dataclass(frozen=True)
+@frozen
 class Material:
     """All results, kernel by kernel, and what could not be shown, a sentence each."""
 

@@ -10,13 +10,13 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ...compiler.frozen import frozen
 from ...compiler.schedule.schedule import Schedule
 from ...datasets.generate import generate
 from ..kernels import compile_problem
@@ -41,7 +41,7 @@ _THREADS = 2
 _PACE = Pace(seconds=6.0)
 
 
-@dataclass(frozen=True)
+@frozen
 class Case:
     """A kernel and the input that it is tuned on (a generator's text) in a format."""
 
@@ -67,7 +67,7 @@ CASES: Mapping[str, Case] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class Choice(Taken):
     """What one campaign chose.
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import click
 import numpy as np
 
 from ...compiler.evaluate import compile_kernel
+from ...compiler.frozen import frozen
 from ...datasets.generate import generate
 from ..environment import commit, describe_environment
 from .disturbances import Disturbance, busy, nothing, quota, quota_works, stopped
@@ -41,7 +41,7 @@ _ROWS = 1000  # of the input from which sizes are estimated
 _PARALLEL = "parallelize(i, cpu_thread, no_races, dynamic, 16)"
 
 
-@dataclass(frozen=True)
+@frozen
 class Times:
     """Seconds that half of the calls, and 95 of 100, took at most.
 

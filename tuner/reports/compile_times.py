@@ -8,9 +8,10 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
+from ...compiler.frozen import frozen
 from ...compiler.pipeline import compile_kernel
 
 _NAMES = "BCDEF"
@@ -30,7 +31,7 @@ TYPICAL, MOST = 0.5, 3.0
 """Seconds that a typical kernel, and any expression of up to five operands, may take."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Expression:
     name: str
     text: str
@@ -38,7 +39,7 @@ class Expression:
     typical: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class CompileTime:
     """Seconds by the clock, least of some runs: ``lowering`` from text to C, ``compiling`` from C to a loaded kernel; lines of C."""
 

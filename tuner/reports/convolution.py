@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from ...compiler.frozen import frozen
 from .convolution_cases import BEST, PARTS, Contest, Entry, entries
 from .drawings import line_chart
 from .markdown import table
@@ -28,7 +28,7 @@ AHEAD = (0.97, 0.99)
 """The sparsities at which the page says how far ahead the sparse kernels are."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Point(Taken):
     """One contestant on one input.
 

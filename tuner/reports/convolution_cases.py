@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import permutations
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiler.frozen import frozen
 from ...compiler.pipeline import compile_kernel
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
@@ -47,7 +47,7 @@ PICTURES = ("omniglot_small1", "mnist_t10k_1000", "bcsstk26", "orani678")
 BEST = "tuned"
 
 
-@dataclass(frozen=True)
+@frozen
 class Layer:
     """A layer of a network: square images of so many channels, padded, and so many square filters."""
 
@@ -83,7 +83,7 @@ RESNET50 = (
 """The different convolutions of ResNet50 (He et al., 2016, Table 1) on an image of 224 x 224; sides with their padding."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Contest:
     """What is measured together: functions by name, and what some of them visit."""
 
@@ -93,7 +93,7 @@ class Contest:
     visited: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Entry:
     """A contest that is made when it is asked for; None where its data are missing."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ...compiler.errors import DataError, ShapeError
+from ...compiler.frozen import frozen
 from ...compiler.notation.parser import parse
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
@@ -79,7 +79,7 @@ THREADS = (2, 1)
 _SELDOM = 3  # rounds of inputs in float64 for one in float32
 
 
-@dataclass(frozen=True)
+@frozen
 class Item:
     """One kernel on one input."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...compiler.errors import SparsetuneError, TuningError
+from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
@@ -44,7 +44,7 @@ _PACE = Pace(seconds=0.6, fewest=7, most=41)
 _MOST_COMPARED = 5e7  # elements of a result that is compared densely
 
 
-@dataclass(frozen=True)
+@frozen
 class Figure(Taken):
     """One way of running one item.
 
@@ -104,7 +104,7 @@ def _row(
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class Without:
     """A database as if one input had never been there, whatever it was run with."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from ...compiler.frozen import frozen
 from ...compiler.pipeline import compile_kernel
 from ...compiler.storage.block import block, unblock
 from ...compiler.storage.construct import tensor
@@ -27,7 +27,7 @@ COLUMNS = 32  # of the dense factor of SpMM
 BLOCK = (4, 4)
 
 
-@dataclass(frozen=True)
+@frozen
 class Case:
     """One operation on one matrix."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...compiler.frozen import frozen
 from ...compiler.storage.tensor import Tensor
 from .drawn_pattern import DrawnPattern
 
 _MODES, _RANKS = "ijklmn", "abcdef"
 
 
-@dataclass(frozen=True)
+@frozen
 class Case:
     """One kernel on one tensor.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...compiler.errors import DataError
+from ...compiler.frozen import frozen
 from .markdown import geometric_mean
 
 
-@dataclass(frozen=True)
+@frozen
 class Bar:
     """One bar: a value, and optionally the interval that it lies in."""
 
@@ -21,7 +21,7 @@ class Bar:
     high: float | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Dots:
     """Values of one series by the name of a group, and how they are drawn."""
 

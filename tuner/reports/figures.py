@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ...compiler.frozen import frozen
 from ...compiler.storage.tensor import Tensor
 from ..peers import Peer, choose_peers
 from .operations import count_nests, fibres
@@ -27,7 +27,7 @@ TTMC_COUNTED = ("kinships", "random:uniform:20x15x400:nnz=8000")
 BANDWIDTH_INPUTS = ("sten100",)
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """What is asked for: where files lie, which kernels and inputs, how long."""
 

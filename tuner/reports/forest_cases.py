@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import isqrt, prod
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ...compiler.frozen import frozen
 from ...compiler.native.machine import this_machine
 from ...compiler.notation.nodes import Access, accesses
 from ...compiler.notation.parser import parse
@@ -18,7 +18,7 @@ from ...datasets.generate import generate
 from ..problem import Problem, make_problem
 
 
-@dataclass(frozen=True)
+@frozen
 class Case:
     """A kernel on one input: T is sparse, S has its pattern, the rest is dense.
 

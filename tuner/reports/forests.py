@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ...compiler.errors import SparsetuneError
+from ...compiler.frozen import frozen
 from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.directives import WorkspaceDirective
 from ...compiler.schedule.schedule import Schedule
@@ -65,7 +66,7 @@ ENDLESS = 60.0
 """What is expected to take so many times as long as the cheapest does not run at all."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Point(Taken):
     """One contestant of a contest, or one stage of a preset.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from ...compiler.errors import BuildError, SparsetuneError
 from ...compiler.evaluate import compile_kernel, evaluate
+from ...compiler.frozen import frozen
 from ...compiler.native.cache import cache_folder
 from ...compiler.native.devices import architecture_here
 from ...compiler.storage.construct import borrowed
@@ -38,7 +38,7 @@ COPIED = 4 << 30
 SKEWS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-@dataclass(frozen=True)
+@frozen
 class Device:
     """Where kernels run: ``target`` of ``sparsetune.compile``, what the device is called, and its architecture or the compiler for it."""
 

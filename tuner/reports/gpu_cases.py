@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import accesses
 from ...compiler.notation.parser import parse
 from ...compiler.space.library import schedules_for
 from ...compiler.storage.tensor import Tensor
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """An expression over one sparse input, and mappings to a GPU by name.
 

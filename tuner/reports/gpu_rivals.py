@@ -6,13 +6,14 @@ Each rival has its operands on the device before it is timed, and is timed by th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from ...compiler.frozen import frozen
 from ...compiler.ir.nodes import F64, I32, ArrayParameter
 from ...compiler.native.library import CSRC
 from ...compiler.storage.tensor import Tensor
@@ -21,7 +22,7 @@ from ...compiler.targets.cuda import CudaKernel
 Seconds = list[float]
 
 
-@dataclass(frozen=True)
+@frozen
 class Run:
     """A rival's kernel with its operands on the device.
 

@@ -7,7 +7,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 import click
 
 from ...compiler.errors import SparsetuneError
+from ...compiler.frozen import frozen
 from ..environment import code_version, commit
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """One measurement. ``right``: "yes", or what is wrong; ``seconds`` is the median, ``low`` and ``high`` are quartiles."""
 

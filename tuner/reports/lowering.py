@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +21,7 @@ import click
 
 from ...compiler.concrete.check import formats_of
 from ...compiler.deadline import Deadline
+from ...compiler.frozen import frozen
 from ...compiler.notation.parser import parse
 from ...compiler.space.candidates import candidates
 from .markdown import geometric_mean, table
@@ -38,7 +38,7 @@ _PROBE = Path(__file__).with_name("lowering_probe.py")
 _HERE = Path(__file__).resolve().parents[3]
 
 
-@dataclass(frozen=True)
+@frozen
 class Speed:
     """Seconds of the import and until the first C, and schedules a second, of the older version and of this one."""
 

@@ -13,13 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ...compiler.errors import TuningError
+from ...compiler.frozen import frozen
 from ..nightly.kept import copy_version
 from .disturbances import coming_and_going
 from .markdown import table
@@ -47,7 +47,7 @@ static double st_seconds_now(void) { struct timespec t; clock_gettime(CLOCK_MONO
 """
 
 
-@dataclass(frozen=True)
+@frozen
 class Edit:
     """A change of one file of a copy: a text that stands there once, what takes its place, and what is added at the end."""
 
@@ -111,7 +111,7 @@ int32_t st_sort_pairs(int64_t count, int32_t low, int32_t high, const uint64_t *
 _ITEMS = {"packing": ("pack csr", "pack csf"), "Python path of a bound call": ("bound call",), "csrc helper": ("pack csr", "pack csf")}
 
 
-@dataclass(frozen=True)
+@frozen
 class Night(Taken):
     """What one run of the command said.
 

@@ -14,12 +14,12 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from ...compiler.errors import SparsetuneError
+from ...compiler.frozen import frozen
 from ...compiler.native.machine import available_cores, this_machine
 from ...compiler.storage.tensor import Tensor
 from ..comparison import OURS, OURS_BY_DEFAULT, OURS_UNTUNED, compare_with_peers
@@ -43,7 +43,7 @@ UNTUNED = ("sparsetune, untuned", "#4a7fb5")
 OUTSIDE = {"TACO": "#c03d3e", "SPLATT": "#8a5fb0"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Point:
     """One library on one input.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
+from ...compiler.frozen import frozen
 from ...compiler.pipeline import CONSTANT_BOUND
 from .markdown import geometric_mean, milliseconds, ratio, table
 from .records import Chosen, Count, Races, Row, times_faster
@@ -19,7 +20,7 @@ PEERS = ("scipy", "mkl", "sparse")
 HAND = "hand-written C"
 
 
-@dataclass(frozen=True)
+@frozen
 class Material:
     """What the page is made of.
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ...compiler.frozen import frozen
 from ...compiler.pipeline import Kernel
 from ..asymptotic.model import CostClass
 from ..exploration import Exploration
@@ -36,7 +36,7 @@ MOST, SECONDS = 6, 0.5
 RESULTS = Path("results")
 
 
-@dataclass(frozen=True)
+@frozen
 class Point(Taken):
     """One measurement: the least seconds of the default and of the best of the frontier."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ...compiler.frozen import frozen
 from ...compiler.schedule.schedule import Schedule
 from ..asymptotic.taco import taco_schedules
 from ..exploration import Exploration
@@ -36,7 +36,7 @@ SECONDS, FEW = 5.0, 6
 """Seconds for a first race of a whole space on one pattern, and how many of its fastest, on and off the frontier, meet again."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding(Taken):
     """The fastest program on the frontier and the fastest beside it: their least seconds, and how much work they do.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...compiler.frozen import frozen
 from ..measure.finals import Comparison, compare
 from ..measure.order_statistics import median
 from ..measure.timing import least_of, turns
@@ -18,7 +18,7 @@ SHORTEST = 2e-3
 """Seconds: shorter functions run several times a sample."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Pace:
     """How long a race takes: rounds until so many seconds are over, within bounds."""
 
@@ -27,7 +27,7 @@ class Pace:
     most: int = 101
 
 
-@dataclass(frozen=True)
+@frozen
 class Series:
     """Seconds a run, one for each round."""
 

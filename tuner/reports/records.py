@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, field, fields
 from pathlib import Path
 
+from ...compiler.frozen import frozen
 from ...compiler.native.machine import this_machine
 from ..environment import commit
 from ..measure.finals import Comparison
 from .race import Series
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Taken:
     """Where, when (ISO 8601, a day) and with which version something was measured; empty where that is not known."""
 
@@ -27,7 +28,7 @@ class Taken:
         return f"{self.machine or 'machine unknown'}, {self.date or 'date unknown'}, commit {self.commit or 'unknown'}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Row(Taken):
     """Times of one variant in one race.
 
@@ -57,7 +58,7 @@ class Row(Taken):
         return self.figure, self.kernel, self.input
 
 
-@dataclass(frozen=True)
+@frozen
 class Chosen:
     """The schedule that tuning chose for a kernel on an input, after so many trials of a campaign that had so many seconds (None: not
     written down)."""
@@ -70,7 +71,7 @@ class Chosen:
     budget: float | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Count:
     """Operations of one loop nest on one input: counted by running its loops, and what a formula expects."""
 

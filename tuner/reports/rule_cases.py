@@ -6,11 +6,12 @@ Small, as templates that rules remove go through all coordinates and take a thou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from ...compiler.frozen import frozen
 from ...compiler.notation.parser import parse
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
@@ -21,7 +22,7 @@ from .workloads import random_dense
 THREADS = 2
 
 
-@dataclass(frozen=True)
+@frozen
 class RuleCase:
     """A kernel of the paper as its templates are counted: formats of what is stored, inputs by name, other extents."""
 

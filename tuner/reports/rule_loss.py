@@ -13,10 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from ...compiler.concrete.concretize import concretize
 from ...compiler.errors import SparsetuneError
+from ...compiler.frozen import frozen
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.situation import Situation
 from ...compiler.space.template_space import Transformation
@@ -46,7 +46,7 @@ _BROAD = 0.6
 """The part of the time that goes into templates drawn at random; the rest goes into those near the best."""
 
 
-@dataclass(frozen=True)
+@frozen
 class RuleLoss:
     """What one rule costs on one input.
 

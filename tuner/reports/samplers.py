@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiler.frozen import frozen
 from ...compiler.native.machine import available_cores
 from ..search.samplers import SAMPLERS
 from ..truth.replay import replay
@@ -32,7 +32,7 @@ WANTED = 0.9
 _COMMAND = "python -m sparsetune.tuner.reports.samplers"
 
 
-@dataclass(frozen=True)
+@frozen
 class Curves:
     """What one sampler did in one table: the best time so far over the best of the table, by seed and trial."""
 

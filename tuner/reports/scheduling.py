@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from ...compiler.errors import DataError
+from ...compiler.frozen import frozen
 from .race import Pace
 from .records import Races, Row, read_chosen
 from .rule_cases import RULE_CASES
@@ -24,7 +24,7 @@ from .yardstick import FUNCTIONS, hand_library, hand_race
 PARTS = ("rules", "skew", "spmspv", "hand", "page")
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """What is asked for: where files lie, how long, and whether what is there already is measured again."""
 

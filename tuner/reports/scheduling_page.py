@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ...compiler.frozen import frozen
 from .drawings import Bar, bar_chart
 from .markdown import geometric_mean, milliseconds, ratio, table
 from .page import HAND
@@ -37,7 +37,7 @@ MOST_LOSS = 0.05
 """What the default rules may cost."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Outside:
     """A time that was taken outside of the project, with another program, beside ours on the same input."""
 
@@ -51,7 +51,7 @@ class Outside:
     source: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Figures:
     """What the page is made of."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ...compiler.errors import DataError
+from ...compiler.frozen import frozen
 from ...compiler.notation.parser import parse
 from ...compiler.storage.aligned import aligned_empty
 from ...compiler.storage.construct import tensor
@@ -41,7 +41,7 @@ _REAL_TENSORS = ("omniglot_small1", "tij_pres_InVS15", "flights-3m_od_day", "fb1
 _TENSORS = ("t3uni", "t3zipf", "t3long", *_REAL_TENSORS)
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelCase:
     """A kernel with one sparse operand.
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...compiler.frozen import frozen
 
 _SHARED, _OWN = 0.6, 0.3
 """Parts of the variance of structures' times that directives in common explain, and that are a structure's own."""
@@ -103,7 +104,7 @@ class Allocator:
         return np.array([[len(a & b) / max(1, len(a | b)) for b in words] for a in words])
 
 
-@dataclass(frozen=True)
+@frozen
 class Expected:
     """Student's distributions of logarithms of times: mean, scale, and degrees of freedom (more than one)."""
 

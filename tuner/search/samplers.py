@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...compiler.errors import TuningError
+from ...compiler.frozen import frozen
 from .beyond import WithDraws
 from .drawn import Drawn, Local
 from .space import Space
@@ -16,7 +16,7 @@ from .strategy import Exhaustive, Strategy
 USUAL_SAMPLER = "two-level"
 
 
-@dataclass(frozen=True)
+@frozen
 class Search:
     """What a sampler is made for.
 
@@ -35,7 +35,7 @@ class Search:
     name: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Sampler:
     """A way to search.
 

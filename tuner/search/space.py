@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Protocol
 
+from ...compiler.frozen import frozen
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.template import Template, Value
 from ..records import digest
 
 
-@dataclass(frozen=True)
+@frozen
 class Point:
     """One template, by number, and a value for each of its holes."""
 
@@ -30,7 +31,7 @@ class Draws(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@frozen
 class Space:
     """Templates in the order in which they are worth trying.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from ...compiler.frozen import frozen
 from .space import Point, Space
 
 
-@dataclass(frozen=True)
+@frozen
 class Proposal:
     """A candidate to measure.
 

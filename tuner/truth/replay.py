@@ -11,10 +11,10 @@ import math
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ...compiler.frozen import frozen
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.template import Hole, Template, Value
 from ..search.samplers import USUAL_SAMPLER, Search, choose_strategy
@@ -25,7 +25,7 @@ from .table import Point, TruthTable
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """A trial of a replay: its number from 0 (the default schedule), the point, and the best seconds so far."""
 
@@ -34,7 +34,7 @@ class Step:
     best: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Replay:
     """What a search in a table found.
 
@@ -109,7 +109,7 @@ Group = dict[tuple[int, ...], str]
 """Schedules of a table that differ in their numbers alone, by these."""
 
 
-@dataclass(frozen=True)
+@frozen
 class TableSpace(Space):
     """The schedules of a table as a space of templates whose holes are the numbers in the texts; ``members`` are the places of the
     numbers in which those of a template differ, and the schedules."""

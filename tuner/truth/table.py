@@ -6,11 +6,12 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...compiler.errors import DatabaseError, DataError, ExpressionError, ScheduleError
+from ...compiler.frozen import frozen
 from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
 from ..database import fields
@@ -21,7 +22,7 @@ TABLE_SCHEMA = 1
 ORIGINS = ("default", "space", "library")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Point:
     """One schedule and what became of it.
 
@@ -47,7 +48,7 @@ class Point:
     build_seconds: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class TruthTable:
     """Points of one kernel on one input, the default schedule among them.
 

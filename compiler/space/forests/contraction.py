@@ -6,11 +6,11 @@ Sets of indices and of operands are bit masks: the dynamic program looks at many
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from ...errors import ExpressionError
 from ...format import Format
+from ...frozen import frozen
 from ...notation.nodes import Access, Assignment, Mul, accesses
 from ...notation.printer import show
 from ...schedule.factors import flatten, product_factors
@@ -24,7 +24,7 @@ def members(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
-@dataclass(frozen=True)
+@frozen
 class Contraction:
     """One product of at least two tensors, summed over every index that the result does not have.
 

@@ -9,10 +9,10 @@ extent. Symbols are extents, named as the indices, and ``nnz_B_k``: positions of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ...format import Format
+from ...frozen import frozen
 from .contraction import Contraction, members
 from .forest import Forest, Loop, Placed, Tree
 from .optimum import terms_of
@@ -21,7 +21,7 @@ from .separable import Peel
 from .work import is_driven
 
 
-@dataclass(frozen=True)
+@frozen
 class Costs:
     """The costs of a forest.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
+from ...frozen import frozen
 from .contraction import Contraction
 from .paths import Path, Term
 
 
-@dataclass(frozen=True)
+@frozen
 class Loop:
     """A loop over an index around what runs in it, in order."""
 
@@ -22,7 +22,7 @@ Tree = Loop | Term
 """A loop, or a term whose loops all stand around it."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Placed:
     """A term in its forest: the loops around it, outermost first, each told apart by its number in order of appearance."""
 
@@ -31,7 +31,7 @@ class Placed:
     order: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Edge:
     """What one term computes for another.
 
@@ -47,7 +47,7 @@ class Edge:
     open: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Forest:
     """Loops and terms that compute a contraction.
 

@@ -8,9 +8,9 @@ has the index that the cheapest begins with, the two would be one loop in a full
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 
+from ...frozen import frozen
 from .contraction import Contraction, members
 from .forest import Forest, Loop, Tree
 from .paths import Path, Term, term_indices
@@ -18,7 +18,7 @@ from .peeling import Peeling, passed
 from .separable import Peel, SeparableCost
 
 
-@dataclass(frozen=True)
+@frozen
 class Optimum:
     """A forest of least cost; ``cost`` is infinite, and ``forest`` None, where no forest is allowed."""
 
@@ -26,7 +26,7 @@ class Optimum:
     forest: Forest | None
 
 
-@dataclass(frozen=True)
+@frozen
 class _Choice:
     """What to peel first: the index (-1: the first term itself), around how many terms, and what the whole costs then."""
 

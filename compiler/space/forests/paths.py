@@ -8,15 +8,15 @@ more, several factors are multiplied at once, as SparseAuto's splits leave them 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import permutations, product
 from math import comb
 
+from ...frozen import frozen
 from .contraction import Contraction, members
 
 
-@dataclass(frozen=True)
+@frozen
 class Term:
     """An inner node of a contraction tree: the product of its parts.
 
@@ -40,7 +40,7 @@ class Term:
 Path = tuple[Term, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class PathRules:
     """Which paths there are.
 

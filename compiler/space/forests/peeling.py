@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, chain
 from math import prod
 
+from ...frozen import frozen
 from ..forms import unwatched
 from ..grammar import Alternative, Derivation, Grammar
 from .contraction import Contraction, members
@@ -20,7 +21,7 @@ from .forest import Forest, Loop, Tree
 from .paths import Path, PathRules, Term, paths, term_indices
 
 
-@dataclass(frozen=True)
+@frozen
 class ForestRules:
     """Which forests there are.
 
@@ -40,12 +41,12 @@ class ForestRules:
     loop_depth: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Whole:
     """All forests."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Rest:
     """Neighbouring terms inside loops that all of them share.
 
@@ -60,7 +61,7 @@ class Rest:
     barred: int = -1
 
 
-@dataclass(frozen=True)
+@frozen
 class Peeled:
     """The next loop: its index, and around how many of the terms it stands. Without an index: the first term, all loops around it."""
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
+
+from ...frozen import frozen
 
 Monomial = tuple[str, ...]
 """A product of symbols, sorted; a power is a symbol several times."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Posynomial:
     """A sum of monomials with their coefficients; the larger degrees first."""
 

@@ -7,10 +7,10 @@ follow has few different costs; a grammar over (what may follow, what it costs) 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from ...format import Format
+from ...frozen import frozen
 from ..grammar import Alternative, Derivation, Grammar
 from .contraction import members
 from .costs import Costs, driven_product
@@ -25,7 +25,7 @@ Levels = tuple[int, ...]
 """For every sparse operand the deepest level that the loops so far run over; -1: none."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Priced:
     """Neighbouring terms inside shared loops that cost something: forests of one cost."""
 
@@ -34,7 +34,7 @@ class Priced:
     costs: Costs
 
 
-@dataclass(frozen=True)
+@frozen
 class Costly:
     """All forests of one cost."""
 

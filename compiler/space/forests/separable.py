@@ -10,11 +10,11 @@ forest: Definition 4.7 as printed misses what passes between trees of different 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import inf, prod
 from typing import NamedTuple
 
 from ...errors import TuningError
+from ...frozen import frozen
 from .contraction import Contraction, members
 from .paths import Path, part_indices
 
@@ -54,7 +54,7 @@ Phi = Callable[[Peel, float], float]
 Operator = Callable[[float, float], float]
 
 
-@dataclass(frozen=True)
+@frozen
 class SeparableCost:
     """A tree-separable cost; infinite where a forest is not allowed.
 

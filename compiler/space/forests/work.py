@@ -10,9 +10,10 @@ time they are emptied, those that are far away more.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, prod
 
+from ...frozen import frozen
 from .contraction import Contraction, members
 from .paths import Term, part_indices, term_indices
 from .separable import Peel, SeparableCost
@@ -22,7 +23,7 @@ _START = 2.0  # operations that starting an innermost loop costs
 NEAR, FAR = 2.0**12, 2.0**17  # elements that the first and second level of cache hold: buffers beyond cost more to empty and to read
 
 
-@dataclass(frozen=True)
+@frozen
 class Sizes:
     """How large the operands of a contraction are.
 

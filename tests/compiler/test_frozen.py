@@ -1,0 +1,90 @@
+"""Frozen classes behave as those that ``dataclasses`` makes."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import pytest
+from sparsetune.compiler.frozen import frozen
+
+
+@frozen
+class Point:
+    x: int
+    y: int = 2
+    names: list[str] = field(default_factory=list, compare=False)
+
+    @cached_property
+    def total(self) -> int:
+        return self.x + self.y
+
+
+@frozen
+class Named(Point):
+    """A point with a name."""
+
+    name: str = "p"
+    length: int = field(init=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", len(self.name))
+
+
+@dataclass(frozen=True)
+class Plain(Named):
+    depth: int = 0
+
+
+@frozen(eq=False, repr=False, kw_only=True)
+class Settings:
+    deep: bool
+    most: int = 3
+
+
+def test_fields_defaults_and_factories() -> None:
+    one, other = Point(1), Point(1, y=2, names=["a"])
+    assert (one.x, one.y, one.names, one.total) == (1, 2, [], 3)
+    assert one.names is not Point(1).names
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Point(2)
+    assert one != Named(1)
+    assert repr(other) == "Point(x=1, y=2, names=['a'])"
+    assert [entry.name for entry in fields(Named)] == ["x", "y", "names", "name", "length"]
+    assert replace(one, y=5) == Point(1, 5)
+    assert pickle.loads(pickle.dumps(other)).names == ["a"]
+    match one:
+        case Point(x, y):
+            assert (x, y) == (1, 2)
+
+
+@pytest.mark.parametrize("one", [Point(1), Named(1), Plain(1), Settings(deep=True)])
+def test_objects_keep_what_they_have(one: Any) -> None:
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'x'"):
+        one.x = 3
+    with pytest.raises(FrozenInstanceError, match="cannot delete field 'x'"):
+        del one.x
+
+
+def test_classes_that_follow_others() -> None:
+    one = Named(1, name="abc")
+    assert one.length == 3
+    assert repr(one) == "Named(x=1, y=2, names=[], name='abc')"
+    below = Plain(1, name="ab", depth=4)
+    assert (below.length, below.depth) == (2, 4)
+    assert below == Plain(1, 2, ["b"], "ab", 4)
+
+
+def test_signatures_are_those_of_the_fields() -> None:
+    assert list(inspect.signature(Plain).parameters) == ["x", "y", "names", "name", "depth"]
+    assert inspect.signature(Named).parameters["name"].default == "p"
+    assert inspect.signature(Settings).parameters["deep"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert Settings(deep=True) != Settings(deep=True)
+    with pytest.raises(TypeError, match="positional argument"):
+        Settings(True)  # type: ignore[misc]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match=r"Point.__init__\(\) missing 1 required positional argument: 'x'"):
+        Point()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
