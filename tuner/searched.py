@@ -28,7 +28,7 @@ from ..compiler.space.decorations import build_choices
 from ..compiler.space.full import Filter, FullSpace
 from ..compiler.space.instances import Instances
 from ..compiler.space.moves import Moves
-from ..compiler.space.options import Options, everything
+from ..compiler.space.options import RUNS, Options, everything
 from ..compiler.space.structures import reordered
 from ..compiler.space.template import Template
 from ..compiler.space.whole import WholeSpace
@@ -51,13 +51,22 @@ _UNLIKELY = 2.0  # times what the model expects of the best so far: the rest is 
 _LEAST = 1024
 """Of the ends of ranges, so that small operands have no fewer choices than rules take."""
 
+_MOST_COPIES = 32
+"""Of a loop's body, in a kernel for GPUs."""
+
+LEVELS = {"cpu": 1, "cuda": 3}
+"""How often a loop may be cut, as the papers' schedules do: on GPUs into pieces for blocks, warps and threads, and what one thread does."""
+
 _PER_THREAD = 16
 """Shares of the work a thread, at most."""
 
 
 def _numbers(problem: Problem, options: Options) -> Options:
     """Narrow numbers: tiles to what the second level of cache holds and operands have, chunks to a thread's share, copies of a loop to two
-    of each vector register, prefetches to lines that are still in that cache when they are read, builds to compilers that are here."""
+    of each vector register, prefetches to lines that are still in that cache when they are read, builds to compilers that are here.
+    On a GPU tiles have as many iterations as a block may have threads; nothing is prefetched, and there is one compiler."""
+    if problem.target != "cpu":
+        return replace(options, sizes=range(1, _LEAST + 1), unrolls=range(1, _MOST_COPIES + 1), distances=(), builds=())
     machine = this_machine()
     cache = next((level for level in machine.caches if level.level == 2), None)
     size, line = (cache.bytes, cache.line_bytes) if cache else (2**20, 64)
@@ -95,9 +104,11 @@ def filters(problem: Problem, also: Collection[str] = ()) -> tuple[Filter, ...]:
     return (
         Filter("machine", lambda options: _numbers(problem, options)),
         Filter("races kept apart", lambda options: replace(options, races=tuple(one for one in options.races if one != "ignore_races"))),
+        Filter("calls that rules list", lambda options: replace(options, calls=())),
         Filter("conversions", lambda options: options if "formats" in also else _conversions(problem, options)),
         Filter("usual protocols", lambda options: replace(options, protocols=options.protocols and "protocols" in also)),
         Filter("one division", lambda options: replace(options, divided=1)),
+        Filter("loops that differ", lambda options: replace(options, runs=tuple(RUNS))),
         Filter("outermost threads", lambda options: replace(options, outermost=True)),
         Filter("fitting", lambda options: replace(options, fitting=True)),
         Filter("storage order", lambda options: replace(options, in_order=True)),
@@ -121,15 +132,15 @@ def _conversions(problem: Problem, options: Options) -> Options:
 
 
 def whole_space(problem: Problem, watch: Deadline | None = None, also: Collection[str] = ()) -> FullSpace | None:
-    """Return the whole space of a problem, with the filters of a search; None for expressions with functions, and for GPUs.
+    """Return the whole space of a problem, with the filters of a search; None for expressions with functions.
 
     Raises:
         TimeOver: at the deadline.
     """
-    if problem.target != "cpu" or has_functions(problem.assignment.value):
+    if has_functions(problem.assignment.value):
         return None
-    watched = (watch or Deadline()).watch
-    whole = WholeSpace(problem.assignment, problem.formats, problem.semiring, everything(), watch=watched, extents=problem.constants)
+    options, levels, watched = everything(problem.target), LEVELS[problem.target], (watch or Deadline()).watch
+    whole = WholeSpace(problem.assignment, problem.formats, problem.semiring, options, levels, watched, problem.constants)
     return FullSpace(whole, problem.constants, filters(problem, also))
 
 

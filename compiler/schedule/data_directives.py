@@ -156,15 +156,12 @@ def build(program: Program, directive: d.Build, context: Context) -> Program:
     return replace(program, build=(directive.compiler, directive.flags))
 
 
-_CALL_LOOPS = {"gemm": 3, "gemv": 2, "ger": 2, "axpy": 1, "dot": 1}
-
-
 def call(program: Program, directive: d.Call, context: Context) -> Program:
     """Hand the last loops of the chain at a path to BLAS: as many as the routine has."""
     start = follow(program.statement, directive.path or ())
     loops = chain(program.statement, start)
     body = body_address(program.statement, start)
-    leaf, wanted = at(program.statement, body), _CALL_LOOPS[directive.routine]
+    leaf, wanted = at(program.statement, body), d.CALL_LOOPS[directive.routine]
     if not isinstance(leaf, Assign) or len(loops) < wanted:
         refuse(Rule.CALL_DENSE, f"{directive.routine} is {wanted} loops around one assignment; here are {len(loops)} loops")
     place, own = body[: len(body) - wanted], loops[len(loops) - wanted :]

@@ -21,7 +21,10 @@ BOUNDS: Final = ("min_exact", "min_constraint", "max_exact", "max_constraint", "
 PROTOCOLS: Final = ("step", "locate", "append", "insert")
 ASSEMBLIES: Final = ("append", "insert", "workspace")
 MERGES: Final = ("two_finger", "gallop", "locate", "bitmap")
-CALLS: Final = ("gemm", "gemv", "ger", "axpy", "dot")
+CALL_LOOPS: Final = {"gemm": 3, "gemv": 2, "ger": 2, "axpy": 1, "dot": 1}
+"""Routines of BLAS, and how many loops each takes over."""
+
+CALLS: Final = tuple(CALL_LOOPS)
 
 
 class Required:

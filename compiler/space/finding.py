@@ -61,12 +61,11 @@ class _Reader:
         self.program, self.space = program, space
         self.graph = graph_of(program.relations)
         self.names: dict[str, str] = {}  # of the program's loops among the pieces
-        self.bounds: dict[str, tuple[str, int]] = {}  # of these pieces
         self.target = space.pieces.narrowed(space.structures.assignment.target)
 
     def plan(self) -> tuple[Plan, Division] | None:
         program, space = self.program, self.space
-        treatments = None if _calls_blas(program.statement) else self._treatments()
+        treatments = self._treatments()
         if treatments is None:
             return None
         division = self._division(treatments)
@@ -116,9 +115,6 @@ class _Reader:
                 return None
             self.names |= dict(zip(loops, self.space.pieces.loops_of(treatment), strict=True))
             found.append(treatment)
-        for relation in self.graph.relations:
-            if isinstance(relation, Bound):
-                self.bounds[self.names.get(self._base(relation.bounded), "")] = (relation.kind, relation.amount)
         indices = [index for order in orders for index in order]
         return tuple(found) if len(set(indices)) == len(indices) and present == set(self.names) else None
 
@@ -239,26 +235,33 @@ class _Reader:
     def _told(self, statement: Stmt, reader: Recognizer) -> dict[LoopOf, Told]:
         """Return what loops are told, as ``Options.told`` has it."""
         found: dict[LoopOf, Told] = {}
-        for node in walk(statement):
-            if isinstance(node, Forall):
-                inside = frozenset(reader.numbers[id(assign)] for assign in _assigns(node))
-                found[node.index, inside] = self._tag(node.index, node.tag, inside)
+        for node, given in zip(_loops(statement), _loops(self.program.statement), strict=True):
+            inside = frozenset(reader.numbers[id(assign)] for assign in _assigns(node))
+            found[node.index, inside] = self._tag(node.tag, self._bound(given.index), inside)
         return found
 
-    def _tag(self, index: str, tag: LoopTag, inside: frozenset[int]) -> Told:
+    def _bound(self, name: str) -> tuple[str, int] | None:
+        """Return what is said of the range of a loop, by its name in the program; several loops over one index are told apart by it."""
+        relation = self.graph.maker(name)
+        while relation is not None and relation.renames:
+            if isinstance(relation, Bound):
+                return relation.kind, relation.amount
+            relation = self.graph.maker(*relation.parents)
+        return None
+
+    def _tag(self, tag: LoopTag, bound: tuple[str, int] | None, inside: frozenset[int]) -> Told:
         distances = {operand.tensor: distance for operand, distance in tag.prefetch}
         ahead = tuple(distances.get(name) for name in self.space.read(sorted(inside)))
-        bound = self.bounds.get(index)
         chunks = None if tag.chunking is None else (tag.chunking, tag.chunk)
-        return tag.unit, (None if tag.unit is None else (tag.race, chunks), tag.merge, bound, tag.unroll, ahead)
-
-
-def _calls_blas(statement: Stmt) -> bool:
-    return any(isinstance(node, Forall) and node.tag.routine is not None for node in walk(statement))
+        return tag.unit, (None if tag.unit is None else (tag.race, chunks), tag.merge, bound, tag.unroll, ahead, tag.routine)
 
 
 def _tags(statement: Stmt) -> int:
-    return sum(isinstance(node, Forall) and node.tag != PLAIN for node in walk(statement))
+    return sum(node.tag != PLAIN for node in _loops(statement))
+
+
+def _loops(statement: Stmt) -> list[Forall]:
+    return [node for node in walk(statement) if isinstance(node, Forall)]
 
 
 def _assigns(statement: Stmt) -> list[Assign]:

@@ -7,18 +7,15 @@ draws. Rules that say where to look first (``structures``) are no filters: they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..errors import ScheduleError
 from ..frozen import frozen
 from ..schedule.apply import apply_schedule
 from ..schedule.schedule import Schedule
-from .decorations import CHUNKING, ENTRY_DISTANCES, FIBRE_DISTANCES, ROW_DISTANCES, UNROLLS
 from .finding import found_in
 from .moves import Moves
-from .options import RUNS, Options
-from .template_space import SIZES
+from .options import Options
 from .whole import Plan, WholeSpace
 from .writing import written
 
@@ -42,28 +39,6 @@ class Filter:
     narrow: Callable[[Options], Options]
 
 
-def _usual_numbers(options: Options) -> Options:
-    chunks = tuple(sorted({choice[1] for choice in CHUNKING.choices if isinstance(choice, tuple) and isinstance(choice[1], int)}))
-    distances = tuple(sorted({*ROW_DISTANCES, *FIBRE_DISTANCES, *ENTRY_DISTANCES}))
-    return replace(options, sizes=SIZES, chunks=chunks, unrolls=UNROLLS, distances=distances)
-
-
-def _compilers_choice(options: Options) -> Options:
-    closed = replace(options, protocols=False, formats=False, kinds=(), results=(), merges=())
-    return replace(closed, bounds=(), unrolls=(), distances=(), builds=())
-
-
-FILTERS = (
-    Filter("usual numbers", _usual_numbers),
-    Filter("compiler's choice", _compilers_choice),
-    Filter("loops that differ", lambda options: replace(options, runs=tuple(RUNS))),
-    Filter("outermost threads", lambda options: replace(options, outermost=True)),
-)
-"""In the order in which they apply: numbers that are tried; nothing said but loops and parallel units, so that the compiler chooses
-the rest, which templates open again where it pays (``decorations``, ``openings``); no loops that iterate as others do; threads run
-outermost loops, vectors innermost ones."""
-
-
 class FullSpace:
     """All schedules of an expression, those included that are refused.
 
@@ -73,7 +48,7 @@ class FullSpace:
         filters: what narrows it, in the order in which they apply.
     """
 
-    def __init__(self, whole: WholeSpace, extents: Mapping[str, int] | None = None, filters: Sequence[Filter] = FILTERS) -> None:
+    def __init__(self, whole: WholeSpace, extents: Mapping[str, int] | None = None, filters: Sequence[Filter] = ()) -> None:
         self.whole = whole
         self._extents = dict(extents or {})
         self._filters = tuple(filters)
@@ -120,7 +95,8 @@ class FullSpace:
 
     def filtered(self) -> FullSpace:
         """Return what the filters leave, but for those that the language refuses."""
-        return list(self._narrowed())[-1][0]
+        *_, (narrowed, _) = [(self, None), *self._narrowed()]
+        return narrowed
 
     def dropped_by(self, schedule: Schedule | str) -> list[str]:
         """Return the filters that drop a schedule of the space, each by itself.

@@ -122,7 +122,7 @@ class Moves:
         assert isinstance(way.label, Opened)
         inside = way.parts[0].scope
         last = not inside.loops and len(inside.statements) == 1
-        return way.label.unit is None or (last if way.label.unit == "cpu_vector" else not place.nested)
+        return way.label.unit is None or self._space.is_usual(place, way.label.unit, last)
 
     def _ways(self, place: Place) -> list[Alternative[Place]]:
         return [way for way, _ in self._space.grammar.alternatives(place)]

@@ -58,6 +58,7 @@ class Options:
         results: ways to put a sparse result together.
         merges: how operands meet in a loop.
         units: that run loops, the outermost first; each runs one loop around a statement at most.
+        calls: routines of BLAS that take the last loops around a statement over.
         races: how writes are kept apart.
         chunkings: whether and how iterations are dealt out in chunks, and of which sizes ``chunks``.
         bounds: what may be said of a loop's range, with an amount of ``sizes``.
@@ -79,6 +80,7 @@ class Options:
     results: tuple[str, ...] = ()
     merges: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
     races: tuple[str, ...] = d.RACES
     chunkings: tuple[str, ...] = ()
     chunks: Sequence[int] = ()
@@ -102,26 +104,38 @@ class Options:
         fitting = ("scalar",) if not has_modes else (*keeping_kinds(), "dense") if whole else keeping_kinds()
         return perhaps(OneOf(tuple(kind for kind in self.kinds if kind in fitting)))
 
-    def told(self, unit: str | None, facts: Facts) -> Choice:
-        """Return what a loop may be told of which something is known; see ``_told``."""
-        known = self._known.get((unit, facts))
+    def told(self, unit: str | None, facts: Facts, inside: int | None = None) -> Choice:
+        """Return what a loop may be told: races and chunks; how operands meet; its bound; unroll; distances of operands that it
+        reads; the routine of BLAS that takes it over.
+
+        Args:
+            unit: that runs it.
+            facts: what is known of it.
+            inside: how many loops are inside it, around one statement; None: around several.
+        """
+        known = self._known.get((unit, facts, inside))
         if known is None:
-            known = self._known[unit, facts] = self._told(unit, facts)
+            known = self._known[unit, facts, inside] = self._told(unit, facts, inside)
         return known
 
     @cached_property
-    def _known(self) -> dict[tuple[str | None, Facts], Choice]:
+    def _known(self) -> dict[tuple[str | None, Facts, int | None], Choice]:
         return {}
 
-    def _told(self, unit: str | None, facts: Facts) -> Choice:
-        """Return what a loop may be told: races and chunks; how operands meet; its bound; unroll; distances of operands that it reads."""
+    def _told(self, unit: str | None, facts: Facts, inside: int | None) -> Choice:
         races = NOTHING if unit is None else All((OneOf(self._races(unit, facts)), self._dealt if unit == "cpu_thread" else NOTHING))
         merges = self.merges if facts.meets or not self.fitting else ()
         bound = All((OneOf(self.bounds), OneOf(self.sizes)))
         if self.fitting:
             bound = OneOf(() if facts.extent is None or "max_exact" not in self.bounds else (("max_exact", facts.extent),))
         ahead = (perhaps(OneOf(self.distances)) if near or not self.fitting else NOTHING for near in facts.found)
-        return All((races, perhaps(OneOf(merges)), perhaps(bound), perhaps(OneOf(self.unrolls)), All(tuple(ahead))))
+        calls = self._calls(facts, inside) if unit is None and inside is not None else ()
+        return All((races, perhaps(OneOf(merges)), perhaps(bound), perhaps(OneOf(self.unrolls)), All(tuple(ahead)), perhaps(OneOf(calls))))
+
+    def _calls(self, facts: Facts, inside: int) -> tuple[str, ...]:
+        """Return the routines that may take over a loop and those inside it."""
+        dense = not any(facts.found)
+        return tuple(one for one in self.calls if d.CALL_LOOPS[one] == inside + 1 and (dense or not self.fitting))
 
     def _races(self, unit: str, facts: Facts) -> tuple[str, ...]:
         if not self.fitting:
@@ -184,8 +198,8 @@ def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None],
     numbers = range(1, MOST + 1)
     return Options(
         divisions=True, sizes=numbers, protocols=True, formats=True, kinds=tuple(WORKSPACES), results=d.ASSEMBLIES, merges=d.MERGES,
-        units=UNITS[target], chunkings=d.CHUNKINGS, chunks=numbers, bounds=d.BOUNDS, unrolls=range(1, MOST_UNROLLED + 1), distances=numbers,
-        builds=builds,
+        units=UNITS[target], calls=d.CALLS if target == "cpu" else (), chunkings=d.CHUNKINGS, chunks=numbers, bounds=d.BOUNDS,
+        unrolls=range(1, MOST_UNROLLED + 1), distances=numbers, builds=builds,
     )  # fmt: skip
 
 
@@ -200,7 +214,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "protocols": ("protocols",),
     "formats": ("formats", "conversions", "kinds", "results"),
     "merges": ("merges",),
-    "parallel units": ("units", "races", "outermost"),
+    "parallel units": ("units", "calls", "races", "outermost"),
     "numbers": ("sizes", "bounds", "chunkings", "chunks", "unrolls", "distances", "builds"),
 }
 """The stages behind the structural ones, each with the options that it opens."""

@@ -46,7 +46,7 @@ class Place:
     Attributes:
         scope: statements and the loops that they still need.
         units: how many of the parallel units are used around it.
-        nested: whether any loop is.
+        nested: whether any loop is that no unit runs.
         orders: in which the modes of the stored operands are read; empty where loops may come in any order.
     """
 
@@ -240,14 +240,28 @@ class WholeSpace:
         (scope,) = option.parts
         assert isinstance(option.label, Loop)
         last = len(scope.statements) == 1 and not scope.loops
-        inside = replace(place, scope=scope, nested=True)
+        inside = replace(place, scope=scope)
         facts = self.facts(option.label.index, scope.statements)
         apart = place.scope.fresh and self.options.fitting and not self.default.formats[self.target.tensor].is_dense
-        yield Alternative(Opened(option.label), (inside,), self.options.told(None, facts).count)
+        yield Alternative(Opened(option.label), (replace(inside, nested=True),), self._told(None, facts, scope).count)
         for used, unit in enumerate(self.options.units[place.units :], place.units + 1):
-            usual = last if unit == "cpu_vector" else not place.nested
-            if unit in facts.units and (usual or not self.options.outermost) and not (apart and unit == "cpu_thread"):
-                yield Alternative(Opened(option.label, unit), (replace(inside, units=used),), self.options.told(unit, facts).count)
+            usual = not self.options.outermost or self.is_usual(place, unit, last)
+            if unit in facts.units and usual and not (apart and unit != "cpu_vector"):
+                yield Alternative(Opened(option.label, unit), (replace(inside, units=used),), self._told(unit, facts, scope).count)
+
+    def is_usual(self, place: Place, unit: str, last: bool) -> bool:
+        """Return whether a unit runs such loops: vectors innermost ones, others outermost ones, threads of a GPU both.
+
+        Args:
+            place: where the loop is opened.
+            unit: the unit.
+            last: whether no loop is inside.
+        """
+        return (unit != "cpu_vector" and not place.nested) or (last and unit in ("cpu_vector", "gpu_thread"))
+
+    def _told(self, unit: str | None, facts: Facts, inside: Scope) -> Choice:
+        """Return what a loop may be told."""
+        return self.options.told(unit, facts, len(inside.loops) if len(inside.statements) == 1 else None)
 
     def _is_in_order(self, place: Place, loop: str) -> bool:
         """Return whether the indices that a loop completes are stored below those that are complete already."""
@@ -297,7 +311,7 @@ class WholeSpace:
         if form.is_dense or not any(self.nestings.table[number].root for number in statements):
             return units
         outermost = self.target.subscripts[form.order[0]].indices
-        return tuple(unit for unit in units if unit == "cpu_thread" and run.is_plain and run.indices == outermost)
+        return tuple(unit for unit in units if unit != "cpu_vector" and run.is_plain and run.indices == outermost)
 
     def _kinds(self, made: Sequence[tuple[int, bool]]) -> All:
         """Return the kinds of workspaces that come to life together."""
@@ -361,7 +375,7 @@ class WholeSpace:
         """Return what is chosen at a place besides how the nest continues there."""
         if isinstance(label, Opened):
             (inside,) = self.continued(place.scope, label.loop)
-            return self.options.told(label.unit, self.facts(label.loop.index, inside.statements))
+            return self._told(label.unit, self.facts(label.loop.index, inside.statements), inside)
         return self._kinds(_filled(self.continued(place.scope, label))) if isinstance(label, Cut) else NOTHING
 
     def continued(self, scope: Scope, label: Hashable) -> tuple[Scope, ...]:
@@ -491,9 +505,9 @@ class WholeSpace:
             scopes = self.nestings.continued(place.scope, label)
             if scopes is None:
                 return None
-            inside = scopes[0].statements
-            unit, value = plan.told[label.index, frozenset(inside)]
-            found = self.options.told(unit, self.facts(label.index, inside)).rank(value)
+            (inside,) = scopes
+            unit, value = plan.told[label.index, frozenset(inside.statements)]
+            found = self._told(unit, self.facts(label.index, inside.statements), inside).rank(value)
             label = Opened(label, unit)
         elif isinstance(label, Cut):
             made = _filled(self.continued(place.scope, label))

@@ -150,7 +150,7 @@ class _Writer(Speller):
         places = {where: self.loop(min(where[1]), where[0]) for where in self.plan.told}
         for where in sorted(places, key=places.__getitem__):
             (index, statements), (unit, value) = where, self.plan.told[where]
-            race, merge, bound, unroll, distances = cast("tuple[Any, ...]", value)
+            race, merge, bound, unroll, distances, routine = cast("tuple[Any, ...]", value)
             path = self.path(places[where]) or None
             if bound is not None:
                 kind, amount = bound
@@ -163,6 +163,8 @@ class _Writer(Speller):
             for operand, distance in zip(self.space.read(sorted(statements)), distances, strict=True):
                 if distance is not None:
                     self.write(d.Prefetch(index, Access(operand), distance, path=path))
+            if routine is not None:
+                self.written.append(d.Call(routine, path=path))
             if unit is not None:
                 kept, chunks = race
                 chunking, chunk = chunks or (None, None)

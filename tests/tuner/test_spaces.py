@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -13,11 +15,13 @@ from space_samples import random_operands, reference
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import concretize, started
 from sparsetune.compiler.deadline import Deadline
+from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.parser import parse
-from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.pipeline import Kernel, compile_kernel
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.draws import drawn_nests, drawn_transformations
+from sparsetune.compiler.space.full import FullSpace
 from sparsetune.compiler.space.instances import Instances
 from sparsetune.compiler.space.schedules import Schedules
 from sparsetune.compiler.space.selection import CLOSED, RULES
@@ -27,7 +31,7 @@ from sparsetune.compiler.space.template import Template
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import other_compilers, surviving_space
-from sparsetune.tuner.searched import Searched
+from sparsetune.tuner.searched import Searched, whole_space
 
 EXPRESSIONS = {
     "SpMV": "y(i) = A(i,j) * x(j)",
@@ -136,7 +140,7 @@ def test_forty_schedules_of_what_is_drawn_beyond_are_right(name: str, form: str,
 
 
 OUTSIDE = ("ignore_races", "call(", "protocol(")
-"""Words of what is not drawn: races that are said to do no harm, dense tails by BLAS, how workspaces are traversed."""
+"""Words of what is not drawn: races that are said to do no harm, calls of BLAS, which rules list, and how workspaces are traversed."""
 
 
 @pytest.mark.parametrize("name", ["SpMV", "SpMM", "SpGEMM", "sum"])
@@ -198,3 +202,36 @@ def test_transformations_that_are_drawn_are_legal_and_change_loops() -> None:
     assert drawn
     assert all(further(found.program, template.parts, situation) is not None for template in drawn)
     assert all("split(" in template.text and "cpu_thread" not in template.text for template in drawn)
+
+
+@pytest.mark.cc
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+def test_what_is_searched_for_a_gpu_is_a_space() -> None:
+    """Blocks, warps and threads take the outermost loops; what is drawn is right where the executor runs it thread by thread."""
+    expression, operands = EXPRESSIONS["SpMV"], problem_of("SpMV", "csr").operands
+    problem = make_problem(expression, operands, target="cuda", arch="sm_90")
+    whole = whole_space(problem)
+    assert whole is not None
+    narrowed = whole.filtered().whole
+    space = FullSpace(narrowed.with_options(replace(narrowed.options, sizes=(2,))), problem.constants)
+    drawn = space.sample(12, seed=1)
+    assert len(drawn) == 12
+    assert all(schedule in space for schedule in drawn)
+    assert any("gpu_" in str(schedule) for schedule in drawn)
+    assert not any("cpu_" in str(schedule) for schedule in drawn)
+    expected = reference(parse(expression), {operand: given.to_numpy() for operand, given in operands.items()}, EXTENT)
+    kernels = [compiled for schedule in drawn if (compiled := for_executor(expression, schedule)) is not None]
+    assert kernels
+    np.testing.assert_allclose(kernels[0].bind_operands(operands)(), expected, err_msg=str(kernels[0].schedule))
+
+
+def for_executor(expression: str, schedule: Schedule) -> Kernel | None:
+    """Return a kernel of a schedule; None where GPUs cannot do what it says, which the language leaves to the target."""
+    try:
+        kernel = compile_kernel(expression, {"A": Format("csr")}, schedule=schedule, target="cuda-executor")
+        assert kernel.source
+    except ScheduleError as error:
+        if "GPU" not in str(error):
+            raise
+        return None
+    return kernel

@@ -28,7 +28,7 @@ KERNELS = {
 def narrowed(name: str) -> FullSpace:
     expression, formats = KERNELS[name]
     assignment = parse(expression)
-    options = replace(everything(), protocols=False, formats=False, divided=1, outermost=True, fitting=True, in_order=True)
+    options = replace(everything(), protocols=False, formats=False, calls=(), divided=1, outermost=True, fitting=True, in_order=True)
     return FullSpace(WholeSpace(assignment, formats_of(assignment, formats), options=options, extents={"k": 32}), {"k": 32})
 
 

@@ -19,9 +19,9 @@ from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.choices import All, Choice, Either, OneOf, perhaps
 from sparsetune.compiler.space.decorations import build_choices
 from sparsetune.compiler.space.finding import found_in
-from sparsetune.compiler.space.full import FILTERS, FullSpace
+from sparsetune.compiler.space.full import Filter, FullSpace
 from sparsetune.compiler.space.library import LIBRARY, NamedSchedule
-from sparsetune.compiler.space.options import Options, everything
+from sparsetune.compiler.space.options import RUNS, Options, everything
 from sparsetune.compiler.space.whole import WholeSpace
 from sparsetune.compiler.space.writing import written
 
@@ -36,6 +36,25 @@ KERNELS = {
 }
 
 
+def usual_numbers(options: Options) -> Options:
+    """Narrow numbers to a few that are tried often."""
+    return replace(options, sizes=(4, 8, 16, 32), chunks=(1, 16, 64), unrolls=(2, 4, 8), distances=(8, 16, 512))
+
+
+def unsaid(options: Options) -> Options:
+    """Let nothing be said but loops and parallel units."""
+    closed = replace(options, protocols=False, formats=False, kinds=(), results=(), merges=(), calls=())
+    return replace(closed, bounds=(), unrolls=(), distances=(), builds=())
+
+
+FILTERS = (
+    Filter("usual numbers", usual_numbers),
+    Filter("loops and units", unsaid),
+    Filter("loops that differ", lambda options: replace(options, runs=tuple(RUNS))),
+    Filter("outermost threads", lambda options: replace(options, outermost=True)),
+)
+
+
 @cache
 def whole(name: str) -> WholeSpace:
     expression, formats = KERNELS[name]
@@ -47,7 +66,7 @@ def of_library(named: NamedSchedule) -> FullSpace:
     assignment = parse(named.expression)
     options, levels = everything(named.target), 3 if named.target == "cuda" else 1
     space = WholeSpace(assignment, formats_of(assignment, dict(named.formats)), options=options, levels=levels)
-    return FullSpace(space, dict(named.extents))
+    return FullSpace(space, dict(named.extents), FILTERS)
 
 
 LETTERS = OneOf(("a", "b"))
@@ -89,7 +108,7 @@ def test_loops_of_one_statement_are_counted_as_orders_of_pieces() -> None:
 
 @pytest.mark.parametrize("name", ["SpMV", "SpMM", "residual"])
 def test_every_stage_adds_and_every_filter_narrows(name: str) -> None:
-    space = FullSpace(whole(name))
+    space = FullSpace(whole(name), filters=FILTERS)
     rows = list(space.stages())
     kept = [row["kept"] for row in rows]
     stages = [row["stage"] for row in rows]
@@ -104,7 +123,7 @@ def test_every_stage_adds_and_every_filter_narrows(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["SpMV", "SpMM", "SpGEMM", "residual", "accumulation"])
 def test_draws_are_legal_and_found_again(name: str) -> None:
-    space = FullSpace(whole(name)).filtered()
+    space = FullSpace(whole(name), filters=FILTERS).filtered()
     drawn = space.sample(4, seed=1)
     assert drawn == space.sample(4, seed=1)
     assert drawn
@@ -118,7 +137,7 @@ def test_draws_are_legal_and_found_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["SpMV", "SpMM", "SpGEMM", "residual"])
 def test_draws_compute_the_expression(name: str) -> None:
-    narrowed = FullSpace(whole(name)).filtered().whole
+    narrowed = FullSpace(whole(name), filters=FILTERS).filtered().whole
     space = FullSpace(narrowed.with_options(replace(narrowed.options, sizes=(2,))))
     assignment = parse(KERNELS[name][0])
     arrays = random_operands(assignment, 3, 1)
@@ -144,6 +163,16 @@ def test_protocols_formats_and_storage_are_found_again() -> None:
         assert space.whole.rank(*found) is not None
 
 
+def test_a_bound_is_of_one_of_several_loops_over_an_index() -> None:
+    assignment = parse("C(i,k) = A(i,j) * B(j,k)")
+    space = WholeSpace(assignment, formats_of(assignment, {"A": "csr", "B": "csr", "C": "csr"}), extents={"k": 32})
+    text = "addends(A(i,j) * B(j,k)); precompute(A(i,j) * B(j,k), [i, k], [i, k], w); workspace(w, list); bound([1], k, k_b, 32, max_exact)"
+    found = found_in(text, space, {"k": 32})
+    assert found is not None
+    said = [value[2] for _, value in found[0].told.values() if isinstance(value, tuple)]
+    assert sorted(said, key=str) == [("max_exact", 32), None, None, None, None]
+
+
 @pytest.mark.parametrize("named", LIBRARY, ids=lambda named: f"{named.target} {named.name}: {named.expression}")
 def test_the_library_is_in_the_space(named: NamedSchedule) -> None:
     space = of_library(named)
@@ -154,7 +183,7 @@ DROPPED = {
     ("row split", "y(i) = A(i,j) * x(j)"): [],
     ("position split", "y(i) = A(i,j) * x(j)"): [],
     ("row split, vectorized dense loop", "Y(i,k) = A(i,j) * X(j,k)"): ["outermost threads"],
-    ("rows in registers", "Y(i,k) = A(i,j) * X(j,k)"): ["usual numbers", "compiler's choice"],
+    ("rows in registers", "Y(i,k) = A(i,j) * X(j,k)"): ["usual numbers", "loops and units"],
     ("fibre workspace", "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)"): [],
 }
 
