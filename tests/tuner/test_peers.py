@@ -9,9 +9,10 @@ from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner.comparison import OURS, OURS_BY_DEFAULT, compare_with_peers
+from sparsetune.tuner.comparison import OURS, OURS_BY_DEFAULT, agree, comparable, compare_with_peers
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.peers import Peer, all_peers, choose_peers
+from sparsetune.tuner.peers.mkl_peer import MklPeer
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.settings import Settings
 
@@ -25,7 +26,7 @@ KERNELS = {
     "y(i) = A(i,j) * x(j)": ({"A": MATRIX, "x": X[:, 0].copy()}, DENSE @ X[:, 0], {"scipy", "mkl", "sparse"}),
     "y(j) = x(i) * A(i,j)": ({"A": MATRIX, "x": U}, DENSE.T @ U, {"scipy", "mkl", "sparse"}),
     "Y(i,k) = A(i,j) * X(j,k)": ({"A": MATRIX, "X": X}, DENSE @ X, {"scipy", "mkl", "sparse"}),
-    "C(i,j) = A(i,k) * B(k,j)": ({"A": MATRIX, "B": MATRIX.T.tocsr()}, DENSE @ DENSE.T, {"scipy", "sparse"}),
+    "C(i,j) = A(i,k) * B(k,j)": ({"A": MATRIX, "B": MATRIX.T.tocsr()}, DENSE @ DENSE.T, {"scipy", "mkl", "sparse"}),
     "S(i,j) = A(i,j) * B(i,j)": ({"A": MATRIX, "B": DENSE}, DENSE * DENSE, {"sparse"}),
     "Y(i,r) = B(i,j,k) * C(j,r) * D(k,r)": (
         {"B": CUBE, "C": (c := RNG.random((6, 4))), "D": (d := RNG.random((7, 4)))},
@@ -61,6 +62,25 @@ def test_any_format_is_taken(form: str) -> None:
         call = peer.prepare(problem)
         assert call is not None
         np.testing.assert_allclose(dense(call()), DENSE @ X[:, 0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("expression", ["C(i,j) = A(i,k) * B(k,j)", "C(i,j) = A(k,i) * A(k,j)", "y(i) = A(i,j) * x(j)"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mkl_without_sorting_has_products_of_two_sparse_matrices(expression: str, dtype: str) -> None:
+    unsorted = MklPeer(unsorted=True)
+    if unsorted.version() is None:
+        pytest.skip("needs mkl: pip install 'sparsetune[peers]'")
+    matrix = MATRIX.astype(dtype)
+    given = {"A": matrix, "B": matrix.T.tocsr(), "x": X[:, 0].astype(dtype)}
+    problem = make_problem(expression, {name: value for name, value in given.items() if f"{name}(" in expression[6:]}, threads=2)
+    call = unsorted.prepare(problem)
+    if "x" in expression:
+        assert call is None
+    else:
+        assert call is not None
+        expected = matrix @ matrix.T if "B" in expression else matrix.T @ matrix
+        assert agree(comparable(call()), expected)
+        np.testing.assert_allclose(dense(call()), expected.toarray(), rtol=1e-5)
 
 
 def test_large_broadcasts_are_refused() -> None:

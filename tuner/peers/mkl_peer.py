@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.storage.aligned import aligned_copy, aligned_full
+from ...compiler.storage.tensor import Tensor
 from ..measure.timing import least_of
 from ..problem import Problem
 from .products import MatrixProduct, matrix_product
@@ -22,6 +23,7 @@ from .products import MatrixProduct, matrix_product
 _NON_TRANSPOSE, _GENERAL, _ROW_MAJOR = 10, 20, 101
 _HINT_CALLS = 1000
 _LETTERS = {"float64": "d", "float32": "s"}
+UNSORTED = "mkl unsorted"
 
 
 class _Description(ctypes.Structure):
@@ -29,9 +31,16 @@ class _Description(ctypes.Structure):
 
 
 class MklPeer:
-    """Products with one sparse matrix; with and without ``mkl_sparse_optimize``, whichever is faster."""
+    """Products with one sparse matrix, with and without ``mkl_sparse_optimize``, whichever is faster; and of two sparse ones.
 
-    name = "mkl"
+    Args:
+        unsorted: only products of two sparse matrices, whose rows stay in the order in which MKL makes them; else these are sorted, as
+            ours are.
+    """
+
+    def __init__(self, unsorted: bool = False) -> None:
+        self.unsorted = unsorted
+        self.name = UNSORTED if unsorted else "mkl"
 
     def version(self) -> str | None:
         if _library() is None:
@@ -43,9 +52,14 @@ class MklPeer:
 
     def prepare(self, problem: Problem) -> Callable[[], Any] | None:
         product, library = matrix_product(problem), _library()
-        if product is None or library is None or product.other_is_sparse or str(problem.dtype) not in _LETTERS:
+        if product is None or library is None or str(problem.dtype) not in _LETTERS:
             return None
-        if len({product.matrix.dtype, product.other.dtype}) != 1 or max(len(product.matrix.values), *product.matrix.shape) >= 2**31:
+        both = (product.matrix, product.other)
+        if product.matrix.dtype != product.other.dtype or any(max(len(one.values), *one.shape) >= 2**31 for one in both):
+            return None
+        if product.other_is_sparse:
+            return _SparseProduct(library, product, not self.unsorted, problem.threads)
+        if self.unsorted:
             return None
         variants = [_Call(library, product, optimize, problem.threads) for optimize in (False, True)]
         return min(variants, key=lambda call: least_of(call, 1, 3))
@@ -57,21 +71,14 @@ class _Call:
     def __init__(self, library: Any, product: MatrixProduct, optimize: bool, threads: int) -> None:
         self._threads = threads
         library.MKL_Set_Num_Threads(threads)  # an optimized handle keeps the number it was made with
-        matrix: Any = product.matrix.to_scipy()
-        matrix = (matrix.T if product.transposed else matrix).tocsr()
-        self._pos, self._crd = (np.ascontiguousarray(part, np.int32) for part in (matrix.indptr, matrix.indices))
-        self._values = aligned_copy(matrix.data)
+        self._matrix = _Matrix(library, product.matrix, product.transposed)
         other: Any = product.other.to_numpy()
         self._other = aligned_copy(np.ascontiguousarray(other)).reshape(other.shape)
-        shape = (matrix.shape[0], *other.shape[1:])
+        shape = (self._matrix.shape[0], *other.shape[1:])
         self._result = aligned_full(int(np.prod(shape)), 0, other.dtype).reshape(shape)
-        self._letter = _LETTERS[str(other.dtype)]
-        self._number = ctypes.c_double if self._letter == "d" else ctypes.c_float
-        self._library, self._handle = library, ctypes.c_void_p()
+        self._number = ctypes.c_double if self._matrix.letter == "d" else ctypes.c_float
+        self._library, self._handle = library, self._matrix.handle
         self._description = _Description(_GENERAL, 0, 0)
-        rows, columns = (ctypes.c_int(int(extent)) for extent in matrix.shape)
-        self._check("create_csr", ctypes.byref(self._handle), ctypes.c_int(0), rows, columns, _pointer(self._pos),
-                    _pointer(self._pos[1:]), _pointer(self._crd), _pointer(self._values))  # fmt: skip
         if optimize:
             hints: list[Any] = [self._handle, ctypes.c_int(_NON_TRANSPOSE), self._description]
             if other.ndim == 1:
@@ -86,18 +93,95 @@ class _Call:
         operation = ctypes.c_int(_NON_TRANSPOSE)
         self._library.MKL_Set_Num_Threads(self._threads)  # another call may have asked for others since
         if self._other.ndim == 1:
-            self._check("mv", operation, one, self._handle, self._description, _pointer(self._other), zero, _pointer(self._result))
+            self._matrix.check("mv", operation, one, self._handle, self._description, _pointer(self._other), zero, _pointer(self._result))
         else:
             width = ctypes.c_int(int(self._other.shape[-1]))
             layout = ctypes.c_int(_ROW_MAJOR)
             given, made = _pointer(self._other), _pointer(self._result)
-            self._check("mm", operation, one, self._handle, self._description, layout, given, width, width, zero, made, width)
+            self._matrix.check("mm", operation, one, self._handle, self._description, layout, given, width, width, zero, made, width)
         return self._result
 
-    def _check(self, name: str, *arguments: Any) -> None:
-        status = getattr(self._library, f"mkl_sparse_{self._letter}_{name}")(*arguments)
-        if status:
-            raise RuntimeError(f"mkl_sparse_{self._letter}_{name} returned status {status}")
+
+class _Matrix:
+    """A sparse matrix as MKL knows it: a handle of rows, and the arrays behind it."""
+
+    def __init__(self, library: Any, given: Tensor, transposed: bool = False) -> None:
+        matrix: Any = given.to_scipy()
+        matrix = (matrix.T if transposed else matrix).tocsr()
+        self.library, self.handle, self.shape, self.letter = library, ctypes.c_void_p(), matrix.shape, _LETTERS[str(given.dtype)]
+        self._pos, self._crd = (np.ascontiguousarray(part, np.int32) for part in (matrix.indptr, matrix.indices))
+        self._values = aligned_copy(matrix.data)
+        rows, columns = (ctypes.c_int(int(extent)) for extent in matrix.shape)
+        self.check("create_csr", ctypes.byref(self.handle), ctypes.c_int(0), rows, columns, _pointer(self._pos),
+                   _pointer(self._pos[1:]), _pointer(self._crd), _pointer(self._values))  # fmt: skip
+
+    def __del__(self) -> None:
+        if self.handle:
+            self.library.mkl_sparse_destroy(self.handle)
+
+    def check(self, name: str, *arguments: Any) -> None:
+        """Call a function of the type of the values. Raises RuntimeError where it says that something is wrong."""
+        _succeed(f"mkl_sparse_{self.letter}_{name}", getattr(self.library, f"mkl_sparse_{self.letter}_{name}")(*arguments))
+
+
+def _succeed(name: str, status: int) -> None:
+    if status:
+        raise RuntimeError(f"{name} returned status {status}")
+
+
+class _SparseProduct:
+    """A product of two sparse matrices; calling it makes a new result, whose rows are sorted if asked for."""
+
+    def __init__(self, library: Any, product: MatrixProduct, ordered: bool, threads: int) -> None:
+        self._library, self._ordered, self._threads = library, ordered, threads
+        library.MKL_Set_Num_Threads(threads)
+        self._left = _Matrix(library, product.matrix, product.transposed)
+        self._right = self._left if product.other is product.matrix and not product.transposed else _Matrix(library, product.other)
+
+    def __call__(self) -> _Made:
+        self._library.MKL_Set_Num_Threads(self._threads)
+        made = _Made(self._left, (self._left.shape[0], self._right.shape[1]))
+        operation, both = ctypes.c_int(_NON_TRANSPOSE), (self._left.handle, self._right.handle)
+        _succeed("mkl_sparse_spmm", self._library.mkl_sparse_spmm(operation, *both, ctypes.byref(made.handle)))
+        if self._ordered:
+            _succeed("mkl_sparse_order", self._library.mkl_sparse_order(made.handle))
+        return made
+
+
+class _Made:
+    """A sparse matrix that MKL made, and that it lets go with this object."""
+
+    def __init__(self, like: _Matrix, shape: tuple[int, int]) -> None:
+        self.shape, self.handle, self._like = shape, ctypes.c_void_p(), like
+
+    def __del__(self) -> None:
+        if self.handle:
+            self._like.library.mkl_sparse_destroy(self.handle)
+
+    def to_scipy_sparse(self) -> Any:
+        """Return a copy as a SciPy array in rows, sorted."""
+        import scipy.sparse
+
+        numbers = [ctypes.c_int() for _ in range(3)]
+        parts = [ctypes.c_void_p() for _ in range(4)]
+        self._like.check("export_csr", self.handle, *(ctypes.byref(part) for part in (*numbers, *parts)))
+        pos = np.append(_copied(parts[0], self.shape[0], np.int32), 0)
+        if self.shape[0]:
+            pos[-1] = _copied(parts[1], self.shape[0], np.int32)[-1]
+        kind = np.float64 if self._like.letter == "d" else np.float32
+        entries = (_copied(parts[3], int(pos[-1]), kind), _copied(parts[2], int(pos[-1]), np.int32), pos)
+        made = scipy.sparse.csr_array(entries, shape=self.shape)
+        made.sort_indices()
+        return made
+
+    def todense(self) -> np.ndarray[Any, Any]:
+        return self.to_scipy_sparse().toarray()
+
+
+def _copied(place: ctypes.c_void_p, count: int, kind: Any) -> np.ndarray[Any, Any]:
+    """Return a copy of what stands at an address of MKL's."""
+    size = count * np.dtype(kind).itemsize
+    return np.frombuffer(ctypes.string_at(place, size), kind).copy() if size else np.zeros(0, kind)
 
 
 @cache

@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...compiler.errors import SparsetuneError, TuningError
 from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
@@ -59,6 +61,8 @@ class Figure(Taken):
         known: other inputs that were tuned when it was looked up.
         load: load average when the race began.
         note: why there are no figures.
+        bytes: of the operands and the result, each once; 0 where it was not counted, as for what is not behind a library.
+        flops, loads, iterations: as ``BoundKernel.count`` says; 0 likewise.
     """
 
     kernel: str
@@ -78,6 +82,10 @@ class Figure(Taken):
     known: int
     load: float
     note: str
+    bytes: int = 0
+    flops: int = 0
+    loads: int = 0
+    iterations: int = 0
 
     @property
     def item(self) -> Item:
@@ -94,13 +102,15 @@ def without_figures(item: Item, column: str, error: Exception) -> Figure:
 
 def _row(
     item: Item, column: str, seconds: float, over: tuple[Comparison, Comparison], schedule: str = "", origin: str = "", known: int = 0,
-    load: float | None = None, note: str = "",
+    load: float | None = None, note: str = "", counts: Mapping[str, int] | None = None,
 ) -> Figure:  # fmt: skip
+    done = counts or {}
     shown = [float(f"{value:.4g}") for one in over for value in (one.ratio, one.low, one.high)]
     return Figure(
         kernel=item.kernel, input=item.input, dtype=item.dtype, threads=item.threads, column=column, seconds=float(f"{seconds:.4g}"),
         speed=shown[0], low=shown[1], high=shown[2], kept=shown[3], kept_low=shown[4], kept_high=shown[5], schedule=schedule, origin=origin,
         known=known, load=round(os.getloadavg()[0] if load is None else load, 2), note=note,
+        bytes=done.get("bytes", 0), flops=done.get("flops", 0), loads=done.get("loads", 0), iterations=done.get("iterations", 0),
     )  # fmt: skip
 
 
@@ -170,11 +180,21 @@ def raced(item: Item, problem: Problem, decision: Decision, store: Database, kno
         ratios = [times[column].median / took for column in (DEFAULT, TUNED)]
         compared[name] = took, (Comparison(*ratios[:1] * 3), Comparison(*ratios[1:] * 3))
 
+    least = min((compared[name][0] for name in beside), default=math.inf)
+    behind = {column: bound[chosen[column]].count() for column in (STATIC, TUNED) if compared[column][0] > least}
+    once = sum(_bytes_of(one) for one in (*problem.operands.values(), expected))
+
     def row(column: str, seconds: float, over: tuple[Comparison, Comparison]) -> Figure:
         origin = found.origin if column == LOOKED_UP else ""
-        return _row(item, column, seconds, over, str(chosen.get(column, "")), origin, known, load)
+        counts = {**behind[column], "bytes": once} if column in behind else None
+        return _row(item, column, seconds, over, str(chosen.get(column, "")), origin, known, load, counts=counts)
 
     return [row(column, *both) for column, both in compared.items()]
+
+
+def _bytes_of(held: Any) -> int:
+    """Return the bytes of an operand or a result."""
+    return int(held.nbytes) if hasattr(held, "nbytes") else np.asarray(held).nbytes
 
 
 def _libraries(problem: Problem, peers: Sequence[Peer], expected: Any) -> dict[str, Callable[[], Any]]:

@@ -21,6 +21,7 @@ from ...compiler.errors import DataError, FormatError, ShapeError
 from ..database import Database, open_database, studies_folder
 from ..measure.runner import Worker
 from ..peers import Peer, choose_peers
+from ..peers.mkl_peer import MklPeer
 from ..peers.pydata_peer import PydataPeer
 from ..records import Decision
 from ..session import tune_problem
@@ -29,7 +30,7 @@ from ..shipped import write_shipped
 from .decision_cases import CASES, DTYPES, THREADS, Item, items, problem_of
 from .decision_races import FAILED, LEFT_OUT, TUNED, Figure, decisions_of, known_beside, raced, without_figures
 from .decisions_page import decisions_page
-from .kernels_page import kernels_page
+from .kernels_page import PLOT, kernels_page, profile_plot
 from .partial import Partial
 
 COMMAND = "python -m sparsetune.tuner.reports.decisions"
@@ -183,12 +184,15 @@ def write_pages(rows: Sequence[Figure], results: Path) -> None:
     total = items()
     (results / "decisions.md").write_text(decisions_page(rows, total, COMMAND), encoding="utf-8")
     (results / "kernels.md").write_text(kernels_page(rows, total, COMMAND), encoding="utf-8")
+    (results / PLOT).write_text(profile_plot(rows), encoding="utf-8")
     click.echo(f"wrote {results / 'decisions.md'} and {results / 'kernels.md'}", err=True)
 
 
 def _libraries() -> list[Peer]:
-    """Return the libraries that are installed; the slow one for small items alone."""
-    return [PydataPeer(_MOST_POINTS) if peer.name == PydataPeer.name else peer for peer in choose_peers(())]
+    """Return the libraries that are installed, the slow one for small items alone; MKL also without sorting what it makes."""
+    found: list[Peer] = [PydataPeer(_MOST_POINTS) if peer.name == PydataPeer.name else peer for peer in choose_peers(())]
+    unsorted = MklPeer(unsorted=True)
+    return [*found, unsorted] if unsorted.version() is not None else found
 
 
 def _usual_database() -> str:

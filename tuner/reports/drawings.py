@@ -99,6 +99,25 @@ def line_chart(lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: st
     return _svg(figure)
 
 
+def sorted_chart(lines: Mapping[str, Sequence[float]], x: str, y: str) -> str:
+    """Return the ratios of each line in rising order over the share of them that lie below, a logarithmic axis, and a line at 1.
+
+    Raises:
+        DataError: matplotlib is not installed.
+    """
+    figure, axes = _axes(8, 4.5)
+    for name, ratios in lines.items():
+        axes.step([(place + 1) / len(ratios) for place in range(len(ratios))], sorted(ratios), where="pre", label=name)
+    axes.set_yscale("log")
+    axes.axhline(1, color="#444", linewidth=1)
+    axes.set(xlabel=x, ylabel=y, xlim=(0, 1))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.grid(color="#ddd")
+    if lines:
+        axes.legend(frameon=False, fontsize="small")
+    return _svg(figure)
+
+
 def _axes(width: float, height: float) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..peers.mkl_peer import UNSORTED
 from .decision_cases import CASES, Item
 from .decision_races import DEFAULT, FAILED, LEFT_OUT, OURS, STATIC, TUNED, Figure
+from .drawings import sorted_chart
 from .markdown import geometric_mean, table
 from .states import States
 
-LIBRARIES = {"scipy": "SciPy", "mkl": "MKL", "sparse": "PyData/sparse"}
+LIBRARIES = {"scipy": "SciPy", "mkl": "MKL", UNSORTED: "MKL unsorted", "sparse": "PyData/sparse"}
+PLOT = "kernels.svg"
 _SHOWN = (DEFAULT, STATIC, TUNED)
+_BEHIND = ("kernel", "input", "type", "threads", "fastest", "static", "tuned", "GB/s", "its GB/s", "flops", "loads", "iterations")
 _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75)
 
 
 def kernels_page(rows: Sequence[Figure], wanted: Sequence[Item], command: str) -> str:
     """Return the page; arguments as of ``decisions_page``."""
-    by_item: dict[Item, dict[str, Figure]] = {}
-    for row in rows:
-        if row.column not in (LEFT_OUT, FAILED):
-            by_item.setdefault(row.item, {})[row.column] = row
-    beside = {item: found for item, found in by_item.items() if fastest(found) is not None}
+    by_item = _by_item(rows)
+    beside = _beside(by_item)
     left_out = sum(row.column == LEFT_OUT for row in rows)
     behind = [item for item in beside if min(_ratio(beside[item], STATIC), _ratio(beside[item], TUNED)) < 1]
     return f"""# Kernels beside other libraries
 
 {len(by_item)} of {len(wanted) - left_out} items measured, {len(beside)} of them beside at least one library. Every item ran in one process,
 in turn: our default schedule, the static choice, the tuned schedule, and each installed library whose result agrees with ours (SciPy and
-PyData/sparse use one thread whatever is asked for; what takes ten times as long as our default was timed once). TACO and SPLATT are not
+PyData/sparse use one thread whatever is asked for; what takes ten times as long as our default was timed once). Of two sparse matrices MKL
+makes products whose rows are in no order, which it then sorts (MKL) or leaves so (MKL unsorted); ours are sorted. TACO and SPLATT are not
 part of it.
 
 {States([row for found in by_item.values() for row in found.values()]).text}
@@ -36,15 +38,20 @@ part of it.
 
 ## The fastest library's time over ours
 
+![The ratios of all items, sorted]({PLOT})
+
 By geometric mean; then the least, and the values below which the given shares of items lie. Above 1 ours is faster.
 
 {table(("kernel", "type, threads", "items", "column", "mean", "least", *(f"{share:.0%}" for share in _SHARES[1:])), _profiles(beside))}
 
 ## Items where the static choice or the tuned schedule is behind
 
-{len(behind)} of {len(beside)}.
+{len(behind)} of {len(beside)}. Counters are those of the slower of the two columns, where they were taken: the bytes of operands and
+result, each once, over our time and over the library's (near the rate of reading alone memory is the limit); then exact numbers of our
+schedule, run once in one thread without vectors: operations on values, elements that are read, bodies of loops that are entered (many for
+each operation: rows are short).
 
-{table(("kernel", "input", "type", "threads", "fastest", "static", "tuned"), [_behind(item, beside[item]) for item in _ordered(behind)])}
+{table(_BEHIND, [_behind(item, beside[item]) for item in _ordered(behind)])}
 
 ## Every item
 
@@ -54,6 +61,30 @@ Medians in ms.
 
 Intervals and schedules stand in `decisions.csv`.
 """
+
+
+def profile_plot(rows: Sequence[Figure]) -> str:
+    """Return the plot of the fastest library's time over ours, all items sorted, a line for each column and number of threads, as SVG."""
+    beside, lines = _beside(_by_item(rows)), dict[str, list[float]]()
+    for threads in sorted({item.threads for item in beside}):
+        for column in _SHOWN:
+            found = [_ratio(figures, column) for item, figures in beside.items() if item.threads == threads]
+            lines[f"{column}, {threads} thread{'s' * (threads > 1)}"] = found
+    return sorted_chart(lines, "share of the items", "time of the fastest library over ours")
+
+
+def _by_item(rows: Sequence[Figure]) -> dict[Item, dict[str, Figure]]:
+    """Return the figures of each item that was measured, by column."""
+    found: dict[Item, dict[str, Figure]] = {}
+    for row in rows:
+        if row.column not in (LEFT_OUT, FAILED):
+            found.setdefault(row.item, {})[row.column] = row
+    return found
+
+
+def _beside(by_item: Mapping[Item, dict[str, Figure]]) -> dict[Item, dict[str, Figure]]:
+    """Return the items that ran beside a library."""
+    return {item: found for item, found in by_item.items() if fastest(found) is not None}
 
 
 def fastest(found: Mapping[str, Figure]) -> Figure | None:
@@ -88,7 +119,11 @@ def _behind(item: Item, found: Mapping[str, Figure]) -> tuple[str, ...]:
     library = fastest(found)
     assert library is not None
     ratios = (f"{_ratio(found, column):.2f}" for column in (STATIC, TUNED))
-    return item.kernel, item.input, item.dtype, str(item.threads), LIBRARIES.get(library.column, library.column), *ratios
+    slower = min((found[column] for column in (STATIC, TUNED)), key=lambda row: row.speed)
+    rates = (f"{slower.bytes / row.seconds / 1e9:.1f}" for row in (slower, library))
+    counts = (f"{count:.3g}" for count in (slower.flops, slower.loads, slower.iterations))
+    counters = (*rates, *counts) if slower.bytes else ("",) * 5
+    return item.kernel, item.input, item.dtype, str(item.threads), LIBRARIES.get(library.column, library.column), *ratios, *counters
 
 
 def _times(item: Item, found: Mapping[str, Figure]) -> tuple[str, ...]:

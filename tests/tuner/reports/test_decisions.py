@@ -81,8 +81,13 @@ def test_pages_count_what_is_measured() -> None:
     assert "| SpMV | cage10 | float64 | 2 | 1 | 0.90 [0.88, 0.92] | 1.10 [1.08, 1.12] | similar | 1.25 [1.23, 1.27] |" in shown
     assert "- TTV, t, float64, 2 threads: no time\n" in shown
     beside = kernels_page(rows, wanted, "command")
-    assert "| SpMV | cage10 | float64 | 2 | MKL | 0.90 | 1.25 |" in beside
+    assert "| SpMV | cage10 | float64 | 2 | MKL | 0.90 | 1.25 |  |  |  |  |  |" in beside
+    counted = replace(rows[1], bytes=9_000_000, flops=2_500_000, loads=3_750_000, iterations=1_000_000)
+    beside = kernels_page([rows[0], counted, *rows[2:]], wanted, "command")
+    assert "| SpMV | cage10 | float64 | 2 | MKL | 0.90 | 1.25 | 8.1 | 9.0 | 2.5e+06 | 3.75e+06 | 1e+06 |" in beside
     assert "| SpMV | float64, 2 | 1 | tuned | 1.25 | 1.25 |" in beside
+    assert "| kernel | input | type | threads | default | static | tuned | SciPy | MKL | MKL unsorted | PyData/sparse |" in beside
+    assert "](kernels.svg)" in beside
     assert "None." in decisions_page([], wanted, "command")
     assert "0 of 4 items" in kernels_page([], wanted, "command")
 
@@ -112,6 +117,13 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     rows = Partial(tmp_path / "decisions.csv", Figure).rows
     assert [row.column for row in rows if row.column != "left out"][:4] == list(decision_races.OURS)
     assert all(row.column == "left out" or math.isfinite(row.low) for row in rows)
+    times = {row.column: row.seconds for row in rows if row.column != "left out"}
+    least = min((took for column, took in times.items() if column not in decision_races.OURS), default=math.inf)
+    for row in rows:  # what a library is ahead of is counted, and nothing else
+        counted = row.bytes > 0
+        assert (row.flops > 0) == (row.loads > 0) == (row.iterations > 0) == counted
+        if row.column not in ("static", "tuned") or row.seconds != least:
+            assert counted == (row.column in ("static", "tuned") and row.seconds > least)
     assert next(row for row in rows if row.column == "looked up").origin in ("model", "default")  # without what was tuned on this input
     before = (tmp_path / "decisions.md").read_text()
     with monkeypatch.context() as broken:
@@ -126,3 +138,4 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len((tmp_path / "schedules.jsonl").read_text().splitlines()) == 1
     assert "1 of 1 items measured" not in (tmp_path / "decisions.md").read_text()
     assert "SpGEMM A*A" in (tmp_path / "kernels.md").read_text()
+    assert "tuned, 1 thread" in (tmp_path / "kernels.svg").read_text()
