@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..compiler.deadline import TimeOver
-from ..compiler.errors import TuningError
 from ..compiler.schedule.schedule import Schedule
 from .account import FIELD, account_of
 from .environment import code_version
@@ -26,10 +26,9 @@ Samples = Mapping[str, Sequence[tuple[float, ...]]]
 
 
 def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tuple[Verdict, Samples]:
-    """Measure the fastest trials and the default in turn, as many as can be in so many seconds; without the time for that trials decide.
+    """Measure the fastest trials and the default in turn, as many as can be in so many seconds.
 
-    Raises:
-        TuningError: the default schedule does not run any more.
+    Trials decide where there is no time for that, or the default, which ran before, is lost meanwhile.
     """
     seconds = min(policy.final_seconds, seconds)
     default = trials.default
@@ -61,12 +60,11 @@ def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tu
         samples[schedule].append(sample)
         return Burst(sample[0], Sample.from_row(sample).company.disturbed)
 
-    try:
+    verdict = None
+    with suppress(TimeOver):
         verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
-    except TimeOver:
+    if verdict is None:  # no time is left, or the default was lost on the way: stopped for minutes, or short of memory
         return _by_trials(chosen[DEFAULT], chosen[best], is_eligible), once
-    if verdict is None:
-        raise TuningError("the default schedule failed in the finals, though it ran before; is this machine out of memory?")
     if verdict.disturbed and not chosen[DEFAULT].disturbed and not chosen[best].disturbed:
         return _by_trials(chosen[DEFAULT], chosen[best], is_eligible), once  # they had the machine for themselves at least
     return verdict, samples

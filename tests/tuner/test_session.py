@@ -329,15 +329,19 @@ def no_time(*_given: object, **_named: object) -> Verdict:
     raise TimeOver
 
 
+def the_default_is_lost(*_given: object, **_named: object) -> None:
+    """As a process that was stopped for minutes is taken for one that hangs."""
+
+
 def only_disturbed(*given: Any, **named: Any) -> Verdict:
     verdict = play(*given, **named)
     assert verdict is not None
     return replace(verdict, winner="", against_default=Comparison(1.0, 1.0, 1.0), disturbed=True)
 
 
-@pytest.mark.parametrize("finals", [no_time, only_disturbed])
+@pytest.mark.parametrize("finals", [no_time, only_disturbed, the_default_is_lost])
 def test_finals_without_a_verdict_of_their_own_leave_the_decision_to_the_trials(
-    database: Path, monkeypatch: pytest.MonkeyPatch, finals: Callable[..., Verdict]
+    database: Path, monkeypatch: pytest.MonkeyPatch, finals: Callable[..., Verdict | None]
 ) -> None:
     monkeypatch.setattr("sparsetune.tuner.decision.play", finals)
     result = campaign(database)
