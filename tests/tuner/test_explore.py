@@ -143,7 +143,7 @@ def test_who_beats_a_program_and_why():
     text = found.why(INNER)
     assert "this schedule is cheaper than the given one" in text
     assert "by the homomorphism i -> i, j -> j, k -> k" in text
-    assert "within nothing of this schedule" in text
+    assert "is in no task of this schedule" in text
     assert "(and 11 of the same cost)" in text
     ((one, comparison),) = found.beaten_by(INNER)
     assert one.count == 12

@@ -127,4 +127,4 @@ def _show_mapping(proof: Containment, names: Mapping[tuple[str, int], str]) -> s
 
 
 def _counterexample_line(task: Query, owner: str, other: str, names: Mapping[tuple[str, int], str]) -> str:
-    return f"  {show_query(task, names)} of {owner} is within nothing of {other}: on inputs with just these entries only {owner} does it"
+    return f"  {show_query(task, names)} of {owner} is in no task of {other}: on inputs with just these entries only {owner} does it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -180,8 +180,7 @@ def _show_space(problem: Problem, skip: tuple[str, ...], also: tuple[str, ...], 
 def _show(result: TuneResult) -> None:
     problem = result.problem
     print(f"expression  {problem.expression}")
-    stages = (f"{stage['stage']} {show_count(stage['kept'])}" for stage in result.stages)
-    print(f"stages      {', '.join(stages)}")
+    _show_stages(result.stages)
     print(f"trials      {len(result.measured)}, {result.failed_trials} failed\n")
     _show_times(result)
     print(f"\nschedule    {str(result.best) or 'the default one: no other is surely faster'}")
@@ -196,6 +195,16 @@ def _show(result: TuneResult) -> None:
     print(f"database    {result.database}")
     operands = ", ".join(f'"{name}": {name}' for name in problem.operands)
     print(f"used by     sparsetune.evaluate({problem.expression!r}, {{{operands}}}, threads={problem.threads})")
+
+
+def _show_stages(stages: Sequence[Mapping[str, Any]]) -> None:
+    """Print how large the whole space is, where it was counted, and what each stage of pruning left."""
+    first = next((place for place, stage in enumerate(stages) if stage["stage"] == "generated"), 0)
+    if first:
+        counts = [stage["kept"] for stage in stages[:first]]
+        print(f"space       {show_count(max(counts))} schedules, {show_count(counts[-1])} by its filters; --dry-run has every stage")
+    left = ", ".join(f"{stage['stage']} {show_count(stage['kept'])}" for stage in stages[first:])
+    print(f"stages      {left}")
 
 
 def _show_times(result: TuneResult) -> None:

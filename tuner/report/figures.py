@@ -15,6 +15,7 @@ from .material import Ratio, Result
 _ROW = 26  # pixels of a line of a plot with a line a result
 _COLOURS = ("#1f6fb2", "#d1651b", "#2c8a4b", "#8a56ac", "#8c564b", "#c2589a", "#5f6b76")
 _MOST_CURVES = 12
+_LEGEND_ROW = 18  # pixels of a line of a legend; on a phone every curve has its own
 
 
 def speedups(results: Sequence[Result]) -> str:
@@ -46,6 +47,13 @@ def _ratio_axis(shown: Sequence[Ratio]) -> dict[str, Any]:
     ticks = [digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5)]
     if high < 5 * low:
         ticks = [0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0]
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+
+
+def _logarithmic(shown: Sequence[float]) -> dict[str, Any]:
+    """Return a logarithmic axis for such numbers, whose labels say all of their number too."""
+    digits = (1,) if not shown or max(shown) > 1000 * min(shown) else (1, 2, 5)
+    ticks = [digit * 10.0**power for power in range(-6, 7) for digit in digits]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
@@ -98,7 +106,7 @@ def _roofline(results: Sequence[Result]) -> str:
     for name, group in points.items():
         figure.add_trace(go.Scatter(
             x=[x for x, _, _ in group], y=[y for _, y, _ in group], text=[label for _, _, label in group], mode="markers", name=name,
-            marker={"size": 9, "symbol": "circle" if name == "winner" else "x"},
+            marker={"size": 8} if name == "winner" else {"size": 13, "symbol": "circle-open"},  # seen where both are at one place
             hovertemplate="%{text}<br>%{y:.2f} GFLOP/s at %{x:.2f} operations a byte<extra></extra>",
         ))  # fmt: skip
     figure.update_xaxes(type="log", title="operations a byte of operands and dense result", dtick=1)
@@ -116,8 +124,9 @@ def searches(results: Sequence[Result]) -> str:
             hovertemplate="trial %{x}: %{y:.4g} ms",
         ))  # fmt: skip
     figure.update_xaxes(title="trials")
-    figure.update_yaxes(title="best time so far, ms", type="log")
-    return as_json(figure, 320)
+    times = [time for result in results[:_MOST_CURVES] for time in result.best_so_far]
+    figure.update_yaxes(title="best time so far, ms", automargin=True, **_logarithmic(times))
+    return as_json(figure, _height(len(results)))
 
 
 def stages(results: Sequence[Result]) -> str | None:
@@ -132,8 +141,13 @@ def stages(results: Sequence[Result]) -> str | None:
             name=result.label, hovertemplate="%{x}: %{y} schedules",
         ))  # fmt: skip
     kept = [max(1, stage["kept"]) for result in told for stage in result.account.stages]
-    figure.update_yaxes(title="schedules kept", type="log" if max(kept) >= 10 * min(kept) else "linear")
-    return as_json(figure, 320)
+    figure.update_yaxes(title="schedules kept", type="log" if max(kept) >= 10 * min(kept) else "linear", automargin=True)
+    return as_json(figure, _height(len(told)))
+
+
+def _height(inputs: int) -> int:
+    """Return the pixels of a plot with a curve for each input: the curves keep their room however many the legend names."""
+    return 300 + _LEGEND_ROW * min(inputs, _MOST_CURVES)
 
 
 def parameters(results: Sequence[Result]) -> str | None:
@@ -145,7 +159,7 @@ def parameters(results: Sequence[Result]) -> str | None:
         x=list(found.values()), y=list(found), orientation="h", marker_color=_COLOURS[0],
         hovertemplate="%{y} explains %{x:.0%}<extra></extra>",
     ))  # fmt: skip
-    figure.update_xaxes(title="share of the variance of log times that it explains alone", tickformat=".0%", range=[0, 1])
+    figure.update_xaxes(title="share of the spread of times it explains", tickformat=".0%", range=[0, 1])
     figure.update_yaxes(autorange="reversed", automargin=True)
     return as_json(figure, _ROW * len(found) + 110)
 

@@ -25,14 +25,13 @@ class Listing:
     code: str
 
 
-def listings(decision: Decision, account: Account) -> tuple[Listing, Listing]:
-    """Return the listings of the winner and of the default schedule, in the user's names."""
+def listings(decision: Decision, account: Account) -> list[Listing]:
+    """Return the listings of the winner and of the default schedule, in the user's names; one where they are the same."""
     names = {index: account.names.get(index, index) for index, _ in decision.input.extents}
     extents = tuple((names[index], extent) for index, extent in decision.input.extents)
     formats = tuple(decision.workload.formats.split(SEPARATOR))
-    winner, default = account.schedule(decision.schedule), ""
-    target = decision.workload.target
-    return _listing(account.expression, formats, extents, winner, target), _listing(account.expression, formats, extents, default, target)
+    schedules = dict.fromkeys((account.schedule(decision.schedule), ""))
+    return [_listing(account.expression, formats, extents, schedule, decision.workload.target) for schedule in schedules]
 
 
 @cache
