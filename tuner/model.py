@@ -65,6 +65,8 @@ CHOICE_SECONDS = 0.8
 
 _VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
 _START = 4.0  # operations that starting an innermost loop costs
+_STEP = 2.0  # operations that going on to the next stored coordinate costs
+_STRAIGHT_VECTORS = 1  # of an innermost loop that is code without a branch
 _REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``work.NEAR``, ``FAR``)
 _HELD_REGISTERS = 16  # that hold a result while it is summed up
 _ATOMIC = 10.0  # operations that an atomic update costs
@@ -305,7 +307,22 @@ class _Costs:
         lanes = _VECTOR_LANES if contiguous else 1.0
         started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes
-        return self._shared_out(address, iterations * each + _START * started, iterations, leaf)
+        start = self._start(loops, leaf) if started else 0.0
+        return self._shared_out(address, iterations * each + start * started, iterations, leaf)
+
+    def _start(self, loops: Sequence[str], leaf: Assign) -> float:
+        """Return what it costs each time that the innermost loop begins: one that is code without a branch has nothing to begin with, but
+        the loop around it may have to read the next coordinate."""
+        if not self._is_straight(loops[-1]):
+            return _START
+        around = set(self._graph.originals(loops[-2]))
+        steps = any(self._is_stored(access) and not around.isdisjoint(access.indices) for access in accesses(leaf.value))
+        return _STEP if steps else 0.0
+
+    def _is_straight(self, loop: str) -> bool:
+        """Return whether a loop is a few vectors of code without a branch: its extent is known and small."""
+        length = self._graph.constant_extent(loop, self._problem.constants)
+        return length is not None and length * self._problem.dtype.itemsize <= _STRAIGHT_VECTORS * this_machine().vector_bytes
 
     def _entering(self, address: Address, leaf: Assign) -> float:
         """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
