@@ -10,12 +10,12 @@ sums of many graphs; of the others, in the order of their lengths, every so many
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..frozen import frozen
 from ..levels.traversal import Walk
 from ..storage.encoding import decoded
 from ..storage.tensor import Tensor, level_extent
@@ -33,7 +33,7 @@ MOST_STORED = 2**21
 """Positions of an operand that are gone through to find those of the sample; sizes of larger ones are not told."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Scan:
     """What an operand stores in its outermost levels.
 
@@ -55,7 +55,7 @@ class Scan:
         return self != other and self.operand == other.operand and self.indices == other.indices[: len(self.indices)]
 
 
-@dataclass(frozen=True)
+@frozen
 class Join:
     """The combinations of indices that all parts have, cut to some of the indices; equal ones count once.
 

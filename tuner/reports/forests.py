@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ...compiler.errors import SparsetuneError
-from ...compiler.frozen import frozen
 from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.directives import WorkspaceDirective
 from ...compiler.schedule.schedule import Schedule
@@ -28,20 +26,17 @@ from ...compiler.space.forests.paths import PathRules
 from ...compiler.space.forests.peeling import ForestRules, path_depth
 from ...compiler.space.forests.space import Forests
 from ..explore import explore
-from ..forests.exploration import ANY_FOREST, ForestClass, ForestExploration
+from ..forests.exploration import ForestExploration
 from ..kernels import compile_problem
 from ..limits import workspace_elements
 from ..measure.timing import least_of
 from ..model import model_choice, operations, stored_prefixes
 from ..problem import Problem
+from . import forest_parts
 from .forest_cases import CASES, Case, composed, four_cases
-from .markdown import geometric_mean, table
+from .forests_page import Point, page
 from .partial import Partial, write_rows
 from .race import Pace, race
-from .records import Taken
-from .states import States
-
-COMMAND = "python -m sparsetune.tuner.reports.forests"
 
 TABLE_2 = {
     "SpMMH-GEMM": "A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)",
@@ -65,27 +60,8 @@ HOPELESS, QUICK = 4.0, 0.5
 ENDLESS = 60.0
 """What is expected to take so many times as long as the cheapest does not run at all."""
 
-
-@frozen
-class Point(Taken):
-    """One contestant of a contest, or one stage of a preset.
-
-    Attributes:
-        part: "stages", "family", "cases" or "all".
-        case: kernel and input.
-        who: whoever ran, or the stage.
-        seconds: median of runs in turn; of a stage, what it took.
-        kept, buckets: schedules and costs that a stage left.
-        schedule: of our contestants.
-    """
-
-    part: str
-    case: str
-    who: str
-    seconds: float
-    kept: int
-    buckets: int
-    schedule: str
+ALWAYS = ("chosen", "by sizes")
+"""What runs all the same."""
 
 
 def stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
@@ -148,13 +124,12 @@ def _plain(schedule: Schedule) -> Schedule:
 
 def hopeful(case: Case, problem: Problem, schedules: Mapping[str, Schedule]) -> dict[str, Schedule]:
     """Return the schedules without those that would take far too long, or far too much memory, to run even once."""
-    default = problem.concretized()
-    programs = {who: apply_schedule(default.program, schedule, default.formats, problem.constants) for who, schedule in schedules.items()}
-    costs = {who: operations(problem, program, default.sources) for who, program in programs.items()}
+    default, costs = problem.concretized(), expected(problem, schedules)
     most, kept = ENDLESS * min(costs.values()), dict[str, Schedule]()
-    for who, program in programs.items():
-        if who == "chosen" or (costs[who] <= most and workspace_elements(program, problem.extents) <= MOST_ELEMENTS):
-            kept[who] = schedules[who]
+    for who, schedule in schedules.items():
+        program = apply_schedule(default.program, schedule, default.formats, problem.constants)
+        if who in ALWAYS or (costs[who] <= most and workspace_elements(program, problem.extents) <= MOST_ELEMENTS):
+            kept[who] = schedule
         else:
             click.echo(f"{case.name}: {who} is left out, at {costs[who] / min(costs.values()):.0f} times the least operations", err=True)
     return kept
@@ -178,7 +153,7 @@ def contest(part: str, case: Case, schedules: Mapping[str, Schedule], problem: P
         if seconds[who] < QUICK:
             seconds[who] = least_of(run, 1, 2)  # with everything at hand
     near = HOPELESS * min(seconds.values())
-    kept = {who: run for who, run in {**runs, **others}.items() if seconds[who] <= near or who in ("chosen", "default")}
+    kept = {who: run for who, run in {**runs, **others}.items() if seconds[who] <= near or who in (*ALWAYS, "default")}
     measured = {**seconds, **{who: series.median for who, series in race(kept, pace).items()}}
     for who, found in measured.items():
         points.append(Point(part, case.name, who, found, 0, 0, str(schedules.get(who, ""))))
@@ -197,19 +172,13 @@ def family(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
 
 def cases(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
-    """Yield the four cases of section 3.1: the nests of Figure 2, which of them the sizes choose, and what the whole space has."""
+    """Yield the four cases of section 3.1: the nests of Figure 2, which of them the static model chooses, and what the whole space has."""
 
     def measured(case: Case) -> list[Point]:
         problem = case.problem()
         schedules = {f"nest {letter}": Schedule(text) for letter, text in zip("abcde", case.hand, strict=True)}
-        explored = explore(problem.expression, {"T": problem.formats["T"]}, preset="sparseauto")
-        assert isinstance(explored, ForestExploration)
-        sizes = known_sizes(problem)
-        space = Forests(problem.assignment, problem.formats, ANY_FOREST)
-        nests = {name: space.find(schedule) for name, schedule in schedules.items()}
-        own = [_alone(forest, problem) for forest in nests.values() if forest is not None]
-        chosen = replace(explored, classes=tuple(own)).chosen(sizes)
-        which = next(name for name, forest in nests.items() if forest == chosen.forest)
+        costs = expected(problem, schedules)
+        which = min(costs, key=costs.__getitem__)
         schedules |= {f"of these ({which})": schedules[which], "chosen": model_choice(problem) or Schedule()}
         return contest("cases", case, schedules, problem, {}, pace)
 
@@ -217,8 +186,11 @@ def cases(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
         yield case.name, lambda case=case: measured(case)
 
 
-def _alone(forest: Forest, problem: Problem) -> ForestClass:
-    return ForestClass(costs_of(forest, problem.formats), 1, lambda: iter((forest,)))
+def expected(problem: Problem, schedules: Mapping[str, Schedule]) -> dict[str, float]:
+    """Return the operations that the static model expects of schedules."""
+    default = problem.concretized()
+    programs = {who: apply_schedule(default.program, schedule, default.formats, problem.constants) for who, schedule in schedules.items()}
+    return {who: operations(problem, program, default.sources) for who, program in programs.items()}
 
 
 def every(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
@@ -230,6 +202,7 @@ def every(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
         assert isinstance(explored, ForestExploration)
         schedules = {f"left {number}": one.schedule for number, one in enumerate(explored.frontier, 1)}
         schedules["by sizes"] = explored.chosen(known_sizes(problem)).schedule
+        schedules["chosen"] = model_choice(problem) or Schedule()
         return contest("all", case, schedules, problem, {}, pace)
 
     for name, case in CASES.items():
@@ -237,99 +210,30 @@ def every(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
             yield name, lambda case=case: measured(case)
 
 
-def page(points: Sequence[Point]) -> str:
-    """Return the page."""
-    states = States(points)
-    parts = [
-        "# Loop nest forests",
-        f"`{COMMAND}` wrote this page. {states.text}",
-        "## What the stages leave\n\nSchedules (buckets of equal cost) after each stage of preset \"sparseauto\", and all its milliseconds,"
-        " after Tables 3 and 4 of SparseAuto.",
-        _stages(points),
-        "## The family\n\nMilliseconds of what is chosen without measuring, on one thread, and how many times as long others take:"
-        " the default, the choices of the two presets, the best of the cheapest forests of least depth and of all paths, nests by hand,"
-        f" NumPy with SciPy. {_summary(points)}",
-        _family(points),
-        "## Four cases\n\nSparseAuto, section 3.1: milliseconds of the nests of its Figure 2, of the one that sizes choose among them,"
-        " and of what is chosen from the whole space.",
-        _each(points, "cases"),
-        "## Chosen against all\n\nHow many schedules the stages leave, milliseconds of the best and the worst of them, and of the one that"
-        " sizes choose.",
-        _every(points),
-    ]
-    return "\n\n".join(parts) + "\n"
+def without_stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
+    """Yield what the stages leave where one of them is left out."""
+
+    def measured(name: str, text: str) -> list[Point]:
+        found = forest_parts.ablation(text, {tensor: "csf" for tensor in "ST" if f"{tensor}(" in text})
+        return [Point("ablation", name, one.who, one.seconds, one.kept, one.buckets, "") for one in found]
+
+    for name, text in TABLE_2.items():
+        yield name, lambda name=name, text=text: measured(name, text)
 
 
-def _of(points: Sequence[Point], part: str) -> dict[str, list[Point]]:
-    found: dict[str, list[Point]] = {}
-    for one in points:
-        if one.part == part:
-            found.setdefault(one.case, []).append(one)
-    return found
+def further(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
+    """Yield Figures 10 and 13 of SparseAuto, Figure 5 (c) of SpTTN-Cyclops, and fully against partially fused forests."""
 
+    def points(name: str, found: Mapping[str, float]) -> list[Point]:
+        return [Point("further", name, who, seconds, 0, 0, "") for who, seconds in found.items()]
 
-def _stages(points: Sequence[Point]) -> str:
-    rows = []
-    for case, own in _of(points, "stages").items():
-        left = {one.who: f"{one.kept} ({one.buckets})" if one.buckets else str(one.kept) for one in own}
-        spent = f"{1e3 * sum(one.seconds for one in own):.0f}"
-        rows.append([case, *(left.get(stage, "") for stage in ("generated", "memory_depth", "depth_poset", "smt")), spent])
-    return table(("kernel", "generated", "memory depth", "depth poset", "all sizes", "ms"), rows)
-
-
-_GROUPS = ("default", "spttn", "sparseauto", "forest of least depth", "forest of all", "by hand", "NumPy and SciPy")
-
-
-def _groups(own: Sequence[Point]) -> dict[str, float]:
-    """Return the least seconds of each group of contestants."""
-    found: dict[str, float] = {}
-    for one in own:
-        words = [word for word in one.who.split() if not word.isdigit()]
-        name = " ".join(words)
-        found[name] = min(found.get(name, one.seconds), one.seconds)
-    return found
-
-
-def _family(points: Sequence[Point]) -> str:
-    rows = []
-    for case, own in _of(points, "family").items():
-        least = _groups(own)
-        ratios = (f"{least[name] / least['chosen']:.2f}" if name in least else "" for name in _GROUPS)
-        rows.append([case, f"{1e3 * least['chosen']:.3g}", *ratios])
-    return table(("kernel and input", "chosen, ms", *_GROUPS), rows)
-
-
-def _summary(points: Sequence[Point]) -> str:
-    ratios = [min(value for name, value in least.items() if name != "chosen") / least["chosen"]
-              for least in map(_groups, _of(points, "family").values())]  # fmt: skip
-    if not ratios:
-        return ""
-    won = sum(ratio >= 1 / 1.05 for ratio in ratios)
-    return (
-        f"The best of the others takes {geometric_mean(ratios):.2f} times as long by geometric mean, {min(ratios):.2f} at least; on {won}"
-        f" of {len(ratios)} inputs nothing is faster by more than 5%."
-    )
-
-
-def _each(points: Sequence[Point], part: str) -> str:
-    found = _of(points, part)
-    who = list(dict.fromkeys(one.who.partition(" (")[0] for own in found.values() for one in own))
-    rows = []
-    for case, own in found.items():
-        seconds = {one.who.partition(" (")[0]: (one.seconds, one.who.partition(" (")[2].rstrip(")")) for one in own}
-        cells = (seconds.get(name) for name in who)
-        rows.append([case, *("" if cell is None else f"{1e3 * cell[0]:.3g} {cell[1]}".strip() for cell in cells)])
-    return table(("case", *who), rows)
-
-
-def _every(points: Sequence[Point]) -> str:
-    rows = []
-    for case, own in _of(points, "all").items():
-        left = [one.seconds for one in own if one.who.startswith("left")]
-        chosen = next(one.seconds for one in own if one.who == "by sizes")
-        shown = (f"{1e3 * value:.3g}" for value in (min(left), max(left), chosen))
-        rows.append([case, str(len(left)), *shown, f"{chosen / min(left):.2f}"])
-    return table(("kernel and input", "left", "best, ms", "worst, ms", "by sizes, ms", "over the best"), rows)
+    name = f"buffers: {forest_parts.BUFFERED.name}"
+    yield name, lambda: points(name, forest_parts.buffers(pace))
+    kinds = ("shared", forest_parts.SHARED, forest_parts.shared), ("threads", forest_parts.THREADED, forest_parts.threads)
+    for kind, names, measure in kinds:
+        for case in (CASES[name] for name in names if name in CASES):
+            label = f"{kind}: {case.name}"
+            yield label, lambda label=label, case=case, measure=measure: points(label, measure(case, pace))
 
 
 @click.command()
@@ -337,16 +241,22 @@ def _every(points: Sequence[Point]) -> str:
 @click.option("--minutes", default=60.0, show_default=True, help="Begin nothing new after so many.")
 @click.option("--seconds", default=5.0, show_default=True, help="Time of one contest.")
 @click.option("--only", default="", help="Only cases whose names begin so.")
-def main(results: Path, minutes: float, seconds: float, only: str) -> None:
+@click.option("--again", multiple=True, help="Measure cases whose names begin so, or parts of this name, again. May be repeated.")
+def main(results: Path, minutes: float, seconds: float, only: str, again: tuple[str, ...]) -> None:
     """Measure loop nest forests; what is there already is not measured again."""
     until, kept = time.monotonic() + 60 * minutes, Partial(results / "forests.csv", Point)
     pace = Pace(seconds, 5, 51)
-    known = {(one.part, one.case) for one in kept.rows}
-    for part, items in {"stages": stages(), "cases": cases(pace), "family": family(pace), "all": every(pace)}.items():
+    old = {(one.part, one.case) for one in kept.rows if one.part in again or any(map(one.case.startswith, again))}
+    known = {(one.part, one.case) for one in kept.rows} - old
+    parts = {"stages": stages(), "ablation": without_stages(), "cases": cases(pace), "all": every(pace), "further": further(pace),
+             "family": family(pace)}  # fmt: skip
+    for part, items in parts.items():
         for case, measure in items:
             if (part, case) in known or not case.startswith(only) or time.monotonic() >= until:
                 continue
-            kept.add(measure())
+            found = measure()
+            kept.rows = [one for one in kept.rows if (one.part, one.case) != (part, case)]
+            kept.add(found)
             click.echo(f"{part}: {case}", err=True)
     if kept.rows:
         write_rows(results / "forests.csv", kept.rows)

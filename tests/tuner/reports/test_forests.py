@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.tuner.kernels import compile_problem
-from sparsetune.tuner.reports import forests
+from sparsetune.tuner.reports import forest_parts, forests
 from sparsetune.tuner.reports.forest_cases import FAMILY, Case, composed, four_cases
 from sparsetune.tuner.reports.forests import contestants, main
+from sparsetune.tuner.reports.race import Pace
 
 SMALL = {2: "random:uniform:9x9:nnz=30", 3: "random:uniform:7x6x5:nnz=30", 4: "random:uniform:5x6x4x5:nnz=40",
          5: "random:uniform:4x5x4x3x4:nnz=50", 6: "random:uniform:3x3x3x3x3x3:nnz=60"}  # fmt: skip
@@ -58,6 +59,7 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(forests, "CASES", {"SpMMH-GEMM, small": replace(small("SpMMH-GEMM"), name="SpMMH-GEMM, small")})
     monkeypatch.setattr(forests, "four_cases", lambda: cases)
     monkeypatch.setattr(forests, "TABLE_2", {"SpMM-GEMM": forests.TABLE_2["SpMM-GEMM"]})
+    monkeypatch.setattr(forest_parts, "BUFFERED", replace(forest_parts.BUFFERED, source="random:uniform:6x7x8:nnz=40"))
     monkeypatch.setattr(forests, "SHALLOW", 1)
     monkeypatch.setattr(forests, "LISTED", 1)
     options = ["--results", str(tmp_path), "--seconds", "0.001"]
@@ -66,9 +68,24 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "| SpMM-GEMM |" in first
     assert "of these" in first
     assert "SpMMH-GEMM, small" in first
+    assert "| buffers: TTMc3 | a row, 1 thread |" in first
+    assert "no depth poset" in first
     monkeypatch.setattr(forests, "contest", None)
     assert CliRunner().invoke(main, options, catch_exceptions=False).exit_code == 0
     assert (tmp_path / "forests.md").read_text() == first
+    assert CliRunner().invoke(main, [*options, "--again", "stages"], catch_exceptions=False).exit_code == 0
+    assert (tmp_path / "forests.md").read_text().count("| SpMM-GEMM |") == first.count("| SpMM-GEMM |")
+
+
+def test_terms_share_the_outermost_loop_at_most() -> None:
+    problem = small("MTTKRP3 mode 1").problem()
+    found = forest_parts.shared(small("MTTKRP3 mode 1"), Pace(0.001, 1, 1))
+    assert set(found) == {"all loops shared, 1 thread", "the outermost shared, 1 thread"}
+    space = forests.Forests(problem.assignment, problem.formats, forests.ForestRules(fused=False))
+    for forest in set(space.sample_forests(20, 3)):
+        loose = forest_parts.apart(forest)
+        assert loose.path == forest.path
+        assert all(edge.shared <= 1 for edge in loose.edges)
 
 
 def test_results_on_a_pattern_ask_for_no_room_over_all_places() -> None:

@@ -1,0 +1,150 @@
+"""The page of the report on forests, ``results/forests.md``, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...compiler.frozen import frozen
+from .markdown import geometric_mean, table
+from .records import Taken
+from .states import States
+
+COMMAND = "python -m sparsetune.tuner.reports.forests"
+
+
+@frozen
+class Point(Taken):
+    """One contestant of a contest, or one stage of a preset.
+
+    Attributes:
+        part: "stages", "family", "cases" or "all".
+        case: kernel and input.
+        who: whoever ran, or the stage.
+        seconds: median of runs in turn; of a stage, what it took.
+        kept, buckets: schedules and costs that a stage left.
+        schedule: of our contestants.
+    """
+
+    part: str
+    case: str
+    who: str
+    seconds: float
+    kept: int
+    buckets: int
+    schedule: str
+
+
+def page(points: Sequence[Point]) -> str:
+    """Return the page."""
+    states = States(points)
+    parts = [
+        "# Loop nest forests",
+        f"`{COMMAND}` wrote this page. {states.text}",
+        "## What the stages leave\n\nSchedules (buckets of equal cost) after each stage of preset \"sparseauto\", and all its milliseconds,"
+        " after Tables 3 and 4 of SparseAuto.",
+        _stages(points),
+        "## The family\n\nMilliseconds of what is chosen without measuring, on one thread, and how many times as long others take:"
+        " the default, the choices of the two presets, the best of the cheapest forests of least depth and of all paths, nests by hand,"
+        f" NumPy with SciPy. {_summary(points)}",
+        _family(points),
+        "## Four cases\n\nSparseAuto, section 3.1: milliseconds of the nests of its Figure 2, of the one that the static model chooses"
+        " among them, and of what is chosen from the whole space.",
+        _each(points, "cases"),
+        "## Chosen against all\n\nHow many schedules the stages leave, milliseconds of the best and the worst of them, of the one that"
+        " sizes choose among them, and of the one that is chosen from the whole space; at last the two over the best.",
+        _every(points),
+        "## Without a stage\n\nSchedules (costs) that are left, and milliseconds, where one stage of \"sparseauto\" is left out.",
+        _ablation(points),
+        "## Buffers, shared loops, threads\n\nMilliseconds. A buffer of one element and one of a row, after Figure 5 (c) of Kanakagiri and"
+        " Solomonik; forests of least work with all loops shared, and with the outermost only; one thread and two, beside what asymptotic"
+        " costs alone choose, after Figures 10 and 13 of SparseAuto.",
+        _further(points),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _of(points: Sequence[Point], part: str) -> dict[str, list[Point]]:
+    found: dict[str, list[Point]] = {}
+    for one in points:
+        if one.part == part:
+            found.setdefault(one.case, []).append(one)
+    return found
+
+
+def _stages(points: Sequence[Point]) -> str:
+    rows = []
+    for case, own in _of(points, "stages").items():
+        left = {one.who: f"{one.kept} ({one.buckets})" if one.buckets else str(one.kept) for one in own}
+        spent = f"{1e3 * sum(one.seconds for one in own):.0f}"
+        rows.append([case, *(left.get(stage, "") for stage in ("generated", "memory_depth", "depth_poset", "smt")), spent])
+    return table(("kernel", "generated", "memory depth", "depth poset", "all sizes", "ms"), rows)
+
+
+_GROUPS = ("default", "spttn", "sparseauto", "forest of least depth", "forest of all", "by hand", "NumPy and SciPy")
+
+
+def _groups(own: Sequence[Point]) -> dict[str, float]:
+    """Return the least seconds of each group of contestants."""
+    found: dict[str, float] = {}
+    for one in own:
+        words = [word for word in one.who.split() if not word.isdigit()]
+        name = " ".join(words)
+        found[name] = min(found.get(name, one.seconds), one.seconds)
+    return found
+
+
+def _family(points: Sequence[Point]) -> str:
+    rows = []
+    for case, own in _of(points, "family").items():
+        least = _groups(own)
+        ratios = (f"{least[name] / least['chosen']:.2f}" if name in least else "" for name in _GROUPS)
+        rows.append([case, f"{1e3 * least['chosen']:.3g}", *ratios])
+    return table(("kernel and input", "chosen, ms", *_GROUPS), rows)
+
+
+def _summary(points: Sequence[Point]) -> str:
+    ratios = [min(value for name, value in least.items() if name != "chosen") / least["chosen"]
+              for least in map(_groups, _of(points, "family").values())]  # fmt: skip
+    if not ratios:
+        return ""
+    won = sum(ratio >= 1 / 1.05 for ratio in ratios)
+    return (
+        f"The best of the others takes {geometric_mean(ratios):.2f} times as long by geometric mean, {min(ratios):.2f} at least; on {won}"
+        f" of {len(ratios)} inputs nothing is faster by more than 5%."
+    )
+
+
+def _each(points: Sequence[Point], part: str) -> str:
+    found = _of(points, part)
+    who = list(dict.fromkeys(one.who.partition(" (")[0] for own in found.values() for one in own))
+    rows = []
+    for case, own in found.items():
+        seconds = {one.who.partition(" (")[0]: (one.seconds, one.who.partition(" (")[2].rstrip(")")) for one in own}
+        cells = (seconds.get(name) for name in who)
+        rows.append([case, *("" if cell is None else f"{1e3 * cell[0]:.3g} {cell[1]}".strip() for cell in cells)])
+    return table(("case", *who), rows)
+
+
+def _every(points: Sequence[Point]) -> str:
+    rows = []
+    for case, own in _of(points, "all").items():
+        left = [one.seconds for one in own if one.who.startswith("left")]
+        if not left:
+            continue
+        chosen = [next((one.seconds for one in own if one.who == who), float("nan")) for who in ("by sizes", "chosen")]
+        shown = (f"{1e3 * value:.3g}" for value in (min(left), max(left), *chosen))
+        rows.append([case, str(len(left)), *shown, *(f"{value / min(left):.2f}" for value in chosen)])
+    heads = ("kernel and input", "left", "best, ms", "worst, ms", "by sizes, ms", "chosen, ms", "by sizes over best", "chosen over best")
+    return table(heads, rows)
+
+
+def _ablation(points: Sequence[Point]) -> str:
+    found = _of(points, "ablation")
+    who = list(dict.fromkeys(one.who for own in found.values() for one in own))
+    shown = {case: {one.who: f"{one.kept} ({one.buckets}), {1e3 * one.seconds:.0f} ms" for one in own} for case, own in found.items()}
+    return table(("kernel", *who), [[case, *(own.get(name, "") for name in who)] for case, own in shown.items()])
+
+
+def _further(points: Sequence[Point]) -> str:
+    lines = [[case, one.who, f"{1e3 * one.seconds:.3g}"] for case, own in _of(points, "further").items() for one in own]
+    return table(("contest", "who", "ms"), lines)
