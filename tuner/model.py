@@ -71,6 +71,9 @@ _REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the firs
 _HELD_REGISTERS = 16  # that hold a result while it is summed up
 _ATOMIC = 10.0  # operations that an atomic update costs
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
+_LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
+_LINE_BYTES = 64
+_MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
 _CONVERSION = 30.0  # operations a stored entry that converting an operand costs
 
 
@@ -308,7 +311,8 @@ class _Costs:
         started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes
         start = self._start(loops, leaf) if started else 0.0
-        return self._shared_out(address, iterations * each + start * started, iterations, leaf)
+        again = self._passed_again(address, leaf, loops, iterations)
+        return self._shared_out(address, iterations * each + start * started + again, iterations, leaf)
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
         """Return what it costs each time that the innermost loop begins: one that is code without a branch has nothing to begin with, but
@@ -322,7 +326,49 @@ class _Costs:
     def _is_straight(self, loop: str) -> bool:
         """Return whether a loop is a few vectors of code without a branch: its extent is known and small."""
         length = self._graph.constant_extent(loop, self._problem.constants)
+        if not self._seen.isdisjoint(self._graph.originals(loop)):
+            return False  # subsections are stepped through
         return length is not None and length * self._problem.dtype.itemsize <= _STRAIGHT_VECTORS * this_machine().vector_bytes
+
+    def _passed_again(self, address: Address, leaf: Assign, loops: Sequence[str], iterations: float) -> float:
+        """Return what it costs that loops pass over the result and over stored operands more than once, where these leave the near cache
+        before they are needed again: lines that come again, by how far away they are."""
+        total = 0.0
+        for access in (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read))):
+            own = self._along(access)
+            elements = self._far_elements(access, own)
+            if elements <= FAR_ELEMENTS:
+                continue
+            repeating = [place for place, loop in enumerate(loops) if own.isdisjoint(self._graph.originals(loop))]
+            for_each = {place: self._everywhere(self._originals([loops[place]])) for place in repeating}
+            whole = self._everywhere(own)
+            inside = {place: elements * self._everywhere(own & self._originals(loops[place + 1 :])) / whole for place in repeating}
+            passes = math.prod(for_each[place] for place in repeating if inside[place] > FAR_ELEMENTS)
+            if passes > 1:
+                touched = iterations / math.prod(for_each.values())
+                total += (passes - 1.0) * self._lines(elements, touched) * _LINE[elements > _MEMORY_ELEMENTS]
+        return total
+
+    def _along(self, access: Access) -> set[str]:
+        """Return the original indices that lead through an array: of a compound subscript the one that goes farthest alone, as the others
+        lead to what is near."""
+        form, indices = self._formats.get(access.tensor), access.indices
+        if isinstance(form, View):
+            own = [[access.subscripts[mode].index for mode, _ in part.terms] for part in form.subscripts]
+            indices = tuple(max(names, key=lambda name: self._problem.extents.get(name, 1)) for names in own if names)
+        return {original for index in indices for original in self._graph.originals(index)}
+
+    def _far_elements(self, access: Access, own: set[str]) -> float:
+        """Return how many elements a dense result, or a stored operand, has; nothing for what else there is."""
+        form = self._formats.get(access.tensor)
+        if self._is_stored(access):
+            return 1.5 * self._prefixes[self._sources.get(access.tensor, access.tensor)][-1]  # coordinates too
+        return self._everywhere(own) if form is not None and form.is_dense else 0.0
+
+    def _lines(self, elements: float, touched: float) -> float:
+        """Return how many lines of caches hold so many of the elements of an array, spread evenly."""
+        per_line = _LINE_BYTES / self._problem.dtype.itemsize
+        return elements / per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** per_line)
 
     def _entering(self, address: Address, leaf: Assign) -> float:
         """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""

@@ -138,7 +138,7 @@ def make_input(data: Any, operands: list[Operand], slots: Slots) -> Input | None
         cell = operands[0].values
         return NumberInput(float, cell) if cell.dtype == np.float64 and len(operands) == 1 else None
     own = _own_arrays(data)
-    if not own or any(not _same(own.get((part, level)), operand.array(part, level)) for operand in operands for part, level in slots):
+    if not own or any(not _same(own.get((part, level)), operand.part(part, level)) for operand in operands for part, level in slots):
         return None
     if isinstance(data, Tensor):
         return StoredInput(weakref.ref(data), data.dtype)
@@ -169,6 +169,6 @@ def _own_arrays(data: Any) -> dict[tuple[str, int | None], NDArray[Any]]:
     return {}
 
 
-def _same(left: NDArray[Any] | None, right: NDArray[Any]) -> bool:
+def _same(left: NDArray[Any] | None, right: NDArray[Any] | None) -> bool:
     """Return whether two arrays are the same memory."""
-    return left is right or (left is not None and left.size == right.size and left.ctypes.data == right.ctypes.data)
+    return left is right or (left is not None and right is not None and left.size == right.size and left.ctypes.data == right.ctypes.data)

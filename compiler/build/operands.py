@@ -44,12 +44,14 @@ class Operand:
 
     def array(self, part: str, level: int | None) -> NDArray[Any]:
         """Return the values, or an array of a level by its name."""
-        if level is None:
-            return self.values
-        found = self.levels[level].parts.get(part)
+        found = self.part(part, level)
         if found is None:
             raise AssertionError(f"level {level} of {self.spec.key} has no {part}")
         return found
+
+    def part(self, part: str, level: int | None) -> NDArray[Any] | None:
+        """Return what ``array`` does; None where there is none, as in another format."""
+        return self.values if level is None else self.levels[level].parts.get(part) if level < len(self.levels) else None
 
 
 def refuse_names(spec: KernelSpec, given: Mapping[str, Any]) -> NoReturn:

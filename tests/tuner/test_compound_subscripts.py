@@ -88,6 +88,20 @@ def test_the_static_choice_ends_in_a_loop_over_the_result() -> None:
     assert ", m)" in choice.partition(";")[0]
 
 
+def test_loops_that_would_pass_over_a_far_result_again_stand_inside_of_its_rows() -> None:
+    """Every pass over a result that leaves the near caches brings its lines again: filters are moved along inside of rows or images."""
+
+    def chosen(expression: str, shape: tuple[int, ...], form: str, stored: int) -> str:
+        places = np.random.default_rng(1).choice(int(np.prod(shape)), stored, replace=False)
+        operand = st.tensor((np.array(np.unravel_index(places, shape)), np.ones(stored)), form, shape)
+        return str(model_choice(make_problem(expression, {"A": operand, "F": WEIGHTS}, threads=1)))
+
+    assert chosen(CORRELATION, (600, 700), "csr", 40_000).startswith("reorder(i, p, q, j)")
+    assert chosen(CORRELATION, (60, 70), "csr", 400).startswith("reorder(p, q, i, j)")
+    images = "Y(n,i,j) = A(n,i+p,j+q) * F(p,q)"
+    assert chosen(images, (100, 60, 70), "dense, compressed, compressed", 40_000).startswith("reorder(n, p, q, i, j)")
+
+
 def test_the_work_of_loops_is_counted_by_what_subsections_hold() -> None:
     problem = image_problem()
     (access,) = [access for access in _reads(problem) if access.tensor == "A"]

@@ -29,7 +29,7 @@ def test_suite_is_well_formed(name: str) -> None:
     suite = load_suite(name)
     for kernel in suite.kernels:
         assignment = parse(kernel.expression)
-        check_assignment(assignment)
+        check_assignment(assignment, affine=True)
         own = [access for access in reads(assignment) if access.tensor == kernel.operand]
         assert {len(access.subscripts) for access in own} == {kernel.order}
         given = {index for access in own for index in access.indices} | set(kernel.dims)
@@ -127,7 +127,7 @@ def test_the_description_has_every_key_that_is_read(tmp_path: Path) -> None:
 
 
 def test_inputs_of_the_quick_suite_are_generated() -> None:
-    for entry in (*load_suite("quick").inputs, *load_suite("nightly").inputs):
+    for entry in (*load_suite("quick").inputs, *load_suite("nightly").inputs, *load_suite("convolutions").inputs):
         assert entry.source.startswith("random:")
         assert len(describe(entry.source)["shape"]) == entry.order
 

@@ -1,4 +1,4 @@
-"""SciPy's sparse products; they use one core whatever is asked for."""
+"""SciPy's sparse products, and its correlations of dense arrays; they use one core whatever is asked for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..problem import Problem
+from .correlations import Correlation, correlation
 from .products import matrix_product
 
 
 class ScipyPeer:
-    """``scipy.sparse``."""
+    """``scipy.sparse``; for correlations, which it has none of, ``scipy.ndimage``, and ``scipy.signal`` where there is one mode."""
 
     name = "scipy"
 
@@ -24,7 +25,8 @@ class ScipyPeer:
     def prepare(self, problem: Problem) -> Callable[[], Any] | None:
         product = matrix_product(problem)
         if product is None:
-            return None
+            found = correlation(problem)
+            return None if found is None else _correlated(found)
         matrix: Any = product.matrix.to_scipy()
         if matrix.format not in ("csr", "csc"):
             matrix = matrix.tocsr()
@@ -35,3 +37,13 @@ class ScipyPeer:
         else:
             other = product.other.to_numpy()
         return lambda: matrix @ other
+
+
+def _correlated(found: Correlation) -> Callable[[], Any]:
+    from scipy import ndimage, signal
+
+    data, weights = found.data.to_numpy(), found.weights.to_numpy()
+    if data.ndim == 1:
+        return lambda: signal.correlate(data, weights, "valid", method="direct")
+    inside = tuple(slice(extent // 2, extent // 2 + whole - extent + 1) for whole, extent in zip(data.shape, weights.shape, strict=True))
+    return lambda: ndimage.correlate(data, weights, mode="constant")[inside]
