@@ -141,14 +141,14 @@ def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
     return compile_task(Task.of(problem), str(schedule), problem.operands)
 
 
-def may_be_built_with(problem: Problem, schedule: Schedule) -> tuple[str, frozenset[str]]:
-    """Return the identity of the compiler of a schedule, and the flags that its code is compiled with, short or long.
+def usually_built_with(problem: Problem, schedule: Schedule) -> tuple[str, str]:
+    """Return the identity of the compiler of a schedule, and the flags that its code is compiled with unless it is long.
 
     Nothing is generated, unlike in ``compile_problem``. Raises ``BuildError``: there is no such compiler.
     """
     asked = next((directive for directive in reversed(schedule.directives) if isinstance(directive, Build)), Build(None))
-    flags = possible_flags(asked.flags, str(problem.dtype))
-    return find_compiler(asked.compiler).identity, frozenset(map(" ".join, flags))
+    flags, _ = possible_flags(asked.flags, str(problem.dtype))
+    return find_compiler(asked.compiler).identity, " ".join(flags)
 
 
 def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:

@@ -43,7 +43,7 @@ from .database import database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .environment import code_version
 from .features import distance
-from .kernels import compile_problem, is_legal, may_be_built_with
+from .kernels import compile_problem, is_legal, usually_built_with
 from .limits import make_limits
 from .model import CHOICE_SECONDS, model_choice, operations
 from .problem import Problem, make_problem
@@ -264,11 +264,14 @@ def _unaltered(problem: Problem, decision: Decision) -> Schedule | None:
 
 
 def _is_built_as_then(problem: Problem, decision: Decision, schedule: Schedule) -> bool:
-    """Return whether a schedule is compiled by the same program, with the same flags, as when it was decided for."""
+    """Return whether a schedule is surely compiled by the same program, with the same flags, as when it was decided for.
+
+    Long code has flags of its own, which only generating it tells: a record that has these is asked in full.
+    """
     programs = decision.environment.get("programs")
     known = programs.get(decision.compiler) if isinstance(programs, Mapping) else None
-    identity, flags = may_be_built_with(problem, schedule)
-    return known == identity and decision.flags in flags
+    identity, flags = usually_built_with(problem, schedule)
+    return known == identity and decision.flags == flags
 
 
 def known_inputs(problem: Problem, store: Evidence) -> list[tuple[float, Decision]]:
@@ -348,9 +351,12 @@ def _doubt(away: float, strange: float) -> float:
 
 
 def _shipped_note(strange: float, decision: Decision) -> str:
-    """Return what is to be said of evidence that ships with the package."""
+    """Return what is to be said of evidence that ships with the package: where it was tuned, and by which version if by another one."""
+    if not strange:
+        return ""
     where = decision.environment.get("processor", "another machine")
-    return f"tuned on {where}, as published with the package" if strange else ""
+    version = "" if decision.code == code_version() else f" by version {decision.code or 'unknown'}"
+    return f"tuned on {where}{version}, as published with the package"
 
 
 def _expected_of(problem: Problem, schedule: Schedule) -> float:

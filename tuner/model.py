@@ -4,8 +4,9 @@ Every assignment of the loop nest costs, per iteration of the loops around it, i
 addition is fused) and one more for each value that it loads or stores and that is neither in registers nor left alone by the innermost
 loop, or more where its array is larger than a cache; an innermost loop over contiguous values of dense tensors counts by vectors, and
 costs something each time it starts. Iterations are counted from the fibres that operands really store, as in the operation counts of
-Dias et al. ("SparseLNR"): a loop nest over i, j of a tensor B(i,j,k) runs once for each stored (i,j). The model ranks schedules for
-the search, and chooses where nothing was measured; it is not meant to predict seconds.
+Dias et al. ("SparseLNR"): a loop nest over i, j of a tensor B(i,j,k) runs once for each stored (i,j). Where stored operands meet, a loop
+steps through all that each of them stores. The model ranks schedules for the search, and chooses where nothing was measured; it is not
+meant to predict seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TypeAlias
 from ..compiler.concrete.annihilation import Patterns
 from ..compiler.concrete.completeness import Completeness
 from ..compiler.concrete.lattice import NOWHERE, Complement, Domain, Intersection, Stored, Union
-from ..compiler.concrete.nodes import Assign, Forall, Program, Where, targets
+from ..compiler.concrete.nodes import Assign, Forall, Program, Where, said_of, targets
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.deadline import Deadline
 from ..compiler.errors import TuningError
@@ -27,12 +28,13 @@ from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Add, Expr, Mul, accesses, walk
-from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames, leaves
+from ..compiler.schedule.addresses import Address, at, enclosing_loops, everywhere, frames, leaves
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.arrays import array_workspaces
 from ..compiler.space.candidates import Candidate, candidates
+from ..compiler.space.decorations import shares_pattern
 from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
 from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
 from ..compiler.space.joins import Relation, Scan, join
@@ -75,6 +77,9 @@ _LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again
 _LINE_BYTES = 64
 _MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
 _CONVERSION = 30.0  # operations a stored entry that converting an operand costs
+_MEETING = 12.0  # operations that a step through operands that meet costs: 5 where patterns are regular, 36 where no branch is foreseen
+_CLEARED = 1.0  # operations that clearing an element of an array costs which the first level of cache holds
+_UNORDERED = 60.0  # operations that an entry of a sparse result costs which is not written in the order in which it is stored
 
 
 @frozen
@@ -283,6 +288,7 @@ class _Costs:
         self._completeness = Completeness(program.statement, self._graph, lambda name: dense and name == result)
         self._patterns = Patterns(Stored, program.add)
         self._written: dict[str, _Written] = {}
+        self._arrays = frozenset[str]()
         views = [access for _, leaf in self._leaves for access in accesses(leaf.value) if self._is_stored_view(access)]
         self._seen = {index for access in views for index in access.indices}  # which no loop goes through in vectors
         self._writes()
@@ -291,7 +297,8 @@ class _Costs:
         return isinstance(self._formats.get(access.tensor), View) and self._is_stored(access)
 
     def total(self) -> float:
-        return sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves) + self._conversions()
+        done = sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves)
+        return done + self._meetings() + self._clearing() + self._conversions()
 
     def scalar_operations(self) -> float:
         return sum(
@@ -309,10 +316,10 @@ class _Costs:
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         lanes = _VECTOR_LANES if contiguous else 1.0
         started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
-        each = (self._multiplied(leaf.value, innermost) + read + written) / lanes
+        each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = self._start(loops, leaf) if started else 0.0
         again = self._passed_again(address, leaf, loops, iterations)
-        return self._shared_out(address, iterations * each + start * started + again, iterations, leaf)
+        return self._shared_out(address, iterations * each + start * started + again, leaf)
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
         """Return what it costs each time that the innermost loop begins: one that is code without a branch has nothing to begin with, but
@@ -373,15 +380,65 @@ class _Costs:
     def _entering(self, address: Address, leaf: Assign) -> float:
         """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
         views = {index for access in accesses(leaf.value) if isinstance(self._formats.get(access.tensor), View) for index in access.indices}
-        total, outside, shares = 0.0, set[str](), 1
+        total, outside = 0.0, set[str]()
         for loop in enclosing_loops(self._program.statement, address):
             if outside and views.intersection(self._graph.originals(loop)):
                 total += self._points(set(outside), address, leaf) * _SUBSECTION
             outside.update(self._graph.originals(loop))
-        for frame in frames(self._program.statement, address):
-            if isinstance(frame, Forall) and frame.tag.unit == "cpu_thread":
-                shares = self._problem.threads
-        return total / shares
+        return total / self._threads(address)
+
+    def _meetings(self) -> float:
+        """Return what it costs to step through operands that meet in loops: all that they store, whatever they have in common."""
+        total = 0.0
+        for address, node in everywhere(self._program.statement):
+            stored = {access for access in node.reads if access.is_plain and self._is_stored(access)}
+            if not isinstance(node, Forall) or len(stored) < 2:
+                continue
+            outside = self._covered(address)
+            inside = outside.union(self._graph.originals(node.index))
+            lengths = [length for access in stored if (length := self._stepped(access, outside, inside)) is not None]
+            below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
+            if len(lengths) > 1 and not any(isinstance(part, Add) for part in walk(leaf.value)):
+                total += _MEETING * sum(lengths) * self._points(outside, below, leaf) / self._threads(below)
+        return total
+
+    def _threads(self, address: Address) -> int:
+        """Return how many threads share the work of a statement."""
+        around = (frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
+        return self._problem.threads if any(frame.tag.unit == "cpu_thread" for frame in around) else 1
+
+    def _stepped(self, access: Access, outside: set[str], inside: set[str]) -> float | None:
+        """Return how many entries a loop finds of an operand, which it completes a level of; None where it steps through none."""
+        name = self._sources.get(access.tensor, access.tensor)
+        form = access.stored or said_of(access, self._program.conversions) or self._formats[name]
+        order = [access.subscripts[mode].index for mode in form.order]
+        place = next((place for place, index in enumerate(order) if index not in outside), len(order))
+        if place == len(order) or order[place] not in inside or form.levels[place].full:
+            return None
+        return self._stored(name, access, inside) / max(1.0, self._stored(name, access, outside))
+
+    def _clearing(self) -> float:
+        """Return what it costs to clear arrays that are summed into, as often as the statement is entered that fills and reads them."""
+        total, statement = 0.0, self._program.statement
+        for address, leaf in self._leaves:
+            name = leaf.target.tensor
+            if name in self._arrays and name not in self._registers and leaf.operator == "+=":
+                sides = (length for length in reversed(range(len(address))) if address[length] == 1)
+                living = next(address[:length] for length in sides if isinstance(at(statement, address[:length]), Where))
+                elements, entered = self._elements[name], self._points(self._covered(living), address, leaf)
+                total += _CLEARED * _distance(elements) * elements * entered / self._threads(living)
+        return total
+
+    def _put_in_order(self, leaf: Assign, loops: Sequence[str]) -> float:
+        """Return what an entry of a sparse result costs beside being written, where loops do not come in the order of its levels."""
+        form = self._formats.get(leaf.target.tensor)
+        if form is None or form.is_dense or not leaf.target.is_plain:
+            return 0.0
+        around = [name for loop in loops for name in self._graph.originals(loop)]
+        places = [around.index(name) for mode in form.order if (name := leaf.target.subscripts[mode].index) in around]
+        if places == sorted(places) or shares_pattern(self._program, Situation(self._program, self._formats, self._problem.extents)):
+            return 0.0
+        return _UNORDERED
 
     def _points(self, covered: set[str], address: Address, leaf: Assign) -> float:
         """Return how often loops over these original indices run for an assignment.
@@ -481,8 +538,8 @@ class _Costs:
     def _writes(self) -> None:
         """Note the loops around what fills each workspace that knows its entries, and how often they run."""
         situation = Situation(self._program, self._formats, self._problem.extents)
-        arrays = array_workspaces(self._program, situation)
-        known = {space.name for space in self._program.workspaces if space.name not in arrays}
+        self._arrays = array_workspaces(self._program, situation)
+        known = {space.name for space in self._program.workspaces if space.name not in self._arrays}
         for address, leaf in reversed(self._leaves):
             if leaf.target.tensor in known:
                 covered = self._covered(address)
@@ -564,7 +621,7 @@ class _Costs:
                 return False
         return True
 
-    def _shared_out(self, address: Address, operations: float, iterations: float, leaf: Assign) -> float:
+    def _shared_out(self, address: Address, operations: float, leaf: Assign) -> float:
         """Return the operations of one thread, and what sharing them costs each time the parallel loop is entered."""
         outside: set[str] = set()
         for frame in frames(self._program.statement, address):
@@ -572,13 +629,20 @@ class _Costs:
                 continue
             if frame.tag.unit == "cpu_thread":
                 entered = self._points(outside, address, leaf)
-                if frame.tag.race == "atomics":
-                    operations += _ATOMIC * iterations
-                if frame.tag.race == "temporary":
+                shared = leaf.target.tensor not in self._elements  # what is no workspace of a thread's own
+                if shared and frame.tag.race == "atomics":
+                    operations += _ATOMIC * self._updates(address, leaf, frame.index)
+                if shared and frame.tag.race == "temporary":
                     operations += entered * self._result_size() * self._problem.threads
                 return operations / self._problem.threads + entered * _start_operations()
             outside.update(self._graph.originals(frame.index))
         return operations
+
+    def _updates(self, address: Address, leaf: Assign, parallel: str) -> float:
+        """Return how often a parallel loop adds to the result: what loops inside of all that belongs to it run through is summed before."""
+        loops, components = enclosing_loops(self._program.statement, address), self._originals(leaf.target.indices)
+        own = [place for place, loop in enumerate(loops) if loop == parallel or components.intersection(self._graph.originals(loop))]
+        return self._points(self._originals(loops[: own[-1] + 1]), address, leaf)
 
     def _result_size(self) -> float:
         return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)

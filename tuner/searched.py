@@ -24,12 +24,12 @@ from ..compiler.notation.nodes import accesses
 from ..compiler.schedule import directives as d
 from ..compiler.schedule.build_options import compiler_fault
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.space.conversions import reordered
 from ..compiler.space.decorations import build_choices
 from ..compiler.space.full import Filter, FullSpace
 from ..compiler.space.instances import Instances
 from ..compiler.space.moves import Moves
 from ..compiler.space.options import RUNS, Options, everything
-from ..compiler.space.structures import reordered
 from ..compiler.space.template import Template
 from ..compiler.space.whole import WholeSpace
 from .kernels import legal_candidate

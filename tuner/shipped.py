@@ -1,12 +1,14 @@
 """The schedules that ship with the package, ``results/schedules.jsonl``: what won on the machines of the published measurements.
 
 They are tried early in a search. Lookup takes them where this machine knows nothing similar, if they are of a machine of the same kind:
-what is fastest on one machine need not be on another. ``tune-kernel db export results/schedules.jsonl --as shipped`` makes the file.
+what is fastest on one machine need not be on another. They are never taken for what was tuned here, and those of an older version of the
+code stay of use, as what is worth trying. ``tune-kernel db export results/schedules.jsonl --as shipped`` makes the file.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -15,6 +17,9 @@ from typing import IO
 
 from .database.interchange import read_json_lines
 from .records import Decision, to_json
+
+SHIPPED = "SPARSETUNE_SHIPPED"
+"""Environment variable: another file in place of the package's own, or nothing, and then nothing counts but what was tuned."""
 
 FILE = Path(__file__).resolve().parents[1] / "results" / "schedules.jsonl"
 
@@ -25,16 +30,21 @@ _TOLD = ("processor", "system", "vector_bytes", "caches", "cores")
 """What lookup and readers ask of the machine that a decision was made on."""
 
 
-@cache
 def shipped_decisions(kernel: str, formats: str) -> tuple[Decision, ...]:
     """Return the decisions that ship for a canonical expression and the formats of its tensors; none where the file is missing.
 
     Raises:
         DatabaseError: the file is damaged.
     """
-    if not FILE.exists():
-        return ()
-    return tuple(record for record in read_json_lines(FILE, holding=(kernel, formats)) if isinstance(record, Decision))
+    file = os.environ.get(SHIPPED, str(FILE))
+    return _read(file, kernel, formats) if file else ()
+
+
+@cache
+def _read(file: str, kernel: str, formats: str) -> tuple[Decision, ...]:
+    place = Path(file)
+    found = read_json_lines(place, holding=(kernel, formats)) if place.exists() else ()
+    return tuple(record for record in found if isinstance(record, Decision))
 
 
 def write_shipped(decisions: Iterable[Decision], stream: IO[str]) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from ..compiler.frozen import frozen
 from ..compiler.native.cache import cache_folder
 from .records import digest, now
 from .settings import Budget
+from .written import write_json
 
 
 @frozen
@@ -37,14 +37,9 @@ class Run:
 def begin(suite: str, database: str, budget: Budget) -> Run:
     """Return a run that begins now, and remember it for ``resume``."""
     run, place = Run(now(), budget.trials, budget.seconds), _place(suite, database)
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=place.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(asdict(run), file)
-        os.replace(scratch, place)
-    except OSError:  # then a resumed run counts whatever the database holds
-        place.unlink(missing_ok=True)
+    if not write_json(place, asdict(run)):
+        with suppress(OSError):
+            place.unlink(missing_ok=True)  # then a resumed run counts whatever the database holds
     return run
 
 

@@ -10,7 +10,7 @@ the others *dense*. The rules:
 - blocks: the same where a dense index of the result is cut so that a piece of a row fits into registers;
 - products: any factors of a product, summed or hoisted wherever the loops allow, one and two levels deep (``products``);
 - forests: nests that share outer loops, of least work for every contraction tree;
-- conversions: the stored operand in an order that has the indices of the result first.
+- conversions: stored operands in orders that suit other orders of the loops (``conversions``).
 
 Every rule is a filter of the schedule space that can be left out (``selection.RULES``). Nests that are found otherwise, since no other
 is asymptotically better or since they were drawn, stand among them.
@@ -22,9 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from ..concrete.apart import covers
-from ..concrete.nodes import Forall, Program, Stmt, assignments
-from ..format import Format
-from ..levels import COMPRESSED, DENSE
+from ..concrete.nodes import Program, assignments
 from ..notation.nodes import Access
 from ..schedule import directives as d
 from ..schedule.addresses import enclosing_loops
@@ -32,9 +30,10 @@ from ..schedule.dependence import graph_of, needs_of_expression, uses
 from ..schedule.factors import flatten, product_factors
 from ..schedule.iteration import producers_inside
 from ..schedule.schedule import Schedule
+from .conversions import copies, in_order, result_first, root_loops, stored_below
 from .orders import Orders
 from .products import products, stored_products
-from .situation import Situation, Structure, format_read, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
+from .situation import Situation, Structure, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
 from .template import Hole, Template, opened
 
 MAX_ORDERS = 24
@@ -60,9 +59,11 @@ def structures(
         orders = list(_orders(default, situation))
         yield from orders
         yield from stored_products([default, *orders], situation)
+        yield from copies(default, situation)
         yield from _given(default, nests, situation)
         return
-    for start in (default, *_conversions(default, situation)):
+    yield from copies(default, situation)
+    for start in (default, *result_first(default, situation)):
         yield from _chains(start, situation)
         yield from forests
         yield from _blocks(start, situation)
@@ -82,23 +83,15 @@ def _given(default: Structure, nests: Mapping[str, Sequence[Schedule]], situatio
     return (structure for structure in found if structure is not None)
 
 
-# Orders and conversions
+# Orders
 
 
 def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
     """Yield the other legal orders of the loops at the root."""
-    loops: list[str] = []
-    statement: Stmt = start.program.statement
-    while isinstance(statement, Forall):
-        loops.append(statement.index)
-        statement = statement.body
-    before = _stored_below(start.program, situation, frozenset(loops))
-
-    def allowed(placed: frozenset[str], loop: str) -> bool:
-        return all(above <= placed for own, above in before if loop in own and own <= placed | {loop})
-
+    loops = root_loops(start.program)
+    rules = stored_below(situation.stored(start.program), start.program, situation, frozenset(loops))
     found = 0
-    for order in Orders(loops, [allowed]).all():
+    for order in Orders(loops, [in_order(rules)]).all():
         if order == tuple(loops):
             continue
         changed = start.then(situation, d.Reorder(order), origin="order" if start.origin == "default" else start.origin)
@@ -107,50 +100,6 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
             found += 1
         if found == MAX_ORDERS:
             return
-
-
-def _stored_below(program: Program, situation: Situation, loops: frozenset[str]) -> list[tuple[frozenset[str], frozenset[str]]]:
-    """Return (indices of a stored level, those of the levels above it) of every operand, so that most illegal orders need no trial.
-
-    Once all of the first are known, all of the second have to be.
-    """
-    found = []
-    for access in situation.stored(program):
-        above: frozenset[str] = frozenset()
-        for modes, is_stored in format_read(access, program, situation).stored_modes:
-            own = frozenset(access.subscripts[mode].index for mode in modes)
-            if is_stored and own | above <= loops and own.isdisjoint(above):
-                found.append((own, above))
-            above |= own
-    return found
-
-
-def _conversions(start: Structure, situation: Situation) -> Iterator[Structure]:
-    """Yield the stored operand in another order: indices of the result outermost, reduced ones below, each in place."""
-    stored = situation.stored(start.program)
-    if len(stored) != 1:
-        return
-    (access,) = stored
-    form, (_, leaf) = situation.formats[access.tensor], result_leaf(start.program)
-    if not access.is_plain or len(set(access.indices)) < len(access.subscripts):
-        return
-    free = [mode for mode in form.order if access.subscripts[mode].index in leaf.target.indices]
-    form = reordered(form, free)
-    if form.order == situation.formats[access.tensor].order:
-        return
-    loops = [access.subscripts[mode].index for mode in form.order]
-    rest = [loop for loop in leaf_loops(start.program) if loop not in loops]
-    steps = (d.Convert(Access(access.tensor), str(form)), d.Reorder((*loops, *rest)))
-    converted = start.then(situation, *steps, origin="conversion")
-    if converted is not None:
-        yield converted
-
-
-def reordered(form: Format, first: Sequence[int]) -> Format:
-    """Return the format that stores some modes of a tensor above the others, which keep their order."""
-    order = (*first, *(mode for mode in form.order if mode not in first))
-    kinds = [DENSE if place == 0 and DENSE in form.levels else COMPRESSED for place in range(len(order))]
-    return Format(tuple(kinds), order)
 
 
 # Chains of workspaces

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sparsetune.tuner import shipped
 from sparsetune.tuner.cli import run
+from sparsetune.tuner.shipped import SHIPPED
 
 
-@pytest.fixture(autouse=True)
-def nothing_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let no published schedule decide; ``shipped.FILE`` may be written."""
-    monkeypatch.setattr(shipped, "FILE", tmp_path / "shipped" / "schedules.jsonl")
-    shipped.shipped_decisions.cache_clear()
-    yield
-    shipped.shipped_decisions.cache_clear()
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that may be written, in place of what ships with the package."""
+    monkeypatch.setenv(SHIPPED, str(tmp_path / "shipped.jsonl"))
+    return tmp_path / "shipped.jsonl"
 
 
 @pytest.fixture

@@ -121,6 +121,17 @@ def test_an_unaltered_record_is_exact_without_generating_code(database: Path, mo
         look(database)
 
 
+def test_a_record_with_the_flags_of_long_code_is_not_exact(database: Path) -> None:
+    """They are flags that some code is compiled with, but not that of this schedule."""
+    here = environment.describe_environment({})
+    short = decided(problem(), PARALLEL, environment=here)
+    assert "-O3" in short.flags
+    add(database, replace(short, flags=short.flags.replace("-O3", "-O2")))
+    match = look(database)
+    assert match.origin == "similar"
+    assert "-O2" in match.note
+
+
 def test_the_digest_of_the_sources_is_remembered_until_one_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "package"
     for name in ("compiler/deep/one.py", "csrc/two.c"):
@@ -219,14 +230,13 @@ def test_nearest_of_equals_is_named(database: Path) -> None:
     assert look(database, rows=100, seed=5).time == 9e-3
 
 
-def test_what_ships_counts_where_this_machine_knows_nothing(database: Path) -> None:
+def test_what_ships_counts_where_this_machine_knows_nothing(database: Path, shipped: Path) -> None:
     own = problem()
     elsewhere = replace(own.workload, machine="another")
     won = decided(own, PARALLEL, workload=elsewhere, environment=environment.describe_environment({}), policy={"max_seconds": 1})
     other = replace(won, input=problem(3000).input, environment={"system": "Plan 9", "vector_bytes": 64}, schedule=UNROLLED)
     strange = replace(won, workload=replace(elsewhere, kernel="T0 = T1"), input=replace(own.input, extents=()), schedule="")
-    shipping.FILE.parent.mkdir()
-    with shipping.FILE.open("w") as stream:
+    with shipped.open("w") as stream:
         slow = replace(won, input=problem(5).input, speedup_low=0.9)
         assert shipping.write_shipped([won, replace(won, seconds=2e-3), other, strange, slow], stream) == 3
     match = look(database, rows=110, seed=4)
@@ -237,6 +247,25 @@ def test_what_ships_counts_where_this_machine_knows_nothing(database: Path) -> N
     assert shipping.shipped_decisions(own.workload.kernel, own.workload.formats)[0].policy == {}
     add(database, decided(problem(120, 9), "", 1.0))
     assert (look(database, rows=110, seed=4).origin, look(database, rows=110, seed=4).schedule) == ("similar", Schedule())  # knows better
+
+
+@pytest.mark.parametrize("code", ["", "0.0.9+12345678"], ids=["this version", "another version"])
+def test_what_ships_is_never_exact(database: Path, shipped: Path, code: str) -> None:
+    """Not even for this very input on this machine; of another version it says so."""
+    here = environment.describe_environment({})
+    won = decided(problem(), PARALLEL, environment=here, **({"code": code} if code else {}))
+    with shipped.open("w") as stream:
+        shipping.write_shipped([won], stream)
+    match = look(database)
+    assert (match.origin, str(match.schedule), match.distance) == ("similar", "parallelize(i, cpu_thread, no_races)", 0.0)
+    assert match.note == f"tuned on {here['processor']}{' by version ' + code if code else ''}, as published with the package"
+
+
+def test_nothing_ships_where_that_is_asked_for(database: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with shipped.open("w") as stream:
+        shipping.write_shipped([decided(problem(), PARALLEL, environment=environment.describe_environment({}))], stream)
+    monkeypatch.setenv(shipping.SHIPPED, "")
+    assert look(database).origin == "default"
 
 
 def test_the_model_is_asked_beside_what_is_far(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,19 +176,12 @@ def test_what_won_on_a_similar_input_is_tried_after_the_default(database: Path) 
     assert [trial.schedule for trial in result.measured[:2]] == ["", "unroll(j, 2)"]
 
 
-def test_what_won_on_another_machine_is_tried_too(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsetune.tuner import shipped
-
+def test_what_won_on_another_machine_is_tried_too(database: Path, tmp_path: Path, shipped: Path) -> None:
     campaign(tmp_path / "theirs.sqlite")
-    with open_database(tmp_path / "theirs.sqlite") as store, (tmp_path / "schedules.jsonl").open("w") as stream:
+    with open_database(tmp_path / "theirs.sqlite") as store, shipped.open("w") as stream:
         theirs = (replace(found, workload=replace(found.workload, machine="theirs")) for found in store.decisions())
         write_json_lines(theirs, stream)
-    monkeypatch.setattr(shipped, "FILE", tmp_path / "schedules.jsonl")
-    shipped.shipped_decisions.cache_clear()
-    try:
-        result = campaign(database, trials=2)
-    finally:
-        shipped.shipped_decisions.cache_clear()
+    result = campaign(database, trials=2)
     assert [trial.schedule for trial in result.measured] == ["", "unroll(j, 2)"]
 
 

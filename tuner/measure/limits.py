@@ -8,8 +8,6 @@ so many threads at once, the fastest of several runs counting, and kept beside t
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +20,7 @@ import numpy as np
 from ...compiler.native.cache import cache_folder
 from ...compiler.native.library import load_source
 from ...compiler.native.machine import this_machine
+from ..written import write_json
 
 _DECLARATIONS = """void st_triad(double *, const double *, const double *, ptrdiff_t);
 double st_multiply_adds(ptrdiff_t);
@@ -63,7 +62,7 @@ def machine_limits(threads: int, anew: bool = False) -> Limits:
     if known is not None:
         return known
     found = _measure(threads)
-    _keep(_place(this_machine().fingerprint, threads), found)
+    write_json(_place(this_machine().fingerprint, threads), asdict(found))  # else they are measured again next time
     return found
 
 
@@ -79,18 +78,6 @@ def known_limits(machine: str, threads: int) -> Limits | None:
 
 def _place(machine: str, threads: int) -> Path:
     return cache_folder().parent / "limits" / f"{machine}-{threads}.json"
-
-
-def _keep(place: Path, limits: Limits) -> None:
-    """Remember limits, whole or not at all; where the folder cannot be written they are measured again next time."""
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=place.parent)
-        with os.fdopen(handle, "w") as file:
-            json.dump(asdict(limits), file)
-        os.replace(scratch, place)
-    except OSError:
-        return
 
 
 def _measure(threads: int) -> Limits:

@@ -1,0 +1,153 @@
+"""Stored operands in other orders of their levels, so that loops may come in orders that go through them as they are stored.
+
+Where one stored operand is read, it is stored with the indices of the result first. Where several are, as in ``C(i,j) = A(i,k) * A(j,k)``,
+an order of the loops suits some of the reads, and the others are served by copies, as few as the order needs: with the second read
+stored by columns, row i of the result is a sum of rows of that copy (Gustavson, "Two Fast Algorithms for Sparse Matrices", 1978)
+instead of a dot product of row i with every row. Each read has a copy of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
+
+from ..concrete.nodes import Forall, Program, Stmt, assignments, operand_of, said_of
+from ..format import Format
+from ..levels import COMPRESSED, DENSE
+from ..notation.nodes import Access, Mul
+from ..schedule import directives as d
+from ..schedule.iteration import inlined, producers_inside
+from .orders import Allowed, Orders
+from .situation import Situation, Structure, format_read, leaf_loops, precompute_over, result_leaf
+
+MOST_COPIES = 2
+MOST_ORDERS = 24
+
+
+def result_first(start: Structure, situation: Situation) -> Iterator[Structure]:
+    """Yield the one stored operand in another order: indices of the result outermost, reduced ones below, each in place."""
+    stored = situation.stored(start.program)
+    if len(stored) != 1 or not _is_movable(stored[0]):
+        return
+    (access,) = stored
+    form, (_, leaf) = situation.formats[access.tensor], result_leaf(start.program)
+    form = reordered(form, [mode for mode in form.order if access.subscripts[mode].index in leaf.target.indices])
+    if form.order == situation.formats[access.tensor].order:
+        return
+    loops = [access.subscripts[mode].index for mode in form.order]
+    rest = [loop for loop in leaf_loops(start.program) if loop not in loops]
+    converted = start.then(situation, d.Convert(Access(access.tensor), str(form)), d.Reorder((*loops, *rest)), origin="conversion")
+    if converted is not None:
+        yield converted
+
+
+def copies(start: Structure, situation: Situation) -> Iterator[Structure]:
+    """Yield orders of the loops of a product in which one or two of several stored reads are served by copies, all others by what is
+    stored; those with one copy first.
+
+    The outermost loop goes through the outermost level of a sparse result, which is appended row by row then, and through some
+    index of a dense one.
+    """
+    stored = situation.stored(start.program)
+    plain = _unordered(start, situation) if len(stored) > 1 else None
+    if plain is None:
+        return
+    loops, target = root_loops(plain.program), result_leaf(plain.program)[1].target
+    form = situation.formats[target.tensor]
+    first = {target.subscripts[mode].index for mode in (form.order if form.is_dense else form.order[:1])} or set(loops)
+    below = {read: stored_below([read], plain.program, situation, frozenset(loops)) for read in stored}
+    movable = [read for read in stored if _is_movable(read) and said_of(read, plain.program.conversions) is None]
+    for count in range(1, MOST_COPIES + 1):
+        for copied in combinations(movable, count):
+            kept = in_order([rule for read, rules in below.items() if read not in copied for rule in rules])
+            orders = Orders(loops, [lambda placed, loop: bool(placed) or loop in first, kept]).all()
+            needed = (order for order in orders if not any(_suits(order, below[read]) for read in copied))
+            for order in islice(needed, MOST_ORDERS):
+                steps = (d.Convert(operand_of(read), str(_followed(read, order, situation))) for read in copied)
+                converted = plain.then(situation, *steps, d.Reorder(order), origin="conversion")
+                collected = None if converted is None else _collected(converted, situation)
+                if collected is not None:
+                    yield collected
+
+
+def _collected(structure: Structure, situation: Situation) -> Structure | None:
+    """Return a structure in which a sparse result is summed in a workspace over the loops inside of the first reduced one.
+
+    Lowering would do that by itself, but only what is said is counted as memory and work.
+    """
+    loops, leaf = root_loops(structure.program), result_leaf(structure.program)[1]
+    reduced = [place for place, loop in enumerate(loops) if loop not in leaf.target.indices]
+    below = [loop for loop in loops[reduced[0] :] if loop in leaf.target.indices] if reduced else []
+    if not below or situation.formats[leaf.target.tensor].is_dense:
+        return structure
+    return structure.then(situation, precompute_over([leaf.value], below, structure.program, situation, 1))
+
+
+def _unordered(start: Structure, situation: Situation) -> Structure | None:
+    """Return a product without what puts a sparse result in order, which lowering does again where it is still needed; None of
+    anything else than one product."""
+    found = start
+    if len(assignments(start.program.statement)) > 1:
+        value = inlined(result_leaf(start.program)[1].value, producers_inside(start.program.statement))
+        found = start.then(situation, d.Addends((value,)))
+    if found is None or len(assignments(found.program.statement)) > 1:
+        return None
+    return found if isinstance(result_leaf(found.program)[1].value, Mul) else None
+
+
+def _followed(read: Access, order: Sequence[str], situation: Situation) -> Format:
+    """Return the format of a copy of what is read, whose levels follow the loops."""
+    form = situation.formats[read.tensor]
+    return reordered(form, sorted(form.order, key=lambda mode: order.index(read.subscripts[mode].index)))
+
+
+def reordered(form: Format, first: Sequence[int]) -> Format:
+    """Return the format that stores some modes of a tensor above the others, which keep their order."""
+    order = (*first, *(mode for mode in form.order if mode not in first))
+    kinds = [DENSE if place == 0 and DENSE in form.levels else COMPRESSED for place in range(len(order))]
+    return Format(tuple(kinds), order)
+
+
+def _is_movable(access: Access) -> bool:
+    return access.is_plain and len(set(access.indices)) == len(access.subscripts)
+
+
+def root_loops(program: Program) -> list[str]:
+    """Return the loops at the root."""
+    loops: list[str] = []
+    statement: Stmt = program.statement
+    while isinstance(statement, Forall):
+        loops.append(statement.index)
+        statement = statement.body
+    return loops
+
+
+Below = tuple[frozenset[str], frozenset[str]]
+"""The indices of a stored level, and those of the levels above it: once all of the first are known, all of the second have to be."""
+
+
+def stored_below(reads: Iterable[Access], program: Program, situation: Situation, loops: frozenset[str]) -> list[Below]:
+    """Return what the stored levels of some reads ask of an order of the loops, so that most illegal orders need no trial."""
+    found = []
+    for access in reads:
+        above: frozenset[str] = frozenset()
+        for modes, is_stored in format_read(access, program, situation).stored_modes:
+            own = frozenset(access.subscripts[mode].index for mode in modes)
+            if is_stored and own | above <= loops and own.isdisjoint(above):
+                found.append((own, above))
+            above |= own
+    return found
+
+
+def in_order(rules: Sequence[Below]) -> Allowed:
+    """Return the rule for orders that keeps some others."""
+
+    def allowed(placed: frozenset[str], loop: str) -> bool:
+        return all(above <= placed for own, above in rules if loop in own and own <= placed | {loop})
+
+    return allowed
+
+
+def _suits(order: Sequence[str], rules: Sequence[Below]) -> bool:
+    allowed = in_order(rules)
+    return all(allowed(frozenset(order[:place]), loop) for place, loop in enumerate(order))

@@ -1,0 +1,57 @@
+"""What the static model counts beside iterations: operands that meet, copies, results out of order, arrays that are cleared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sparsetune.tuner.model import model_choice
+from sparsetune.tuner.problem import make_problem
+
+BY_TRANSPOSE = "C(i,j) = A(i,k) * A(j,k)"
+TRIANGLES = "t = A(i,j) * A(j,k) * A(i,k)"
+COLUMNS = 'convert(A(j,k), "dense, compressed; 1, 0"); reorder(i, k, j)'
+
+
+def square(size: int, density: float) -> sp.csr_array:
+    return sp.random_array((size, size), density=density, format="csr", rng=np.random.default_rng(1))
+
+
+def choice(expression: str, result: str | None, threads: int = 1, **operands: Any) -> str:
+    found = model_choice(make_problem(expression, operands, result, threads=threads))
+    return "" if found is None else str(found)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("result", ["csr", "dense"])
+@pytest.mark.parametrize(
+    "operand", [sp.eye_array(3000, format="csr"), square(1000, 0.01), square(200, 0.5)], ids=["diagonal", "1%", "half"]
+)
+def test_rows_are_multiplied_by_a_copy_in_columns(operand: sp.csr_array, result: str, threads: int) -> None:
+    """Instead of every row with every row, which steps through all entries of both."""
+    found = choice(BY_TRANSPOSE, result, threads, A=operand)
+    mirrored = COLUMNS.replace("j,k", "i,k").replace("i, k, j", "j, k, i")  # as good where the result is dense
+    assert found.startswith((COLUMNS, mirrored) if result == "dense" else COLUMNS)
+
+
+def test_products_that_suit_are_not_copied() -> None:
+    assert "convert" not in choice("C(i,j) = A(i,k) * B(k,j)", "csr", A=square(500, 0.02), B=square(500, 0.02))
+
+
+def test_results_that_would_come_out_of_order_are_worth_copies() -> None:
+    found = choice("C(i,j) = A(k,i) * B(j,k)", "csr", A=square(1000, 0.02), B=square(1000, 0.02))
+    assert found.count("convert") == 2
+    assert "reorder(i, k, j)" in found
+
+
+def test_an_array_is_worth_clearing_where_rows_are_not_few_of_many() -> None:
+    """Entries of a row of products are looked up in an array, but not where clearing it for every row takes longer than meeting."""
+    assert "precompute(A(i,j) * A(j,k), [i, k], [i, k], w)" in choice(TRIANGLES, None, A=square(2000, 0.01))
+    assert choice(TRIANGLES, None, A=square(20_000, 2e-4)) == ""
+
+
+def test_a_sum_over_all_rows_is_shared_by_threads() -> None:
+    """One atomic addition a row is little beside what a row takes."""
+    assert "parallelize(i, cpu_thread, atomics" in choice(TRIANGLES, None, 2, A=square(20_000, 2e-4))
