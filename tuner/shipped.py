@@ -37,14 +37,12 @@ def shipped_decisions(kernel: str, formats: str) -> tuple[Decision, ...]:
         DatabaseError: the file is damaged.
     """
     file = os.environ.get(SHIPPED, str(FILE))
-    return _read(file, kernel, formats) if file else ()
+    return _read(file, kernel, formats) if file and os.path.exists(file) else ()
 
 
 @cache
 def _read(file: str, kernel: str, formats: str) -> tuple[Decision, ...]:
-    place = Path(file)
-    found = read_json_lines(place, holding=(kernel, formats)) if place.exists() else ()
-    return tuple(record for record in found if isinstance(record, Decision))
+    return tuple(record for record in read_json_lines(Path(file), holding=(kernel, formats)) if isinstance(record, Decision))
 
 
 def write_shipped(decisions: Iterable[Decision], stream: IO[str]) -> int:
