@@ -16,7 +16,7 @@ from ..compiler.concrete.nodes import Program
 from ..compiler.frozen import frozen
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
-from .model import scalar_operations
+from .costs import scalar_operations
 from .problem import Problem
 from .records import Decision
 

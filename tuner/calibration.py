@@ -17,9 +17,9 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.aligned import aligned_full
 from ..datasets.generate import generate
 from .constants import Constants, remember_constants
+from .costs import operations
 from .kernels import compile_problem
 from .measure.timing import least_of
-from .model import operations
 from .problem import make_problem
 
 _TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one

@@ -39,13 +39,14 @@ from ..compiler.native.machine import this_machine
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
+from .costs import operations
 from .database import database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .environment import code_version
 from .features import distance
 from .kernels import compile_problem, is_legal, usually_built_with
 from .limits import make_limits
-from .model import CHOICE_SECONDS, model_choice, operations
+from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
 from .records import Decision, Measurement, Status
 from .shares import static_excess

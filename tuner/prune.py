@@ -28,9 +28,10 @@ from ..compiler.space.selection import CLOSED, DRAWN, RULES, UNDOMINATED, Select
 from ..compiler.space.situation import Situation
 from .asymptotic.screening import Screening, beaten
 from .asymptotic.undominated import undominated_schedules
+from .costs import converted_entries, operations
 from .kernels import default_keeps_bound, lowers
 from .limits import workspace_elements
-from .model import Ranked, converted_entries, nothing_within, operations, problem_candidates, rank
+from .model import Ranked, nothing_within, problem_candidates, rank
 from .problem import Problem
 from .search.space import Space
 from .searched import DRAW_SECONDS, Beyond, other_compilers, whole_space

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..compiler.concrete.concretize import concretize
 from ..compiler.schedule.schedule import Schedule
 from .account import operations, scheduled
-from .model import operations as model_cost
+from .costs import operations as model_cost
 from .problem import Problem
 
 _WORTH_SAYING = 1.05  # a ratio of costs

@@ -32,9 +32,9 @@ from ..compiler.space.moves import Moves
 from ..compiler.space.options import RUNS, Options, everything
 from ..compiler.space.template import Template
 from ..compiler.space.whole import WholeSpace
+from .costs import operations
 from .kernels import legal_candidate
 from .limits import workspace_elements
-from .model import operations
 from .problem import Problem
 
 WATCHED_SECONDS = 20.0

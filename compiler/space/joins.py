@@ -29,6 +29,9 @@ SAMPLE = 2**11
 MOST_ROWS = 2**18
 """Combinations that a join may have on its way: the sample is made smaller until it has no more."""
 
+MOST_EXTENT = 2**22
+"""Values of an index that are told apart in an array; sizes over longer ones are not told."""
+
 MOST_STORED = 2**21
 """Positions of an operand that are gone through to find those of the sample; sizes of larger ones are not told."""
 
@@ -158,7 +161,7 @@ class Joins:
         if place == 0 and below is not None and tensor.format.levels[0].full:
             return np.diff(below).astype(np.int64)
         table = self._scanned(Scan(scan.operand, scan.indices[: place + 2]), {})
-        return np.bincount(table[index], minlength=self._extents[index])
+        return np.bincount(table[index], minlength=self._length(index))
 
     def _table(self, relation: Relation, marks: _Marks) -> _Table:
         """Return the combinations of a relation all of whose values are marked."""
@@ -222,9 +225,14 @@ class Joins:
         return keys
 
     def _marked(self, index: str, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-        marked = np.zeros(self._extents[index], bool)
+        marked = np.zeros(self._length(index), bool)
         marked[values] = True
         return marked
+
+    def _length(self, index: str) -> int:
+        if self._extents[index] > MOST_EXTENT:
+            raise TooLarge
+        return self._extents[index]
 
 
 def _apart(relation: Relation) -> list[Relation]:

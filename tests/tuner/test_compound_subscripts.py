@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import sparsetune as st
 from sparsetune.compiler.space.instances import Instances
+from sparsetune.tuner.costs import operations
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.windows import as_read, cut_out
-from sparsetune.tuner.model import model_choice, operations, problem_candidates
+from sparsetune.tuner.model import model_choice, problem_candidates
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import surviving_space
 from sparsetune.tuner.subsections import combinations_found

@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
-from sparsetune.tuner.model import model_choice, operations
+from sparsetune.tuner.costs import operations
+from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.reports.forest_cases import CASES, FIGURE_2, NESTS, Case
 
 

@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sparsetune.compiler.schedule.apply import apply_schedule
+from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.forests.choice import sizes_of
 from sparsetune.compiler.space.forests.contraction import contraction_of
-from sparsetune.tuner.model import scalar_operations, stored_prefixes
+from sparsetune.tuner.costs import scalar_operations
+from sparsetune.tuner.iterations import stored_prefixes
 from sparsetune.tuner.problem import make_problem
 
 N = 300
@@ -54,3 +57,18 @@ def test_forests_know_what_operands_have_together() -> None:
     fibres = {name: stored_prefixes(problem.operands[name]) for name in "AB"}
     sizes = sizes_of(contraction, problem.extents, fibres, problem.joins)
     assert (sizes.joined({0: 2}), sizes.joined({0: 2, 1: 2})) == (N // 2, 0.0)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_what_several_workspaces_hold_is_known(name: str) -> None:
+    """A chain of four by rows: each product is made once for each entry of the one before it."""
+    one = PATTERNS[name]
+    ones = sp.csr_array((np.ones(one.nnz), one.indices, one.indptr), shape=one.shape)
+    problem = make_problem("D(i,m) = A(i,k) * B(k,j) * C(j,l) * E(l,m)", dict.fromkeys("ABCE", one), "csr", threads=1)
+    found = problem.concretized()
+    by_rows = Schedule("precompute(A(i,k) * B(k,j) * C(j,l), l, l, a); precompute(A(i,k) * B(k,j), j, j, b)")
+    program = apply_schedule(found.program, by_rows, found.formats)
+    pairs = ones @ ones
+    triples = (pairs > 0).astype(float) @ ones
+    exact = 2 * (pairs.sum() + triples.sum() + ((triples > 0).astype(float) @ ones).sum())
+    assert scalar_operations(problem, program, found.sources) == pytest.approx(exact, rel=0.1)

@@ -25,7 +25,7 @@ RNG = np.random.default_rng(5)
 @pytest.fixture(autouse=True)
 def usual_constants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", Constants)
-    monkeypatch.setattr("sparsetune.tuner.model.machine_constants", Constants)
+    monkeypatch.setattr("sparsetune.tuner.costs.machine_constants", Constants)
 
 
 def with_rows(lengths: list[int]):

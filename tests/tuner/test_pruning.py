@@ -14,8 +14,9 @@ from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import prune
+from sparsetune.tuner.iterations import stored_prefixes
 from sparsetune.tuner.limits import Limits
-from sparsetune.tuner.model import model_choice, problem_candidates, rank, stored_prefixes
+from sparsetune.tuner.model import model_choice, problem_candidates, rank
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import Stage, counted_stages, run_stages, surviving_space, undominated
 from sparsetune.tuner.search.space import Point

@@ -19,8 +19,9 @@ from ...compiler.space.forests.space import Forests
 from ..explore import explore
 from ..forests.domain import usual_ranges
 from ..forests.exploration import ANY_FOREST
+from ..iterations import stored_prefixes
 from ..kernels import compile_problem
-from ..model import model_choice, stored_prefixes
+from ..model import model_choice
 from ..problem import Problem
 from .forest_cases import FOUR, THREE, TWO, Case
 from .race import Pace, race

@@ -25,12 +25,14 @@ from ...compiler.space.forests.forest import Forest
 from ...compiler.space.forests.paths import PathRules
 from ...compiler.space.forests.peeling import ForestRules, path_depth
 from ...compiler.space.forests.space import Forests
+from ..costs import operations
 from ..explore import explore
 from ..forests.exploration import ForestExploration
+from ..iterations import stored_prefixes
 from ..kernels import compile_problem
 from ..limits import workspace_elements
 from ..measure.timing import least_of
-from ..model import model_choice, operations, stored_prefixes
+from ..model import model_choice
 from ..problem import Problem
 from . import forest_parts
 from .forest_cases import CASES, Case, composed, four_cases

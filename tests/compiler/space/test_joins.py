@@ -103,3 +103,10 @@ def test_what_is_too_large_to_go_through_has_no_size(monkeypatch: pytest.MonkeyP
     one = _ones(_pattern("uniform"))
     joins = Joins({"A": st.tensor(one), "B": st.tensor(one)}, dict.fromkeys("ijk", N))
     assert joins.size(join({A, B})) is None
+
+
+def test_indices_of_huge_extents_have_no_tables() -> None:
+    """A tensor of two entries does not take a terabyte."""
+    far = st.tensor((np.array([[0, 2**40], [1, 2**40]]), np.ones(2)), shape=(2**40 + 1, 2**40 + 1), format="dcsr")
+    joins = Joins({"A": far, "B": far}, dict.fromkeys("ijk", 2**40 + 1))
+    assert joins.size(join({A, B})) is None

@@ -10,7 +10,7 @@ from sparsetune.compiler.format import parse_format
 from sparsetune.compiler.storage.level_arrays import LevelArrays
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.tuner.features import operand_features
-from sparsetune.tuner.model import stored_prefixes
+from sparsetune.tuner.iterations import stored_prefixes
 
 SCHEDULES = (
     "",

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from sparsetune.tuner.records import Decision
 from sparsetune.tuner.report import figures, material, write_report
 from sparsetune.tuner.report.importance import importance
 from sparsetune.tuner.report.material import Ratio, Run
+from sparsetune.tuner.written import write_json
 
 KERNEL = "row_sum(point) = Weights(point,neighbour) * x(neighbour)"
 BENCH = {
@@ -98,7 +99,7 @@ def test_what_is_missing_is_said(tuned: Path, tmp_path: Path, monkeypatch: pytes
     assert "tune-kernel doctor --calibrate" in own
     assert "tune-kernel bench SUITE --json" in own
     assert "Roofline" not in own
-    limits._keep(limits._place(this_machine().fingerprint, 1), Limits(1e10, 1e11))
+    write_json(limits._place(this_machine().fingerprint, 1), asdict(Limits(1e10, 1e11)))
     own = own_part(written(tmp_path / "report.html", tuned))
     assert "doctor --calibrate" not in own
     assert "Roofline" in own

@@ -26,7 +26,8 @@ from sparsetune.compiler.space.forests.work import Sizes, work
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.datasets.generate import generate
-from sparsetune.tuner.model import model_choice, problem_candidates, rank, stored_prefixes
+from sparsetune.tuner.iterations import stored_prefixes
+from sparsetune.tuner.model import model_choice, problem_candidates, rank
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.prune import surviving_space
 

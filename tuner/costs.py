@@ -1,0 +1,328 @@
+"""What a schedule costs by the static model: from its loop nest and the sizes of the operands, without running anything.
+
+Every assignment of the loop nest costs, per iteration of the loops around it (``iterations``), its multiplications (one operation at least,
+to which an addition is fused) and one more for each value that it loads or stores and that is neither in registers nor left alone by the
+innermost loop, or more where its array is larger than a cache; an innermost loop over contiguous values of dense tensors counts by vectors,
+and costs something each time it starts. Where stored operands meet, a loop steps through all that each of them stores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ..compiler.concrete.nodes import Assign, Forall, Program, Where, said_of
+from ..compiler.native.machine import this_machine
+from ..compiler.notation.nodes import Access, Add, Expr, Mul, accesses, walk
+from ..compiler.schedule.addresses import Address, at, enclosing_loops, everywhere, frames
+from ..compiler.space.decorations import shares_pattern
+from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
+from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
+from ..compiler.space.program_costs import operation_count
+from ..compiler.space.situation import Situation
+from ..compiler.views import View
+from .constants import machine_constants
+from .iterations import Iterations
+from .problem import Problem
+
+_VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
+_START = 4.0  # operations that starting an innermost loop costs
+_STEP = 2.0  # operations that going on to the next stored coordinate costs
+_STRAIGHT_VECTORS = 1  # of an innermost loop that is code without a branch
+_REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``work.NEAR``, ``FAR``)
+_HELD_REGISTERS = 16  # that hold a result while it is summed up
+_ATOMIC = 10.0  # operations that an atomic update costs
+_SUBSECTION = 12.0  # operations that finding where a subsection begins costs
+_LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
+_LINE_BYTES = 64
+_MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
+_CONVERSION = 30.0  # operations a stored entry that converting an operand costs
+_MEETING = 12.0  # operations that a step through operands that meet costs: 5 where patterns are regular, 36 where no branch is foreseen
+_CLEARED = 1.0  # operations that clearing an element of an array costs which the first level of cache holds
+_UNORDERED = 60.0  # operations that an entry of a sparse result costs which is not written in the order in which it is stored
+
+
+def operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
+    """Return the cost of a program on the operands of a problem.
+
+    Args:
+        problem: gives the operands.
+        program: a scheduled program of its expression.
+        sources: the user's name of every operand in the program.
+    """
+    return _Costs(problem, program, sources).total()
+
+
+def scalar_operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
+    """Return how many scalar operations a run of a program does, a fused multiply-add being two, without what conversions cost.
+
+    Iterations are counted as for ``operations``.
+    """
+    return _Costs(problem, program, sources).scalar_operations()
+
+
+def converted_entries(problem: Problem, program: Program, sources: Mapping[str, str]) -> int:
+    """Return how many entries of operands a program converts; other views of the same memory convert nothing."""
+    names = [(sources.get(read.tensor, read.tensor), form) for read, form in program.conversions]
+    moved = [problem.operand(name) for name, form in names if name in problem.formats and form.in_memory != problem.formats[name].in_memory]
+    return sum(len(operand.values) for operand in moved if operand is not None)
+
+
+def _distance(elements: float) -> float:
+    """Return how much longer than from the first level of cache it takes to get a value of an array."""
+    return 1.0 if elements <= NEAR_ELEMENTS else 2.0 if elements <= FAR_ELEMENTS else 4.0
+
+
+def _start_operations() -> float:
+    """Return how many operations the start of a parallel loop takes the time of."""
+    constants = machine_constants()
+    return constants.start / constants.operation
+
+
+class _Costs(Iterations):
+    """Costs of one program on the operands of a problem."""
+
+    def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
+        super().__init__(problem, program, sources)
+        self._elements = {space.name: self._size(space.indices) for space in program.workspaces}
+        self._registers = {space.name for space in program.workspaces if self._fits_registers(space.indices)}
+        views = [access for _, leaf in self._leaves for access in accesses(leaf.value) if self._is_stored_view(access)]
+        self._seen = {index for access in views for index in access.indices}  # which no loop goes through in vectors
+
+    def _is_stored_view(self, access: Access) -> bool:
+        return isinstance(self._formats.get(access.tensor), View) and self._is_stored(access)
+
+    def total(self) -> float:
+        done = sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves)
+        return done + self._meetings() + self._clearing() + self._conversions()
+
+    def scalar_operations(self) -> float:
+        return sum(
+            self._points(self._covered(address), address, leaf) * (operation_count(leaf.value) + (leaf.operator == "+="))
+            for address, leaf in self._leaves
+        )
+
+    def _leaf(self, address: Address, leaf: Assign) -> float:
+        loops = enclosing_loops(self._program.statement, address)
+        iterations = self._points(self._covered(address), address, leaf)
+        innermost = set(self._graph.originals(loops[-1])) if loops else set()
+        read = sum(_distance(self._array_elements(access)) for access in accesses(leaf.value) if self._moves(access, innermost))
+        moves = self._moves(leaf.target, innermost) and not self._is_held(leaf.target, loops)
+        written = 2.0 * _distance(self._elements.get(leaf.target.tensor, 0.0)) if moves else 0.0
+        contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
+        lanes = _VECTOR_LANES if contiguous else 1.0
+        started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
+        each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
+        start = self._start(loops, leaf) if started else 0.0
+        again = self._passed_again(address, leaf, loops, iterations)
+        return self._shared_out(address, iterations * each + start * started + again, leaf)
+
+    def _start(self, loops: Sequence[str], leaf: Assign) -> float:
+        """Return what it costs each time that the innermost loop begins: one that is code without a branch has nothing to begin with, but
+        the loop around it may have to read the next coordinate."""
+        if not self._is_straight(loops[-1]):
+            return _START
+        around = set(self._graph.originals(loops[-2]))
+        steps = any(self._is_stored(access) and not around.isdisjoint(access.indices) for access in accesses(leaf.value))
+        return _STEP if steps else 0.0
+
+    def _is_straight(self, loop: str) -> bool:
+        """Return whether a loop is a few vectors of code without a branch: its extent is known and small."""
+        length = self._graph.constant_extent(loop, self._problem.constants)
+        if not self._seen.isdisjoint(self._graph.originals(loop)):
+            return False  # subsections are stepped through
+        return length is not None and length * self._problem.dtype.itemsize <= _STRAIGHT_VECTORS * this_machine().vector_bytes
+
+    def _passed_again(self, address: Address, leaf: Assign, loops: Sequence[str], iterations: float) -> float:
+        """Return what it costs that loops pass over the result and over stored operands more than once, where these leave the near cache
+        before they are needed again: lines that come again, by how far away they are."""
+        total = 0.0
+        for access in (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read))):
+            own = self._along(access)
+            elements = self._far_elements(access, own)
+            if elements <= FAR_ELEMENTS:
+                continue
+            repeating = [place for place, loop in enumerate(loops) if own.isdisjoint(self._graph.originals(loop))]
+            for_each = {place: self._everywhere(self._originals([loops[place]])) for place in repeating}
+            whole = self._everywhere(own)
+            inside = {place: elements * self._everywhere(own & self._originals(loops[place + 1 :])) / whole for place in repeating}
+            passes = math.prod(for_each[place] for place in repeating if inside[place] > FAR_ELEMENTS)
+            if passes > 1:
+                touched = iterations / math.prod(for_each.values())
+                total += (passes - 1.0) * self._lines(elements, touched) * _LINE[elements > _MEMORY_ELEMENTS]
+        return total
+
+    def _along(self, access: Access) -> set[str]:
+        """Return the original indices that lead through an array: of a compound subscript the one that goes farthest alone, as the others
+        lead to what is near."""
+        form, indices = self._formats.get(access.tensor), access.indices
+        if isinstance(form, View):
+            own = [[access.subscripts[mode].index for mode, _ in part.terms] for part in form.subscripts]
+            indices = tuple(max(names, key=lambda name: self._problem.extents.get(name, 1)) for names in own if names)
+        return {original for index in indices for original in self._graph.originals(index)}
+
+    def _far_elements(self, access: Access, own: set[str]) -> float:
+        """Return how many elements a dense result, or a stored operand, has; nothing for what else there is."""
+        form = self._formats.get(access.tensor)
+        if self._is_stored(access):
+            return 1.5 * self._prefixes[self._sources.get(access.tensor, access.tensor)][-1]  # coordinates too
+        return self._everywhere(own) if form is not None and form.is_dense else 0.0
+
+    def _lines(self, elements: float, touched: float) -> float:
+        """Return how many lines of caches hold so many of the elements of an array, spread evenly."""
+        per_line = _LINE_BYTES / self._problem.dtype.itemsize
+        return elements / per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** per_line)
+
+    def _entering(self, address: Address, leaf: Assign) -> float:
+        """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
+        views = {index for access in accesses(leaf.value) if isinstance(self._formats.get(access.tensor), View) for index in access.indices}
+        total, outside = 0.0, set[str]()
+        for loop in enclosing_loops(self._program.statement, address):
+            if outside and views.intersection(self._graph.originals(loop)):
+                total += self._points(set(outside), address, leaf) * _SUBSECTION
+            outside.update(self._graph.originals(loop))
+        return total / self._threads(address)
+
+    def _meetings(self) -> float:
+        """Return what it costs to step through operands that meet in loops: all that they store, whatever they have in common."""
+        total = 0.0
+        for address, node in everywhere(self._program.statement):
+            stored = {access for access in node.reads if access.is_plain and self._is_stored(access)}
+            if not isinstance(node, Forall) or len(stored) < 2:
+                continue
+            outside = self._covered(address)
+            inside = outside.union(self._graph.originals(node.index))
+            lengths = [length for access in stored if (length := self._stepped(access, outside, inside)) is not None]
+            below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
+            if len(lengths) > 1 and not any(isinstance(part, Add) for part in walk(leaf.value)):
+                total += _MEETING * sum(lengths) * self._points(outside, below, leaf) / self._threads(below)
+        return total
+
+    def _threads(self, address: Address) -> int:
+        """Return how many threads share the work of a statement."""
+        around = (frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
+        return self._problem.threads if any(frame.tag.unit == "cpu_thread" for frame in around) else 1
+
+    def _stepped(self, access: Access, outside: set[str], inside: set[str]) -> float | None:
+        """Return how many entries a loop finds of an operand, which it completes a level of; None where it steps through none."""
+        name = self._sources.get(access.tensor, access.tensor)
+        form = access.stored or said_of(access, self._program.conversions) or self._formats[name]
+        order = [access.subscripts[mode].index for mode in form.order]
+        place = next((place for place, index in enumerate(order) if index not in outside), len(order))
+        if place == len(order) or order[place] not in inside or form.levels[place].full:
+            return None
+        return self._stored(name, access, inside) / max(1.0, self._stored(name, access, outside))
+
+    def _clearing(self) -> float:
+        """Return what it costs to clear arrays that are summed into, as often as the statement is entered that fills and reads them."""
+        total, statement = 0.0, self._program.statement
+        for address, leaf in self._leaves:
+            name = leaf.target.tensor
+            if name in self._arrays and name not in self._registers and leaf.operator == "+=":
+                sides = (length for length in reversed(range(len(address))) if address[length] == 1)
+                living = next(address[:length] for length in sides if isinstance(at(statement, address[:length]), Where))
+                elements, entered = self._elements[name], self._points(self._covered(living), address, leaf)
+                total += _CLEARED * _distance(elements) * elements * entered / self._threads(living)
+        return total
+
+    def _put_in_order(self, leaf: Assign, loops: Sequence[str]) -> float:
+        """Return what an entry of a sparse result costs beside being written, where loops do not come in the order of its levels."""
+        form = self._formats.get(leaf.target.tensor)
+        if form is None or form.is_dense or not leaf.target.is_plain:
+            return 0.0
+        around = [name for loop in loops for name in self._graph.originals(loop)]
+        places = [around.index(name) for mode in form.order if (name := leaf.target.subscripts[mode].index) in around]
+        if places == sorted(places) or shares_pattern(self._program, Situation(self._program, self._formats, self._problem.extents)):
+            return 0.0
+        return _UNORDERED
+
+    def _moves(self, access: Access, innermost: set[str]) -> bool:
+        """Return whether each iteration of the innermost loop touches another value of a tensor that is in memory."""
+        if access.tensor in self._registers:
+            return False
+        originals = {original for index in access.indices for original in self._graph.originals(index)}
+        return bool(originals & innermost)
+
+    def _is_held(self, target: Access, loops: Sequence[str]) -> bool:
+        """Return whether what a sum goes to is a few elements that stay in registers while the sum is made."""
+        originals = {original for index in target.indices for original in self._graph.originals(index)}
+        places = [place for place, loop in enumerate(loops) if originals.isdisjoint(self._graph.originals(loop))]
+        form = self._formats.get(target.tensor)
+        if not places or (form is not None and not form.is_dense):
+            return False
+        lengths = [self._problem.constants.get(loop, math.inf) for loop in loops[places[0] :] if places.count(loops.index(loop)) == 0]
+        return math.prod(lengths) <= _HELD_REGISTERS * this_machine().vector_bytes / self._problem.dtype.itemsize
+
+    def _multiplied(self, value: Expr, innermost: set[str]) -> float:
+        """Return the operations on values in an iteration of the innermost loop; what stands still in it is multiplied once before."""
+        if not isinstance(value, Mul):
+            return max(1.0, float(operation_count(value)))
+        moving = sum(self._varies(factor, innermost) for factor in value.operands)
+        return max(1.0, moving - 1.0 + (moving < len(value.operands)))
+
+    def _varies(self, factor: Expr, innermost: set[str]) -> bool:
+        return any(innermost.intersection(self._graph.originals(index)) for access in accesses(factor) for index in access.indices)
+
+    def _array_elements(self, access: Access) -> float:
+        """Return how large the array is that an access reads: of a workspace, or of a dense operand."""
+        form = self._formats.get(access.tensor)
+        if form is not None and form.is_dense:
+            return self._everywhere(set(access.indices))
+        return self._elements.get(access.tensor, 0.0)
+
+    def _is_contiguous(self, touched: Sequence[Access], innermost: set[str]) -> bool:
+        """Return whether the innermost loop runs over the last mode of dense tensors, and over no stored level."""
+        if len(innermost) != 1:
+            return False
+        (index,) = innermost
+        for access in touched:
+            places = [mode for mode, subscript in enumerate(access.subscripts) if index in self._graph.originals(subscript.index)]
+            if not places:
+                continue
+            form = self._problem.formats.get(self._sources.get(access.tensor, access.tensor))
+            if isinstance(form, View):
+                if not form.steps_along(places):
+                    return False
+                continue
+            last = len(access.subscripts) - 1 if form is None else form.order[-1]
+            if places != [last] or (form is not None and form.levels[-1].stores_coordinates):
+                return False
+        return True
+
+    def _shared_out(self, address: Address, operations: float, leaf: Assign) -> float:
+        """Return the operations of one thread, and what sharing them costs each time the parallel loop is entered."""
+        outside: set[str] = set()
+        for frame in frames(self._program.statement, address):
+            if not isinstance(frame, Forall):
+                continue
+            if frame.tag.unit == "cpu_thread":
+                entered = self._points(outside, address, leaf)
+                shared = leaf.target.tensor not in self._elements  # what is no workspace of a thread's own
+                if shared and frame.tag.race == "atomics":
+                    operations += _ATOMIC * self._updates(address, leaf, frame.index)
+                if shared and frame.tag.race == "temporary":
+                    operations += entered * self._result_size() * self._problem.threads
+                return operations / self._problem.threads + entered * _start_operations()
+            outside.update(self._graph.originals(frame.index))
+        return operations
+
+    def _updates(self, address: Address, leaf: Assign, parallel: str) -> float:
+        """Return how often a parallel loop adds to the result: what loops inside of all that belongs to it run through is summed before."""
+        loops, components = enclosing_loops(self._program.statement, address), self._originals(leaf.target.indices)
+        own = [place for place, loop in enumerate(loops) if loop == parallel or components.intersection(self._graph.originals(loop))]
+        return self._points(self._originals(loops[: own[-1] + 1]), address, leaf)
+
+    def _result_size(self) -> float:
+        return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
+
+    def _size(self, indices: Sequence[str]) -> float:
+        """Return how many elements an array over some indices has, as far as extents are known."""
+        lengths = (self._graph.constant_extent(index, self._problem.extents) for index in indices)
+        return math.prod(float(length or 1) for length in lengths)
+
+    def _conversions(self) -> float:
+        return _CONVERSION * converted_entries(self._problem, self._program, self._sources)
+
+    def _fits_registers(self, indices: Sequence[str]) -> bool:
+        lengths = [self._graph.constant_extent(index, self._problem.extents) for index in indices]
+        return all(length is not None for length in lengths) and math.prod(length or 0 for length in lengths) <= _REGISTER_ELEMENTS
