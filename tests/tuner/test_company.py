@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import sparsetune as st
+from sparsetune.compiler.native import team
 from sparsetune.tuner.measure import company
 from sparsetune.tuner.measure.company import Company, Witness
 from sparsetune.tuner.measure.timing import Sample
 from sparsetune.tuner.measure.turn import Turn
+from sparsetune.tuner.nightly import racer
 
 BUSY = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flush=True)\nwhile True: pass"
 
@@ -82,14 +87,26 @@ class FakeTeam:
 
 def test_loops_that_did_without_their_threads_are_disturbed() -> None:
     """A kernel of four threads that ran on one: nothing waited, and all four would have taken at least a fourth."""
-    team = FakeTeam()
-    witness = Witness(team)
+    four = FakeTeam()
+    witness = Witness(four)
     before = witness.look()
     assert witness.since(before).lacked == 0
-    team.calls += 1
+    four.calls += 1
     found = witness.since(before)
     assert (found.lacked, found.disturbed) == (3, True)
     assert Sample(8.0, replace(found, seconds=8.0, waited=0.0)).least == 2.0
+
+
+def test_processes_that_measure_ask_the_team_of_their_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker of a campaign, and each side of a race, whose version may be too old to tell."""
+    monkeypatch.setattr(team, "alone_calls", lambda: 3)
+    given: list[Witness] = []
+    monkeypatch.setattr("sparsetune.tuner.measure.worker.main", lambda _compile, witness: given.append(witness))
+    monkeypatch.setattr("sparsetune.tuner.measure.lifeline.end_with_parent", lambda: None)
+    runpy.run_module("sparsetune.tuner.measure", run_name="__main__")
+    assert [witness.look().alone for witness in given] == [3]
+    assert racer.Racer(st)._witness.look().alone == 3
+    assert racer.Racer(SimpleNamespace(__name__="json"))._witness.look().alone == 0
 
 
 def test_quotas_of_both_kinds_of_control_groups(tmp_path: Path) -> None:
