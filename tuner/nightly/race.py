@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import sys
 import tempfile
 import time
@@ -23,8 +22,10 @@ import numpy as np
 
 from ...compiler.errors import DataError, TuningError
 from ...compiler.format import dense_format
+from ...compiler.native.scratch import new_scratch
 from ...compiler.storage.tensor import Tensor
 from ..measure.finals import Comparison, compare
+from ..measure.handover import make_folder, total_bytes
 from ..measure.order_statistics import median
 from ..measure.runner import Lost, Worker
 from ..measure.turn import Turn
@@ -89,14 +90,15 @@ class Side:
     def __init__(self, root: Path, threads: int) -> None:
         self.root = root
         self._threads = threads
-        self._links = tempfile.TemporaryDirectory(prefix="sparsetune-race-")
-        (Path(self._links.name) / "sparsetune").symlink_to(root, target_is_directory=True)
+        self._links = new_scratch(Path(tempfile.gettempdir()), "sparsetune-race-")
+        (self._links.path / "sparsetune").symlink_to(root, target_is_directory=True)
         self._worker: Worker | None = None
 
     def ask(self, seconds: float, action: str, **given: Any) -> dict[str, Any]:
         """Return the reply to a request. Raises ``TuningError``: the task fails in this version, or its process is lost."""
         if self._worker is None:
-            self._worker = Worker(self._threads, (sys.executable, "-P", str(Path(__file__).with_name("racer.py"))), (self._links.name,))
+            command = (sys.executable, "-P", str(Path(__file__).with_name("racer.py")))
+            self._worker = Worker(self._threads, command, (str(self._links.path),))
         try:
             reply = self._worker.ask(seconds, action, **given)
         except Lost as lost:
@@ -124,7 +126,7 @@ class Side:
 
     def close(self) -> None:
         self.restart()
-        self._links.cleanup()
+        self._links.remove()
 
 
 def checkout(path: Path) -> Path:
@@ -142,8 +144,8 @@ def checkout(path: Path) -> Path:
 @contextlib.contextmanager
 def saved(task: Task) -> Iterator[Path]:
     """Write a task into a folder that lasts as long as the context: operands as coordinates and values, which every version takes."""
-    with tempfile.TemporaryDirectory(prefix="sparsetune-race-", dir=_room()) as name:
-        folder, problem = Path(name), task.problem
+    problem = task.problem
+    with make_folder(total_bytes(problem.operands)) as folder:
         operands = {operand: _save_operand(folder, number, stored) for number, (operand, stored) in enumerate(problem.operands.items())}
         content = {
             "call": task.call,
@@ -157,10 +159,6 @@ def saved(task: Task) -> Iterator[Path]:
         }
         (folder / "task.json").write_text(json.dumps(content))
         yield folder
-
-
-def _room() -> str | None:
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _save_operand(folder: Path, number: int, operand: Tensor) -> dict[str, Any]:
