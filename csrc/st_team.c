@@ -58,22 +58,27 @@ typedef struct {
   st_work *work;
   const void *context;
   st_lane *lanes;
+  int64_t begin; /* when the caller began, in nanoseconds */
   int32_t count;
 } st_job;
 
+/* A cache line. In that of the first slot lies the count of jobs in all of them, so that an idle worker who sees it change has the job
+   of a single caller at hand. */
 typedef struct {
   _Alignas(64) uint32_t word;
-  const st_job *job;
+  uint32_t called;
+  st_job job;
 } st_slot;
 
 static struct {
   st_slot slots[SLOTS];
-  _Alignas(64) uint32_t called; /* counts jobs: idle workers look at it, and sleep on it */
   _Alignas(64) int32_t asleep, callers, workers, making, refusals;
   int64_t crowded, alone;       /* until then nobody spins, and callers work alone */
   int64_t alone_calls;          /* counts calls that worked alone for that */
   uint32_t lost;                /* counts workers that have lost their core in a job */
 } team;
+
+static uint32_t *const called = &team.slots[0].called; /* idle workers look at it, and sleep on it */
 
 static struct {
   int64_t running, patience, bytes;
@@ -156,15 +161,17 @@ static bool serve(int32_t worker, bool *woken, int64_t *lost) {
     ST_TEAM_BEFORE_SEAT(worker)
     if (!take_seat(slot)) continue;
     served = true;
-    if (*woken && (__atomic_load_n(&slot->word, __ATOMIC_RELAXED) & SEATS_MASK)) wake(&team.called, WOKEN);
+    if (*woken && (__atomic_load_n(&slot->word, __ATOMIC_RELAXED) & SEATS_MASK)) wake(called, WOKEN);
     *woken = false;
-    const int64_t begin = now();
-    const st_job *job = slot->job;
+    const st_job *job = &slot->job;
     st_claims claims = {job->lanes, job->count, worker % job->count, job->count, false};
-    const int64_t piece = st_next(&claims);
+    __builtin_prefetch(job->context); /* while the first claim is on its way */
+    st_lane *own = &claims.lanes[claims.at];
+    int64_t piece = __atomic_fetch_add(&own->next, 1, __ATOMIC_RELAXED);
+    if (piece >= own->end) piece = st_next(&claims);
     if (piece >= 0) job->work(job->context, &claims, piece);
     const int64_t before = *lost;
-    if (now() - begin > OFF_CORE && (*lost = losses()) != before) __atomic_fetch_add(&team.lost, 1, __ATOMIC_RELAXED);
+    if (now() - job->begin > OFF_CORE && (*lost = losses()) != before) __atomic_fetch_add(&team.lost, 1, __ATOMIC_RELAXED);
     leave(slot);
   }
   return served;
@@ -184,12 +191,12 @@ static void *work_for_ever(void *number) {
   bool woken = false;
   take_no_core_away();
   for (;;) {
-    const uint32_t seen = __atomic_load_n(&team.called, __ATOMIC_SEQ_CST);
+    const uint32_t seen = __atomic_load_n(called, __ATOMIC_SEQ_CST);
     if (serve(worker, &woken, &lost)) continue;
     const int64_t idle = now(), most = __atomic_load_n(&allowed.patience, __ATOMIC_RELAXED);
-    if (spin(&team.called, UINT32_MAX, seen, patience < most ? patience : most)) continue;
+    if (spin(called, UINT32_MAX, seen, patience < most ? patience : most)) continue;
     __atomic_fetch_add(&team.asleep, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&team.called, __ATOMIC_SEQ_CST) == seen) sleep_while(&team.called, seen);
+    if (__atomic_load_n(called, __ATOMIC_SEQ_CST) == seen) sleep_while(called, seen);
     __atomic_fetch_sub(&team.asleep, 1, __ATOMIC_SEQ_CST);
     woken = true;
     /* jobs that come often enough are worth spinning for, somewhat longer than the time between them */
@@ -257,11 +264,11 @@ static st_slot *take_slot(void) {
   return NULL;
 }
 
-static void call(st_slot *slot, const st_job *job, int32_t seats) {
+static void call(st_slot *slot, st_job job, int32_t seats) {
   slot->job = job;
   __atomic_store_n(&slot->word, TAKEN | (uint32_t)seats * SEAT, __ATOMIC_RELEASE);
-  __atomic_fetch_add(&team.called, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&team.asleep, __ATOMIC_SEQ_CST)) wake(&team.called, seats < WOKEN ? seats : WOKEN);
+  __atomic_fetch_add(called, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&team.asleep, __ATOMIC_SEQ_CST)) wake(called, seats < WOKEN ? seats : WOKEN);
 }
 
 /* Let nobody in any more, and wait for those who are inside. Returns for how long, as far as that is worth a look at the clock. */
@@ -323,6 +330,7 @@ void st_team_run(int64_t threads, int64_t pieces, bool own, st_work *work, const
   const int64_t others = __atomic_fetch_add(&team.callers, 1, __ATOMIC_RELAXED); /* have a core each */
   const int64_t wanted = least(least(threads, pieces), most_running() - others) - 1;
   const int32_t seats = wanted > 0 && !alone() ? (int32_t)least(recruit((int32_t)least(wanted, MOST_WORKERS)), wanted) : 0;
+  const int64_t begin = seats > 0 ? now() : 0;
   st_slot *slot = seats > 0 ? take_slot() : NULL;
   const int32_t count = own && slot ? seats + 1 : 1;
   st_lane lanes[count];
@@ -331,10 +339,8 @@ void st_team_run(int64_t threads, int64_t pieces, bool own, st_work *work, const
     lanes[lane].end = pieces / count * (lane + 1) + pieces % count * (lane + 1) / count;
   }
   st_claims claims = {lanes, count, 0, count, !slot};
-  const st_job job = {work, context, lanes, count};
-  const int64_t begin = slot ? now() : 0;
   const uint32_t lost = __atomic_load_n(&team.lost, __ATOMIC_RELAXED);
-  if (slot) call(slot, &job, seats);
+  if (slot) call(slot, (st_job){work, context, lanes, begin, count}, seats);
   const int64_t piece = st_next(&claims);
   if (piece >= 0) work(context, &claims, piece);
   if (slot) {
