@@ -19,7 +19,8 @@ from ..datasets.generate import generate
 from .constants import Constants, remember_constants
 from .costs import operations
 from .kernels import compile_problem
-from .measure.timing import least_of
+from .measure.company import Company, Witness, crowded
+from .measure.timing import Counters, least_of
 from .problem import make_problem
 
 _TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one
@@ -30,19 +31,30 @@ _PREFETCHED = "prefetch(j, X, 8)"
 _SHARED = "parallelize(i, cpu_thread, no_races, {})"
 
 
-def calibrate(threads: int) -> Constants:
-    """Measure the constants with so many threads, and remember them; takes some seconds.
+def calibrate(threads: int, counters: Counters | None = None) -> tuple[Constants, bool]:
+    """Measure the constants with so many threads, and remember them where other programs did not disturb that; takes some seconds.
+
+    Args:
+        threads: that kernels run with.
+        counters: tell of other programs; None: those of this machine.
+
+    Returns:
+        The constants, and whether other programs disturbed.
 
     Raises:
         BuildError: there is no C compiler.
     """
-    found = _measured(threads)
+    company: list[Company] = []
+    found = _measured(threads, counters or Witness(), company)
     found = found if found.is_sane else Constants()
-    remember_constants(found)
-    return found
+    disturbed = crowded(company) or 2 * sum(one.disturbed for one in company) > len(company)
+    if not disturbed:
+        remember_constants(found)
+    return found, disturbed
 
 
-def _measured(threads: int) -> Constants:
+def _measured(threads: int, counters: Counters, company: list[Company]) -> Constants:
+    """Return the constants; what each turn was disturbed by is added to ``company``."""
     usual = Constants()
 
     def times(rows: int, nonzeros: int, *schedules: str) -> tuple[float, list[float]]:
@@ -54,8 +66,10 @@ def _measured(threads: int) -> Constants:
         ]
         least = [math.inf] * len(runs)
         for _ in range(_TURNS):
+            before = counters.look()
             for place, run in enumerate(runs):
                 least[place] = min(least[place], least_of(run, max(1, math.ceil(_SAMPLE / max(least_of(run, 1, 1), 1e-9))), 1))
+            company.append(counters.since(before))
         found = problem.concretized()
         return operations(problem, found.program, found.sources), least
 

@@ -25,6 +25,8 @@ from .environment import load_per_core
 from .measure.limits import machine_limits
 from .peers import installed_peers
 
+_BUSY = "other programs ran meanwhile: not kept, what was measured before stays; repeat it on an idle machine"
+
 
 @frozen
 class Check:
@@ -64,14 +66,15 @@ def calibrated() -> list[Check]:
         name = f"limits, {threads} thread{'s' * (threads > 1)}"
         try:
             limits = machine_limits(threads, anew=True)
-            found.append(Check(name, True, False, f"{limits.bandwidth / 1e9:.1f} GB/s, {limits.operations / 1e9:.1f} GFLOP/s"))
+            shown = f"{limits.bandwidth / 1e9:.1f} GB/s, {limits.operations / 1e9:.1f} GFLOP/s"
+            found.append(Check(name, not limits.disturbed, False, shown, _BUSY if limits.disturbed else ""))
         except SparsetuneError as error:
             found.append(Check(name, False, False, str(error).splitlines()[0]))
     try:
-        constants = calibrate(available_cores())
+        constants, disturbed = calibrate(available_cores())
         shown = f"operation {1e9 * constants.operation:.2g} ns, start of threads {1e6 * constants.start:.2g} us, chunk "
         shown += f"{1e9 * constants.chunk:.2g} ns, prefetch {constants.prefetch_hit:.2f} in and {constants.prefetch_miss:.2f} out of caches"
-        found.append(Check("constants", True, False, shown))
+        found.append(Check("constants", not disturbed, False, shown, _BUSY if disturbed else ""))
     except SparsetuneError as error:
         found.append(Check("constants", False, False, str(error).splitlines()[0]))
     return found

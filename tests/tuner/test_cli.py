@@ -228,7 +228,8 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     assert before >= 2
     assert call("db", "export", str(tmp_path / "r.jsonl"))[0] == 0
     other = str(tmp_path / "other.sqlite")
-    assert call("db", "import", str(tmp_path / "r.jsonl"), "--db", other)[0] == 0
+    assert f"{before + 1} of them new" in call("db", "import", str(tmp_path / "r.jsonl"), "--db", other)[2]
+    assert "0 of them new" in call("db", "import", str(tmp_path / "r.jsonl"), "--db", other)[2]
     assert call_json(call, "db", "stats", "--db", other)["records"] == before
     assert call("db", "export", str(tmp_path / "t4.json"), "--as", "t4")[0] == 0
     assert json.loads((tmp_path / "t4.json").read_text())["schema_version"] == "1.0.0"

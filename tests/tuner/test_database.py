@@ -54,8 +54,7 @@ class DatabaseContract:
             assert [repr(record) for record in database.decisions()] == [repr(decision())]
 
     def test_adding_twice_changes_nothing(self, database: Database) -> None:
-        for _ in range(2):
-            database.add(measurement(), decision())
+        assert [database.add(measurement(), decision()) for _ in range(2)] == [2, 0]
         assert database.stats()["records"] == 1
         assert database.stats()["decisions"] == 1
 

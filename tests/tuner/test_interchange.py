@@ -39,8 +39,8 @@ def test_export_and_import(tmp_path: Path) -> None:
         with path.open("w") as stream:
             assert write_json_lines(database.records(), stream) == 3
     with open_database(":memory:") as other:
-        for _ in range(2):
-            assert import_json_lines(other, path) == 3
+        assert import_json_lines(other, path) == (3, 3)
+        assert import_json_lines(other, path) == (3, 0)
         assert other.stats()["records"] == 2
         assert other.stats()["decisions"] == 1
 
@@ -105,7 +105,7 @@ def test_bad_lines_name_file_and_line_and_nothing_else_is_lost(tmp_path: Path, l
     path.write_bytes("\n".join([good[0], line, good[1], ""]).encode(errors="surrogateescape"))
     told: list[str] = []
     with open_database(":memory:") as database:
-        assert import_json_lines(database, path, told.append) == 2
+        assert import_json_lines(database, path, told.append) == (2, 2)
         assert [repr(record) for record in database.records()] == [repr(measurement()), repr(decision())]
     (only,) = told
     assert only.startswith(str(path))
@@ -121,7 +121,7 @@ def test_a_file_without_any_record_is_refused(tmp_path: Path) -> None:
             import_json_lines(database, path)
         assert "\n" not in str(caught.value)
         path.write_text("")
-        assert import_json_lines(database, path) == 0
+        assert import_json_lines(database, path) == (0, 0)
 
 
 def test_of_many_bad_lines_the_first_are_named(tmp_path: Path) -> None:

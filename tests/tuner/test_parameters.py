@@ -15,6 +15,7 @@ from sparsetune.tuner import calibration
 from sparsetune.tuner import constants as module
 from sparsetune.tuner.constants import Constants, machine_constants
 from sparsetune.tuner.gathers import scattered_share
+from sparsetune.tuner.measure.company import Alone, Company, Look
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.shares import ITERATION, chunks, largest_chunk, static_excess
@@ -90,13 +91,24 @@ def test_constants_without_sense_are_not_used(text: str, tmp_path: Path, monkeyp
     assert machine_constants.__wrapped__() == Constants(start=1e-5)
 
 
+class Crowded(Alone):
+    """A witness of a machine on which other programs keep a core busy."""
+
+    def since(self, before: Look) -> Company:
+        return Company(0.1, others=0.1)
+
+
 @pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 def test_constants_are_measured_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "limits" / "constants.json"
     monkeypatch.setattr(module, "constants_file", lambda: place)
     monkeypatch.setattr(calibration, "_TURNS", 1)
     monkeypatch.setattr(calibration, "_FAR_ROWS", 2**10)
-    found = calibration.calibrate(2)
+    found, disturbed = calibration.calibrate(2, Alone())
     assert found.is_sane
+    assert not disturbed
     assert Constants(**json.loads(place.read_text())) == found == machine_constants()
+    place.unlink()
+    assert calibration.calibrate(2, Crowded())[1]
+    assert not place.exists()
     machine_constants.cache_clear()

@@ -67,8 +67,8 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
     """Add the records of JSON Lines files; those that are there already stay as they are."""
     with open_database(given["database"]) as database:
         for path in files:
-            count = import_json_lines(database, path, note)
-            note(f"{path}: {count} records")
+            count, new = import_json_lines(database, path, note)
+            note(f"{path}: {count} records, {new} of them new")
         _show(database, given["as_json"], True)
 
 

@@ -226,3 +226,5 @@ def _show_times(result: TuneResult) -> None:
     if limits is not None:
         memory, arithmetic = f"{limits.bandwidth / 1e9:.1f} GB/s from memory", f"{limits.operations / 1e9:.0f} GFLOP/s"
         print(f"the limit is {memory} and {arithmetic}; above 100% the data lie in caches")
+        if limits.disturbed:
+            print("other programs ran while the limit was measured: it may be too low, shares too high, and it is not kept")

@@ -102,23 +102,23 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise DatabaseError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def import_json_lines(database: Database, path: Path, tell: Callable[[str], None] = warn) -> int:
-    """Add the records of a file; those that are there already stay as they are. Return how many were read.
+def import_json_lines(database: Database, path: Path, tell: Callable[[str], None] = warn) -> tuple[int, int]:
+    """Add the records of a file; those that are there already stay as they are. Return how many were read, and how many were not there.
 
     Raises:
         DatabaseError: the file cannot be read or holds no record, or the database cannot be written.
     """
     bad: list[str] = []
-    count = 0
+    count = new = 0
     records = read_json_lines(path, bad.append)
     while batch := list(islice(records, _BATCH)):
-        database.add(*batch)
+        new += database.add(*batch)
         count += len(batch)
     if bad and not count:
         raise DatabaseError(f"{bad[0].removesuffix(IGNORED)}; a file of 'tune-kernel db export' is expected")
     for line in bad:
         tell(line)
-    return count
+    return count, new
 
 
 def t4_results(measurements: Iterable[Measurement]) -> dict[str, Any]:

@@ -45,12 +45,11 @@ class ServerConnection:
         with self._failures("read"), self._engine.connect() as connection:
             return [tuple(row) for row in connection.execute(sqlalchemy.text(statement), dict(parameters))]
 
-    def write(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    def write(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int]:
         import sqlalchemy
 
         with self._failures("write"), self._engine.begin() as connection:
-            for statement, parameters in statements:
-                connection.execute(sqlalchemy.text(statement), dict(parameters))
+            return [connection.execute(sqlalchemy.text(statement), dict(parameters)).rowcount for statement, parameters in statements]
 
     def tables(self) -> frozenset[str]:
         import sqlalchemy

@@ -39,13 +39,13 @@ class SqliteConnection:
         with self._failures("read"):
             return self._database.execute(statement, dict(parameters)).fetchall()
 
-    def write(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    def write(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int]:
         with self._failures("write"):
             self._database.execute("BEGIN IMMEDIATE")
             try:
-                for statement, parameters in statements:
-                    self._database.execute(statement, dict(parameters))
+                rows = [self._database.execute(statement, dict(parameters)).rowcount for statement, parameters in statements]
                 self._database.execute("COMMIT")
+                return rows
             except BaseException:
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")

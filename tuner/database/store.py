@@ -38,8 +38,12 @@ class Connection(Protocol):
         """Return what a query gives."""
         ...
 
-    def write(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Run statements in one transaction: all or none of them last, whatever happens to the process."""
+    def write(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int]:
+        """Run statements in one transaction: all or none of them last, whatever happens to the process.
+
+        Returns:
+            How many rows each has added or changed.
+        """
         ...
 
     def tables(self) -> frozenset[str]:
@@ -91,9 +95,12 @@ class Database:
         """Return a value that changes when records are added, or None."""
         return self._connection.stamp()
 
-    def add(self, *records: Record) -> None:
-        """Add records, all or none; one that is there already is left as it is."""
-        self._connection.write([statement for record in records for statement in _statements(record)])
+    def add(self, *records: Record) -> int:
+        """Add records, all or none; one that is there already is left as it is. Return how many were not there."""
+        statements = [statement for record in records for statement in _statements(record)]
+        rows = self._connection.write(statements)
+        own = (sql.INSERT_MEASUREMENT, sql.INSERT_DECISION)
+        return sum(count for (statement, _), count in zip(statements, rows, strict=True) if statement in own)
 
     def measurements(self, **filters: Any) -> Iterator[Measurement]:
         """Yield measurements, oldest first, that equal all filters (``sql.FILTERS``); those without meaning are named in a warning."""

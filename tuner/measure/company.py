@@ -17,6 +17,7 @@ from typing import Protocol
 _WAITED = 0.05  # part of a sample
 _LEAST_WAIT = 5e-5  # seconds; threads that are woken wait so long on an idle machine too
 _STOLEN = 0.02  # part of a sample and core
+_CROWD = 0.5  # cores that others keep busy
 _TICK = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 
 
@@ -54,6 +55,11 @@ def share_of_others(found: Sequence[Company]) -> float:
     """Return how many cores other processes kept busy over several samples."""
     seconds = sum(company.seconds for company in found)
     return max(0.0, sum(company.others for company in found) - _TICK) / seconds if seconds > 0 else 0.0
+
+
+def crowded(found: Sequence[Company]) -> bool:
+    """Return whether others kept half a core busy over several samples, and so shared memory and caches all along."""
+    return share_of_others(found) > _CROWD
 
 
 @dataclass(frozen=True)

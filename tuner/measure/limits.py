@@ -2,7 +2,8 @@
 
 The roofline of Williams, Waterman and Patterson ("Roofline: an insightful visual performance model", 2009): a kernel that does ``f``
 operations on ``b`` bytes takes at least ``max(f / operations, b / bandwidth)``. Both are measured by short C loops (csrc/st_limits.c) on
-so many threads at once, the fastest of several runs counting, and kept beside the compiled kernels.
+so many threads at once, the fastest of several undisturbed runs counting, and kept beside the compiled kernels. What was measured while
+other programs ran is too low, and is not kept.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ...compiler.native.cache import cache_folder
 from ...compiler.native.library import load_source
 from ...compiler.native.machine import this_machine
 from ..written import write_json
+from .company import Company, Witness, crowded
 
 _DECLARATIONS = """void st_triad(double *, const double *, const double *, ptrdiff_t);
 double st_multiply_adds(ptrdiff_t);
@@ -28,7 +30,7 @@ ptrdiff_t st_operations_a_turn(void);"""
 _OUTSIDE = 4  # times the last-level cache are the arrays of a triad together
 _ELEMENTS = (2**20, 2**24)  # of an array of all threads, at least and at most
 _TURNS = 500_000
-_RUNS = 5
+_RUNS, _MOST_RUNS = 5, 20  # undisturbed ones that are enough, and all
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,12 @@ class Limits:
     Attributes:
         bandwidth: bytes a second of a triad of arrays that no cache holds.
         operations: float64 operations a second of fused multiply-adds in registers.
+        disturbed: whether other programs ran meanwhile, so that the machine may reach more.
     """
 
     bandwidth: float
     operations: float
+    disturbed: bool = False
 
     def least_seconds(self, operations: float, bytes: float) -> float:
         """Return the time that so much work takes at least, if its data come from memory."""
@@ -49,7 +53,7 @@ class Limits:
 
 
 def machine_limits(threads: int, anew: bool = False) -> Limits:
-    """Return the limits of this machine with some threads, measured once (half a second) and then remembered.
+    """Return the limits of this machine with some threads, measured once (half a second) and then remembered, if nothing disturbed that.
 
     Args:
         threads: that run at once.
@@ -62,7 +66,8 @@ def machine_limits(threads: int, anew: bool = False) -> Limits:
     if known is not None:
         return known
     found = _measure(threads)
-    write_json(_place(this_machine().fingerprint, threads), asdict(found))  # else they are measured again next time
+    if not found.disturbed:
+        write_json(_place(this_machine().fingerprint, threads), asdict(found))  # else they are measured again next time
     return found
 
 
@@ -86,10 +91,11 @@ def _measure(threads: int) -> Limits:
     size = int(np.clip(_OUTSIDE * cached // 24, *_ELEMENTS)) // threads
     with ThreadPoolExecutor(threads) as pool:
         triads = [_triad(library, size) for _ in range(threads)]
-        bandwidth = 24.0 * size * threads / _least(pool, triads)
-        adders = [lambda: library.st_multiply_adds(_TURNS)] * threads
-        operations = float(library.st_operations_a_turn()) * _TURNS * threads / _least(pool, adders)
-    return Limits(bandwidth, operations)
+        moving, beside_moving = _least(pool, triads)
+        adding, beside_adding = _least(pool, [lambda: library.st_multiply_adds(_TURNS)] * threads)
+    found = beside_moving, beside_adding
+    disturbed = crowded([*beside_moving, *beside_adding]) or any(all(one.disturbed for one in beside) for beside in found)
+    return Limits(24.0 * size * threads / moving, float(library.st_operations_a_turn()) * _TURNS * threads / adding, disturbed)
 
 
 def _triad(library: Any, size: int) -> Callable[[], Any]:
@@ -106,12 +112,13 @@ def _triad(library: Any, size: int) -> Callable[[], Any]:
     return run
 
 
-def _least(pool: ThreadPoolExecutor, runs: list[Callable[[], Any]]) -> float:
-    """Return the seconds of the fastest of some turns in which all runs go at once."""
-    times = []
-    for _ in range(_RUNS):
-        start = time.perf_counter()
+def _least(pool: ThreadPoolExecutor, runs: list[Callable[[], Any]]) -> tuple[float, list[Company]]:
+    """Return the seconds of the fastest of some turns in which all runs go at once, and what each turn was disturbed by."""
+    witness, times, beside = Witness(), [], []
+    while sum(not one.disturbed for one in beside) < _RUNS and len(beside) < _MOST_RUNS:
+        before, start = witness.look(), time.perf_counter()
         for future in [pool.submit(run) for run in runs]:
             future.result()
         times.append(time.perf_counter() - start)
-    return min(times)
+        beside.append(witness.since(before))
+    return min(times), beside

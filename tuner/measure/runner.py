@@ -21,6 +21,7 @@ from typing import IO, Any, Self
 from ...compiler.deadline import TimeOver
 from ...compiler.errors import TuningError
 from ...compiler.native.machine import allowed_cores
+from ..awake import TICK, Awake
 from ..kernels import Task
 from ..problem import Problem
 from ..records import Status
@@ -112,6 +113,10 @@ class Lost(Exception):
         self.message = message
 
 
+class LostProcess(TuningError):
+    """A process that measures did not answer: it ended, or took too long. Another one may answer."""
+
+
 class Worker:
     """One worker process, started when it is first needed and again after each loss.
 
@@ -150,13 +155,16 @@ class Worker:
         return self._process is not None
 
     def ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
-        """Send a request and return the reply. Raises ``Lost`` if none comes in time or the process dies."""
+        """Send a request and return the reply. Raises ``Lost`` if none comes in time or the process dies.
+
+        Time in which this process was suspended does not count, since the worker was suspended too, as likely as not.
+        """
         process = self._process or self._start()
         assert process.stdin is not None
         try:
             process.stdin.write(json.dumps({"action": action, **arguments}).encode() + b"\n")
             process.stdin.flush()
-            return json.loads(self._receive(process, time.monotonic() + seconds, seconds))
+            return json.loads(self._receive(process, seconds))
         except BrokenPipeError:
             raise self._died(process) from None
         except BaseException:
@@ -190,13 +198,16 @@ class Worker:
         self.starts += 1
         return self._process
 
-    def _receive(self, process: subprocess.Popen[bytes], deadline: float, seconds: float) -> bytes:
+    def _receive(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         assert process.stdout is not None
+        awake = Awake()
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._received:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise Lost(Status.TIMEOUT, f"no answer within {seconds:.0f} s")
+                if not selector.select(min(TICK, max(0.0, seconds - awake.look()))):
+                    if awake.look() >= seconds:
+                        raise Lost(Status.TIMEOUT, f"no answer within {seconds:.0f} s")
+                    continue
                 part = os.read(process.stdout.fileno(), 2**16)
                 if not part:
                     raise self._died(process)
@@ -272,7 +283,7 @@ class Runner:
         try:
             reply = self._ask(_LOAD_SECONDS, "reference", schedule="")
         except Lost as lost:
-            raise TuningError(f"the default schedule does not run ({lost.status}): {lost.message}") from None
+            raise LostProcess(f"the default schedule does not run ({lost.status}): {lost.message}") from None
         if reply["status"] != "ok":
             raise TuningError(f"the default schedule gives no result to compare with: {reply['message']}")
         return None
@@ -338,7 +349,7 @@ class Runner:
             with self._turn:
                 return self._ask(_GRACE_SECONDS, "yardstick")["seconds"]
         except Lost as lost:
-            raise TuningError(f"the measuring process was lost: {lost.message}") from None
+            raise LostProcess(f"the measuring process was lost: {lost.message}") from None
 
     def _ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
         if not self._worker.running or self._loaded != self._worker.starts:

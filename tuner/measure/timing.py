@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, Protocol, TypeVar
 
-from .company import Alone, Company, Look, share_of_others
+from .company import Alone, Company, Look, crowded
 from .order_statistics import fast_end_rank, median, median_interval_ranks
 from .policy import Policy
 
@@ -27,7 +27,6 @@ _CONFIRMING = 3  # runs that have to lie close together at the fast end
 _LEAST_BATCH = 5e-5  # seconds; a clock reads to a few tens of nanoseconds
 _LEAST_BATCHES = 5
 _LONG = 0.02  # seconds; programs take turns on a core after some milliseconds
-_CROWD = 0.5  # cores that others keep busy
 _LOSSES = 3  # pairs that a candidate has to lose
 PATIENCE = 4
 """Where samples are disturbed a candidate may take so many times the seconds, and a burst so many times the samples, of a quiet machine."""
@@ -96,8 +95,7 @@ class Timing:
     @property
     def disturbed(self) -> bool:
         """Whether no time stands by itself: all samples were disturbed, or others had a core all along and shared memory and caches."""
-        crowd = share_of_others([sample.company for sample in (*self.samples, *self.rival)])
-        return not any(_quiet(self.samples)) or crowd > _CROWD
+        return not any(_quiet(self.samples)) or crowded([sample.company for sample in (*self.samples, *self.rival)])
 
     @property
     def seconds(self) -> float:

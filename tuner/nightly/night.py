@@ -20,7 +20,7 @@ from ..config import Suite
 from ..database import Database
 from ..environment import code_version, describe_environment
 from ..measure.order_statistics import median, median_interval_ranks
-from ..measure.runner import Runner, Worker
+from ..measure.runner import LostProcess, Runner, Worker
 from ..measure.timing import PATIENCE
 from ..measure.turn import Turn
 from ..problem import Problem
@@ -30,7 +30,7 @@ from . import changes, probes
 from .baseline import Baseline, Entry
 from .changes import Change
 from .drift import MOST_NIGHTS, change_point
-from .race import ROOT, OlderFails, Side, Task, contest, saved
+from .race import ROOT, OlderFails, Side, Task, contest, repeated, saved
 from .reference import LIBRARY, Reference
 
 ROUNDS, MIN_QUIET = 11, 6
@@ -120,8 +120,8 @@ class _Item:
         try:
             task = self._open()
             schedule = task.schedule
-            self._check(task)
-            entry, samples = self._measured(task)
+            repeated(lambda: self._check(task))
+            entry, samples = repeated(lambda: self._measured(task))
             change = self._compared(task, entry)
             return entry, self._over_the_nights(task, entry, samples, change)
         except SparsetuneError as error:
@@ -137,7 +137,8 @@ class _Item:
             built = runner.build(task.schedule)
             found = built if built.status is not Status.OK else runner.measure(task.schedule)
             if found.status is not Status.OK:
-                raise TuningError(f"the schedule '{task.schedule}' fails ({found.status}): {found.message}")
+                failure = LostProcess if found.status in (Status.CRASH, Status.TIMEOUT) else TuningError
+                raise failure(f"the schedule '{task.schedule}' fails ({found.status}): {found.message}")
 
     def _measured(self, task: Task) -> tuple[Entry, list[tuple[float, ...]]]:
         """Return the entry of this version and the fastest sample of each round. Raises ``TuningError``."""
@@ -180,7 +181,7 @@ class _Item:
         if found.verdict in ("same", "new"):
             return found
         self._side(ROOT, task.problem.threads).restart()
-        again, _ = self._measured(task)
+        again, _ = repeated(lambda: self._measured(task))
         return changes.agreed(found, changes.without_base(again, self._before, self._plan.margin))
 
     def _over_the_nights(self, task: Task, entry: Entry, samples: list[tuple[float, ...]], change: Change) -> Change:

@@ -2,7 +2,8 @@
 
 Two times that were taken on different nights say little; two taken one after the other, again and again, say which is faster whatever the
 machine does meanwhile. A race goes on until its interval lies on one side of the margin. Where processes lie in memory may make one of them
-faster, so a difference counts only once a second race, of new processes, has found it too.
+faster, so a difference counts only once a second race, of new processes, has found it too. A process that does not answer is replaced
+once: systems suspend and end processes for reasons of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from ...compiler.storage.tensor import Tensor
 from ..measure.finals import Comparison, compare
 from ..measure.handover import make_folder, total_bytes
 from ..measure.order_statistics import median
-from ..measure.runner import Lost, Worker
+from ..measure.runner import Lost, LostProcess, Worker
 from ..measure.turn import Turn
 from ..problem import Problem
 
@@ -44,6 +45,8 @@ _LOAD_SECONDS = 300.0
 _BURST_SECONDS = 0.01
 _LEAST_SAMPLE = 5e-5
 _SAMPLES = 3
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -95,26 +98,26 @@ class Side:
         self._worker: Worker | None = None
 
     def ask(self, seconds: float, action: str, **given: Any) -> dict[str, Any]:
-        """Return the reply to a request. Raises ``TuningError``: the task fails in this version, or its process is lost."""
+        """Return the reply to a request. Raises ``SideFails``: the task fails in this version; ``SideLost``: the process did not answer."""
         if self._worker is None:
             command = (sys.executable, "-P", str(Path(__file__).with_name("racer.py")))
             self._worker = Worker(self._threads, command, (str(self._links.path),))
         try:
             reply = self._worker.ask(seconds, action, **given)
         except Lost as lost:
-            raise TuningError(lost.message) from None
+            raise SideLost(self, lost.message) from None
         if reply["status"] != "ok":
-            raise TuningError(reply["message"])
+            raise SideFails(self, reply["message"])
         return reply
 
     def load(self, folder: Path) -> None:
-        """Take a task that ``save`` wrote. Raises ``TuningError``."""
+        """Take a task that ``saved`` wrote. Raises ``SideFails``."""
         reply = self.ask(_LOAD_SECONDS, "load", folder=str(folder))
         if Path(reply["package"]) != self.root.resolve():
-            raise TuningError(f"{reply['package']} was run in place of {self.root}")
+            raise SideFails(self, f"{reply['package']} was run in place of {self.root}")
 
     def burst(self, batch: int, samples: int, expected: float) -> tuple[tuple[float, ...], bool]:
-        """Return the fastest sample (``records.SAMPLE``) and whether all were disturbed. Raises ``TuningError``."""
+        """Return the fastest sample (``records.SAMPLE``) and whether all were disturbed. Raises ``SideFails``."""
         reply = self.ask(10 + 100 * (batch * samples + 1) * expected, "burst", batch=batch, samples=samples)
         return tuple(reply["sample"]), reply["disturbed"]
 
@@ -127,6 +130,38 @@ class Side:
     def close(self) -> None:
         self.restart()
         self._links.remove()
+
+
+class SideFails(TuningError):
+    """A version cannot do what it is asked.
+
+    Attributes:
+        side: the version.
+    """
+
+    def __init__(self, side: Side, message: str) -> None:
+        super().__init__(message)
+        self.side = side
+
+
+class SideLost(SideFails, LostProcess):
+    """The process of a version did not answer."""
+
+
+class OlderFails(TuningError):
+    """The older version cannot run a task, so that there is nothing to race against."""
+
+
+def repeated(attempt: Callable[[], Found]) -> Found:
+    """Return what an attempt gives, the second one where a process was lost in the first.
+
+    Args:
+        attempt: hands its task to the processes, new ones included, before it asks them for anything else.
+    """
+    try:
+        return attempt()
+    except LostProcess:
+        return attempt()
 
 
 def checkout(path: Path) -> Path:
@@ -184,15 +219,25 @@ def contest(older: Side, newer: Side, task: Task, margin: float, turn: Turn | No
         turn: held while something is timed.
 
     Raises:
-        TuningError: the older version cannot run the task, or the newer one fails; ``failing`` says which.
+        OlderFails: the older version cannot run the task.
+        SideFails: the newer one cannot.
     """
     verdicts: list[str] = []
+
+    def race() -> list[tuple[float, float]]:
+        for side in (older, newer):
+            side.load(folder)
+        with turn or contextlib.nullcontext():
+            return _race(older, newer, margin)
+
     with saved(task) as folder:
         while True:
-            for side in (older, newer):
-                _named(side, older, lambda side=side: side.load(folder))
-            with turn or contextlib.nullcontext():
-                pairs = _race(older, newer, margin)
+            try:
+                pairs = repeated(race)
+            except SideFails as failure:
+                if failure.side is older:
+                    raise OlderFails(str(failure)) from None
+                raise
             found = compare([now for _, now in pairs], [before for before, _ in pairs])
             verdicts.append(verdict(found, margin) or "undecided")
             agreed = verdicts[-1] == "same" or (verdicts[-1] != "undecided" and verdicts.count(verdicts[-1]) > 1)
@@ -201,19 +246,6 @@ def contest(older: Side, newer: Side, task: Task, margin: float, turn: Turn | No
                 return Outcome(verdicts[-1] if agreed else "undecided", found, before, now, len(verdicts))
             older.restart()
             newer.restart()
-
-
-class OlderFails(TuningError):
-    """The older version cannot run a task, so that there is nothing to race against."""
-
-
-def _named(side: Side, older: Side, call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except TuningError as error:
-        if side is older:
-            raise OlderFails(str(error)) from None
-        raise
 
 
 def verdict(found: Comparison, margin: float) -> str | None:
@@ -229,7 +261,7 @@ def _race(older: Side, newer: Side, margin: float) -> list[tuple[float, float]]:
     """Return seconds of both, round by round, until they say something for sure or the time is up; disturbed rounds count only where
     there are no others."""
     sides = (older, newer)
-    sizes = [_size(side, older) for side in sides]
+    sizes = [_size(side) for side in sides]
     quiet: list[tuple[float, float]] = []
     pairs: list[tuple[float, float]] = []
     start = time.monotonic()
@@ -237,7 +269,7 @@ def _race(older: Side, newer: Side, margin: float) -> list[tuple[float, float]]:
         times, disturbed = [0.0, 0.0], False
         for place in (0, 1) if number % 2 else (1, 0):
             side, (batch, samples, expected) = sides[place], sizes[place]
-            sample, crowded = _named(side, older, lambda: side.burst(batch, samples, expected))  # noqa: B023  # called at once
+            sample, crowded = side.burst(batch, samples, expected)
             times[place], disturbed = sample[0], disturbed or crowded
         pairs.append((times[0], times[1]))
         if not disturbed:
@@ -254,10 +286,10 @@ def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[fl
     return [now for _, now in pairs], [before for before, _ in pairs]
 
 
-def _size(side: Side, older: Side) -> tuple[int, int, float]:
+def _size(side: Side) -> tuple[int, int, float]:
     """Return the runs a sample, the samples a burst, and the seconds that a run is expected to take."""
-    sample, _ = _named(side, older, lambda: side.burst(1, _SAMPLES, 1.0))
+    sample, _ = side.burst(1, _SAMPLES, 1.0)
     batch = max(1, math.ceil(_LEAST_SAMPLE / sample[0]))
-    sample, _ = _named(side, older, lambda: side.burst(batch, _SAMPLES, sample[0]))
+    sample, _ = side.burst(batch, _SAMPLES, sample[0])
     batch = max(1, math.ceil(_LEAST_SAMPLE / sample[0]))
     return batch, max(_SAMPLES, round(_BURST_SECONDS / (batch * sample[0]))), sample[0]

@@ -14,7 +14,7 @@ import scipy.sparse
 from sparsetune.compiler.errors import DataError, TuningError
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.nightly import race
-from sparsetune.tuner.nightly.race import MOST_ROUNDS, ROOT, OlderFails, Side, Task, checkout, contest
+from sparsetune.tuner.nightly.race import MOST_ROUNDS, ROOT, OlderFails, Side, SideLost, Task, checkout, contest
 from sparsetune.tuner.nightly.racer import placed
 from sparsetune.tuner.problem import make_problem
 
@@ -90,6 +90,33 @@ def test_a_race_ends() -> None:
     assert newer.bursts <= outcome.races * (MOST_ROUNDS + 2)
 
 
+class Mortal(Simulated):
+    """A version whose process is lost in some bursts, counted from 1."""
+
+    def __init__(self, *deaths: int) -> None:
+        super().__init__(1e-3, random.Random(0))
+        self.deaths = deaths
+
+    def burst(self, batch: int, samples: int, expected: float) -> tuple[tuple[float, ...], bool]:
+        found = super().burst(batch, samples, expected)
+        if self.bursts in self.deaths:
+            raise SideLost(cast(Side, self), "no answer within 10 s")
+        return found
+
+
+@pytest.mark.parametrize("death", [1, 5])
+def test_a_lost_answer_is_asked_for_again(death: int) -> None:
+    assert raced(Mortal(death), Mortal()).verdict == "same"
+    assert raced(Mortal(), Mortal(death)).verdict == "same"
+
+
+def test_a_version_whose_process_is_lost_again_fails() -> None:
+    with pytest.raises(OlderFails, match="no answer"):
+        raced(Mortal(1, 2), Mortal())
+    with pytest.raises(SideLost, match="no answer"):
+        raced(Mortal(), Mortal(1, 4))
+
+
 def test_what_is_no_checkout(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no checkout of sparsetune"):
         checkout(tmp_path)
@@ -149,6 +176,28 @@ def test_what_only_one_version_can_run(other: Path) -> None:
             contest(newer, older, TASK, 0.1)
         assert not isinstance(caught.value, OlderFails)
         init.write_text(text)
+    finally:
+        older.close()
+        newer.close()
+
+
+@needs_compiler
+def test_a_process_that_is_killed_in_a_race_is_replaced(other: Path) -> None:
+    class Killed(Side):
+        left = 4
+
+        def burst(self, batch: int, samples: int, expected: float) -> tuple[tuple[float, ...], bool]:
+            self.left -= 1
+            if self.left == 0:
+                assert self._worker is not None
+                assert self._worker._process is not None
+                self._worker._process.kill()
+            return super().burst(batch, samples, expected)
+
+    older, newer = Side(other, 1), Killed(ROOT, 1)
+    try:
+        assert contest(older, newer, TASK, 10.0).verdict == "same"
+        assert newer.left < 0
     finally:
         older.close()
         newer.close()

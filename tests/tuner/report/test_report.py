@@ -21,6 +21,7 @@ from sparsetune.tuner.cli import run
 from sparsetune.tuner.commands.tree import drawn
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure import limits
+from sparsetune.tuner.measure.company import Company
 from sparsetune.tuner.measure.limits import Limits
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.reason import reason
@@ -186,18 +187,24 @@ def test_limits_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(limits, "_measure", lambda threads: Limits(5e9, 2e9))
     assert limits.machine_limits(2).bandwidth == 2e9
     assert limits.machine_limits(2, anew=True).bandwidth == 5e9
+    monkeypatch.setattr(limits, "_measure", lambda threads: Limits(3e9, 2e9, disturbed=True))
+    assert limits.machine_limits(2, anew=True).bandwidth == 3e9
+    assert limits.machine_limits(2).bandwidth == 5e9  # what was disturbed is not kept
     limits._place(this_machine().fingerprint, 2).write_text("no json")
     assert limits.known_limits(this_machine().fingerprint, 2) is None
     assert Limits(1e9, 2e9).least_seconds(4e9, 1e9) == 2.0
 
 
 @pytest.mark.cc
-def test_limits_are_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("company", [Company(0.1), Company(0.1, others=0.1), Company(0.1, waited=0.05), Company(0.1, stolen=0.05)])
+def test_limits_are_of_this_machine(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_ELEMENTS", (2**12, 2**12))
     monkeypatch.setattr(limits, "_TURNS", 1000)
+    monkeypatch.setattr(limits.Witness, "since", lambda *_given: company)
     found = limits._measure(2)
     assert found.bandwidth > 1e7
     assert found.operations > 1e6
+    assert found.disturbed == (company != Company(0.1))
 
 
 @pytest.mark.nightly

@@ -1,0 +1,38 @@
+"""A clock that stands still while this process is suspended: by Ctrl-Z, a signal, or a machine that freezes it.
+
+Clocks of the system go on then, so that limits of time would be over at once when the process goes on. Nothing tells a process that it was
+suspended, so it looks at the clock every ``TICK`` seconds: where far more have passed between two looks than that, and the process did
+not work meanwhile, it was not running.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+TICK = 1.0
+"""Seconds between two looks."""
+
+_MOST = 2 * TICK  # that may pass between two looks of a process that runs: a busy machine wakes it late
+
+
+class Awake:
+    """Seconds since it was made, without those of suspensions, as long as it is looked at every ``TICK`` seconds.
+
+    Args:
+        clock: seconds that pass.
+        work: seconds that this process has worked: a call into C may last, and be no suspension.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, work: Callable[[], float] = time.process_time) -> None:
+        self._clock, self._work = clock, work
+        self._last = clock(), work()
+        self._seconds = 0.0
+
+    def look(self) -> float:
+        """Return the seconds so far."""
+        now = self._clock(), self._work()
+        passed, worked = (later - earlier for later, earlier in zip(now, self._last, strict=True))
+        self._seconds += passed if passed <= _MOST else min(passed, max(_MOST, worked))
+        self._last = now
+        return self._seconds
