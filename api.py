@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
@@ -80,16 +80,23 @@ def _on_pattern(
 @cache
 def _compute() -> ModuleType:
     """Import what computes expressions; found at once from the second call on."""
-    from .compiler import evaluate as module
+    from .compiler.uncollected import uncollected
+
+    with uncollected():
+        from .compiler import evaluate as module
 
     return module
 
 
 @cache
-def _evidence() -> Callable[[str | PathLike[str] | None], Hashable]:
-    from .tuner.lookup import evidence
+def _lookups() -> ModuleType:
+    """Import what looks schedules up."""
+    from .compiler.uncollected import uncollected
 
-    return evidence
+    with uncollected():
+        from .tuner import lookup as module
+
+    return module
 
 
 @overload
@@ -170,7 +177,7 @@ def evaluate(
     if output_pattern is not None:
         expression, operands, output_format = _on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
     elif shape is None and boundary is None and type(operands) is dict:
-        known = _evidence()(database) if schedule == "auto" else None
+        known = _lookups().evidence(database) if schedule == "auto" else None
         options = output_format, schedule, dtype, target, convert, semiring, memory_bound, cache_share
         repeats = compute.repeats_of(expression, *options, known)
         if repeats is not None and (result := repeats(operands, threads)) is not compute.MISS:
@@ -183,10 +190,8 @@ def evaluate(
         make_limits(memory_bound, cache_share)  # says what limits are
 
     def choose(*request: Any) -> Schedule:
-        from .tuner.lookup import choose as chosen
-
         given = compute.checked_extents(request[0], shape) if shape else None
-        return chosen(
+        return _lookups().choose(
             expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=given, boundary=boundary,
             **limits,
         )
@@ -341,10 +346,8 @@ def lookup(
         SparsetuneError: the expression, an operand or the database is not meaningful.
         BuildError: the target is cuda, this machine has no GPU, and arch names none.
     """
-    from .tuner.lookup import lookup as find
-
     expression, operands, output_format = _on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
-    return find(
+    return _lookups().lookup(
         expression, _from_paths(operands), output_format, target, threads, database, arch=arch,
         memory_bound=memory_bound, cache_share=cache_share, semiring=semiring, dtype=dtype, shape=shape, boundary=boundary,
     )  # fmt: skip
@@ -461,7 +464,10 @@ def compile(  # noqa: A001  # the contract's name
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
         BuildError: it needs a GPU, this machine has none, and arch names none.
     """
-    from .compiler.pipeline import compile_kernel
+    from .compiler.uncollected import uncollected
+
+    with uncollected():
+        from .compiler.pipeline import compile_kernel
 
     found = None
     if output_pattern is not None:

@@ -2,18 +2,26 @@
 
 ``dataclasses`` writes and compiles the source of six methods for each class, which takes most of the time until a first kernel. How
 objects are compared, hashed, shown and kept from changing hangs on the names of their fields alone, so that all classes share these
-methods here; ``__init__``, which does not, is written when the first object of a class is made: of most classes a program makes none.
+methods here; ``__init__``, which does not, is written when a class has made its first few objects: of most classes a program makes none,
+or hardly any, and these are filled by going through their fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass
+from functools import partial
 from operator import attrgetter
+from threading import Lock
 from types import MethodType
 from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
+
+FEW = 6
+"""Objects of a class that are made before its ``__init__`` is written, which takes as long as filling a dozen of them."""
+
+_thawed = Lock()  # for as long as the bases of a class are taken for ones that may change
 
 
 @overload
@@ -33,11 +41,15 @@ def frozen(made: type[Any] | None = None, /, *, eq: bool = True, repr: bool = Tr
 def _frozen(made: type[Any], eq: bool, repr: bool, kw_only: bool) -> type[Any]:
     own = dict(made.__dict__)
     made.__doc__ = made.__doc__ or made.__name__  # else ``dataclass`` would make the signature
-    is_first = not any(is_dataclass(base) for base in made.__mro__[1:])
-    whole = dataclass(frozen=not is_first, init=False, eq=False, repr=False, kw_only=kw_only)(made)
+    bases: list[Any] = [base for base in made.__mro__[1:] if is_dataclass(base)]
+    with _thawed:  # a class with frozen bases has to be frozen, and ``dataclass`` would write methods that it inherits from these
+        for base in bases:
+            base.__dataclass_params__.frozen = False
+        whole = dataclass(init=False, eq=False, repr=False, kw_only=kw_only)(made)
+        for one in (whole, *bases):
+            one.__dataclass_params__.frozen = True
     methods: dict[str, Any] = {"__init__": _Initializer(whole)}
-    if is_first:
-        whole.__dataclass_params__.frozen = True  # which ``dataclass`` asks of the bases of frozen classes
+    if not bases:
         methods |= {"__setattr__": _set, "__delattr__": _deleted}
     if eq:
         methods |= _comparing(whole)
@@ -82,12 +94,40 @@ def _deleted(one: object, name: str) -> None:
 
 
 class _Initializer:
-    """``__init__`` of a class until somebody asks for it."""
+    """``__init__`` of a class until somebody asks for it, or ``FEW`` objects are made."""
 
     def __init__(self, owner: type[Any]) -> None:
-        self.owner = owner
+        self.owner, self.left = owner, FEW
 
     def __get__(self, one: object, kind: type[Any] | None = None) -> Any:
+        if one is not None and self.left:
+            self.left -= 1
+            return partial(self._fill, one)
+        return self._write(one)
+
+    def _fill(self, one: Any, *given: Any, **named: Any) -> None:
+        """Give an object its fields; what does not fit them is refused by the written ``__init__``."""
+        entries = fields(self.owner)
+        in_order = (entry.name for entry in entries if entry.init and entry.kw_only is not True)
+        values = {**dict(zip(in_order, given, strict=False)), **named}
+        fits = len(values) == len(given) + len(named)
+        for entry in entries:
+            if entry.init and entry.name in values:
+                value = values.pop(entry.name)
+            elif entry.default_factory is not MISSING:
+                value = entry.default_factory()
+            elif entry.init and entry.default is not MISSING:
+                value = entry.default
+            else:  # __post_init__ gives it a value, or nobody does
+                fits = fits and not entry.init
+                continue
+            object.__setattr__(one, entry.name, value)
+        if values or not fits:
+            self._write(one)(*given, **named)
+        elif hasattr(self.owner, "__post_init__"):
+            one.__post_init__()
+
+    def _write(self, one: object) -> Any:
         written = _written(self.owner)
         self.owner.__init__ = written
         return written if one is None else MethodType(written, one)

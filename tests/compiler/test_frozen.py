@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from sparsetune.compiler.frozen import frozen
+from sparsetune.compiler.frozen import FEW, frozen
 
 
 @frozen
@@ -88,3 +88,33 @@ def test_signatures_are_those_of_the_fields() -> None:
         Settings(True)  # type: ignore[misc]  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match=r"Point.__init__\(\) missing 1 required positional argument: 'x'"):
         Point()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "reason"),
+    [
+        ((), {}, "missing 1 required positional argument: 'x'"),
+        ((1, 2, [], 4), {}, "takes from 2 to 4 positional arguments but 5 were given"),
+        ((1,), {"x": 2}, "got multiple values for argument 'x'"),
+        ((1,), {"z": 2}, "got an unexpected keyword argument 'z'"),
+    ],
+)
+@pytest.mark.parametrize("made", [0, 2 * FEW])
+def test_the_first_objects_are_as_all_others(made: int, given: tuple[Any, ...], named: dict[str, Any], reason: str) -> None:
+    @frozen
+    class Place:
+        x: int
+        y: int = 2
+        names: list[str] = field(default_factory=list)
+        total: int = field(init=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "total", self.x + self.y)
+
+    before = [Place(count, names=["a"]) for count in range(made)]
+    assert [one.total for one in before] == [count + 2 for count in range(made)]
+    with pytest.raises(TypeError, match=reason):
+        Place(*given, **named)
+    assert Place(3).names == []
+    assert Place(3) == Place(y=2, x=3)
+    assert Place(3, 4, ["b"]).total == 7
