@@ -107,7 +107,7 @@ def load_suite(name: str) -> Suite:
         trials=head.count("trials", 50),
         time_budget=head.number("time_budget", None),
         threads=head.counts("threads", ()),
-        settings=load_settings(head.text("search", "default")),
+        settings=load_settings(head.text("search", "default"), f"{head.where}: "),
         kernels=tuple(_kernel(table) for table in top.tables("kernel")),
         inputs=tuple({entry.name: entry for entry in inputs}.values()),
         probes=head.texts("probes", ()),
@@ -119,8 +119,12 @@ def load_suite(name: str) -> Suite:
     return suite
 
 
-def load_settings(name: str) -> Settings:
+def load_settings(name: str, where: str = "") -> Settings:
     """Return the search settings of a profile of ``configs/search.toml``.
+
+    Args:
+        name: of the profile.
+        where: begins the message if there is none.
 
     Raises:
         DataError: there is no such profile, or it is not well-formed.
@@ -128,7 +132,7 @@ def load_settings(name: str) -> Settings:
     path = FOLDER / "search.toml"
     profiles = read_toml(path)
     if name not in profiles:
-        raise DataError(f"unknown search settings '{name}'{nearest(name, profiles)}; {path.name} has {', '.join(profiles)}")
+        raise DataError(f"{where}unknown search settings '{name}'{nearest(name, profiles)}; {path.name} has {', '.join(profiles)}")
     table = Table(profiles[name], f"{path}, [{name}]")
     policy = Policy(**table.numbers(Policy), cache=table.text("cache", Policy.cache))
     sampler = check_sampler(table.text("sampler", USUAL_SAMPLER))

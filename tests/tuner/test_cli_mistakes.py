@@ -95,7 +95,7 @@ def test_mistakes_end_in_one_line(call, arguments: list[str], message: str) -> N
     [
         ('[suite]\ntrails = 3\n', "unknown key 'trails' (did you mean 'trials'?)"),
         ('[suite]\ntrials = "many"\n', "trials is 'many'; a whole number from 1 on is expected"),
-        ('[suite]\nsearch = "quik"\n', "unknown search settings 'quik' (did you mean 'quick'?)"),
+        ('[suite]\nsearch = "quik"\n', "[suite]: unknown search settings 'quik' (did you mean 'quick'?)"),
         ("[suite\n", "is not TOML"),
         ("[suite]\n", "at least one [[kernel]]"),
         ('[suite]\n[[kernel]]\nname = "a"\n', "the key 'expression' is missing"),

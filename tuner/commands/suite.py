@@ -114,7 +114,9 @@ def _describe(suite: Suite) -> None:
     items = suite_items(suite)
     budget = "no limit" if suite.time_budget is None else f"{suite.time_budget:g} s"
     print(f"{suite.name}: {suite.description}")
-    print(f"{len(items)} items of {len(suite.kernels)} kernels on {len(suite.inputs)} inputs; {suite.trials} trials, {budget} each\n")
+    sizes = (items, "item"), (suite.kernels, "kernel"), (suite.inputs, "input")
+    of_items, of_kernels, of_inputs = (f"{len(found)} {what}{'s' * (len(found) != 1)}" for found, what in sizes)
+    print(f"{of_items} of {of_kernels} on {of_inputs}; {suite.trials} trials, {budget} each\n")
     print_table([[kernel.name, kernel.expression] for kernel in suite.kernels], ("kernel", "expression"))
     names = [entry.name for entry in suite.inputs]
     print("\ninputs: " + ", ".join(names[:_MOST_INPUTS] + ["..."] * (len(names) > _MOST_INPUTS)))
