@@ -10,7 +10,7 @@ from ..concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Relat
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
-from .addresses import Address, accesses_meant, at, chain, everywhere, find_loop, follow, put, show_paths
+from .addresses import Address, accesses_meant, at, chain, enclosing_loops, everywhere, find_loop, follow, put, show_paths
 from .context import LARGEST_CHUNK, MOST_COPIES, Context, check_new, check_positive
 from .dependence import graph_of
 from .rules import Rule, refuse
@@ -128,9 +128,8 @@ def collapse(program: Program, directive: d.Collapse, context: Context) -> Progr
         refuse(Rule.COLLAPSE_OUTER_COORDINATE, f"{directive.outer} counts positions; collapse coordinates first, then take their positions")
     if graph.space(directive.inner) == "position":
         _check_joined(directive.outer, directive.inner, graph, context)
-    check_new((directive.fused,), program)
     relation = Collapse(directive.outer, directive.inner, directive.fused)
-    return _with_loop(program, address, Forall(directive.fused, inner.body), relation)
+    return _with_loops(program, address, inner.body, relation)
 
 
 def _pair_of(statement: Stmt, directive: d.Collapse) -> Address:
@@ -307,16 +306,30 @@ def _tagged(program: Program, index: str, path: tuple[int, ...] | None, **change
 
 
 def replace_loop(program: Program, index: str, relation: Relation, path: tuple[int, ...] | None) -> Program:
-    """Put the loops of a relation's children, in their order, in the place of a loop."""
+    """Put the loops of a relation's children, in their order, in the place of a loop.
+
+    A relation that the program has already gives the same loops in another nest, so that ``join`` may share them.
+    """
     address = find_loop(program.statement, index, path)
-    loop = _untagged(at(program.statement, address))
-    check_new(relation.children, program)
-    return _with_loop(program, address, nest(relation.children, loop.body), relation)
+    return _with_loops(program, address, _untagged(at(program.statement, address)).body, relation)
 
 
-def _with_loop(program: Program, address: Address, loop: Stmt, relation: Relation) -> Program:
-    statement = put(program.statement, address, loop)
-    return replace(program, statement=statement, relations=(*program.relations, relation))
+def _with_loops(program: Program, address: Address, body: Stmt, relation: Relation) -> Program:
+    """Put loops over a relation's children around a statement, in the place of what is at an address."""
+    again = relation in program.relations
+    if again:
+        _check_apart(program.statement, address, relation)
+    else:
+        check_new(relation.children, program)
+    statement = put(program.statement, address, nest(relation.children, body))
+    return replace(program, statement=statement, relations=program.relations if again else (*program.relations, relation))
+
+
+def _check_apart(statement: Stmt, address: Address, relation: Relation) -> None:
+    inside = (node.index for _, node in everywhere(at(statement, address)) if isinstance(node, Forall))
+    for name in (*enclosing_loops(statement, address), *inside):
+        if name in relation.children:
+            refuse(Rule.NAMES_NEW, f"the name {name} is that of a loop in the same nest; choose another")
 
 
 def _untagged(loop: Stmt) -> Forall:

@@ -161,12 +161,7 @@ class WholeSpace:
 
     @cached_property
     def starts(self) -> tuple[Start, ...]:
-        """Divisions with groupings; what is written as several sums is not divided."""
-        table = self.nestings.table
-        simple = [
-            len(grouping.roots) == 1 and not any(table[number].summed for number in grouping.statements)
-            for grouping in self.structures.groupings
-        ]
+        """Divisions with groupings."""
         rules = [RUNS[name] for name in self.options.runs]
         every = self.pieces.divisions if self.options.divisions else (self.pieces.plain,)
         divisions = [division for division in every if all(rule(run) for run in division for rule in rules)]
@@ -176,8 +171,7 @@ class WholeSpace:
         return tuple(
             Start(division, number, read)
             for division in divisions
-            for number, divisible in enumerate(simple)
-            if divisible or division is divisions[0]
+            for number in range(len(self.structures.groupings))
             for read in orders
         )
 

@@ -6,7 +6,8 @@ workspaces take it apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from ..concrete.nodes import Assign, operand_of, said_of
@@ -46,6 +47,8 @@ class _Writer(Speller):
         try:
             self.nest_all()
         except ScheduleError:
+            if len(self.layout.enclosing) > 1 and (len(self.roots) > 1 or any(self.table[number].summed for number in self.numbers)):
+                raise
             self.program, self.written = start
             self._nest_inside(self.layout.nest)
         self._protocols()
@@ -76,18 +79,23 @@ class _Writer(Speller):
         return [number for number in self.numbers if nest in self.nests[number]]
 
     def _divide(self) -> None:
-        """Bring indices that are collapsed next to each other, and make the loops."""
+        """Bring indices that are collapsed next to each other, and make the loops, in every nest that has these indices."""
         changed = [one for one in self.plan.treatments if not one.is_plain]
         if not changed:
             return
-        present = chain(self.program.statement, ())
-        runs = sorted((one.order for one in self.plan.treatments), key=lambda run: min(map(present.index, run)))
-        order = tuple(index for run in runs for index in run)
+        for number in self.in_order():
+            self._divide_nest(number, changed)
+
+    def _divide_nest(self, number: int, changed: Sequence[Treatment]) -> None:
+        path = self.path(self.address(number)) or None
+        present = chain(self.program.statement, self.nest(number))
+        runs = [tuple(index for index in one.order if index in present) for one in self.plan.treatments]
+        order = tuple(index for run in sorted(filter(None, runs), key=lambda run: min(map(present.index, run))) for index in run)
         if order != present and any(len(run) > 1 for run in runs):
-            self.write(d.Reorder(order))
-        for one in sorted(changed, key=lambda one: present.index(one.order[0])):
+            self.write(d.Reorder(order, path=path))
+        for one in sorted((one for one in changed if one.order[0] in present), key=lambda one: present.index(one.order[0])):
             for step in self._steps(one):
-                self.write(step)
+                self.write(replace(step, path=path))
 
     def _steps(self, one: Treatment) -> Iterator[d.Directive]:
         loops = self.space.pieces.loops_of(one)
@@ -172,8 +180,6 @@ class _Writer(Speller):
         self.written += units
         if self.plan.build is not None:
             self.written.append(d.Build(*self.plan.build))
-
-
 
 
 def last_of(nest: Nest) -> int:

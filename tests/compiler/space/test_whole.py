@@ -13,7 +13,7 @@ from sparsetune.compiler.concrete.evaluate import evaluate
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
-from sparsetune.compiler.schedule.directives import Build
+from sparsetune.compiler.schedule.directives import Build, Join, Split, SplitUp
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.choices import All, Choice, Either, OneOf, perhaps
@@ -32,6 +32,8 @@ KERNELS = {
     "product": ("C(i,j) = A(i,j) * B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}),
     "SDDMM": ("Z(i,j) = A(i,j) * C(i,k) * D(j,k)", {"A": "csr"}),
     "residual": ("y(i) = b(i) - A(i,j) * x(j)", {"A": "csr"}),
+    "merged sum": ("C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}),
+    "dense addend": ("Y(i,k) = A(i,j) * X(j,k) + B(i,k)", {"A": "csr"}),
     "accumulation": ("y(i) += A(i,j) * x(j)", {"A": "csr"}),
 }
 
@@ -149,6 +151,36 @@ def test_draws_compute_the_expression(name: str) -> None:
         program = apply_schedule(default.program, schedule, default.formats)
         (result,) = evaluate(program, arrays, default.formats).values()
         np.testing.assert_array_equal(result, expected, str(schedule))
+
+
+@pytest.mark.parametrize("name", ["residual", "merged sum", "dense addend"])
+def test_sums_of_several_terms_have_tiles(name: str) -> None:
+    """Their terms stand in nests of their own, which are cut alike and share loops over tiles."""
+    options = Options(divisions=True, divided=1, runs=("positions_are_split",), sizes=(2, 3))
+    space = whole(name).with_options(options)
+    assignment, default = parse(KERNELS[name][0]), space.default
+    arrays = random_operands(assignment, 4, 1)
+    arrays["A"] *= np.random.default_rng(2).random((4, 4)) < 0.5
+    expected = reference(assignment, arrays, 4)
+    shared = 0
+    for schedule in FullSpace(space).sample(6, seed=4):
+        found = found_in(schedule, space)
+        assert found is not None
+        assert space.rank(*found) is not None
+        assert written(found[0], space) == Schedule(str(schedule)) == schedule
+        program = apply_schedule(default.program, schedule, default.formats)
+        (result,) = evaluate(program, arrays, default.formats).values()
+        np.testing.assert_array_equal(result, expected, str(schedule))
+        cut = [directive for directive in schedule if isinstance(directive, Split | SplitUp)]
+        shared += any(isinstance(directive, Join) and cut and directive.index in (cut[0].outer, cut[0].inner) for directive in schedule)
+    assert shared
+
+
+@pytest.mark.parametrize(
+    "schedule", ["split(i, i0, i1, 32)", "split(j, j0, j1, 32)", "split_up(i, i0, i1, 4); parallelize(i0, cpu_thread, no_races)"]
+)
+def test_tiles_of_default_programs_of_several_terms_are_in_the_space(schedule: str) -> None:
+    assert schedule in FullSpace(whole("residual"))
 
 
 def test_protocols_formats_and_storage_are_found_again() -> None:
