@@ -66,7 +66,7 @@ LISTED, LISTED_AS_JSON = 20, 1000
                  help="Seconds after which to give up."),
     options.semiring, options.output_pattern, options.inputs, options.dims,
     click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                 help="Write a page: the frontier, loop nests, and where the indices of the schedules come from."),
+                 help="Write a page besides: the frontier, loop nests, and where the indices of the schedules come from."),
     click.option("--ranks", type=click.IntRange(1, 1 << 20),
                  help="Show what EXPR would move and hold over so many ranks on the inputs of -i, instead of the space."),
     options.as_json,
@@ -93,6 +93,7 @@ def command(**given: Any) -> None:
         print_json(answer)
         return
     trees = [drawn(found.annotated(one["schedule"])) for one in answer["frontier"]]
+    _show(answer, trees)
     if given["html"] is not None:
         from ..report.explanation import write_explanation
 
@@ -101,8 +102,6 @@ def command(**given: Any) -> None:
         told = {**answer, "schedule": {**judged, "text": given["schedule"]}} if judged else answer
         write_explanation(given["html"], told, trees, given["formats"], given_tree)
         note(f"wrote {given['html']}")
-    else:
-        _show(answer, trees)
 
 
 def _explain_ranks(given: dict[str, Any]) -> None:

@@ -253,6 +253,7 @@ def test_an_explanation_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "└ for j" in own.partition("<h2>Frontier</h2>")[0]
     assert "└ for j" in own.partition("<h2>Frontier</h2>")[2]
     assert run([*spmv, "--html", str(page)]) == 0
+    assert "└ for j" in capsys.readouterr().out  # the page comes besides
     assert "The loops of these schedules go over the indices of the expression" in page.read_text()
     assert run([*spmv, "--html", str(page), "--json"]) == 2
     assert "give one of them" in capsys.readouterr().err
