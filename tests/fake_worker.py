@@ -2,8 +2,8 @@
 
 Schedules of fakes are words: ``sleep 0.01`` takes that long, by a clock of its own that nothing else on the machine disturbs,
 ``crash``, ``hang``, ``wrong``, ``illegal``, ``compile``, ``bug``,
-``nan`` and ``same as X`` (the source of X). Where a real schedule is needed, ``unroll(j, N)`` stands for word N of ``CODES``, and the
-default schedule for the first.
+``nan``, ``waits-for-another X`` (to be compiled beside it) and ``same as X`` (the source of X). Where a real schedule is needed,
+``unroll(j, N)`` stands for word N of ``CODES``, and the default schedule for the first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -50,6 +51,7 @@ class Steady:
 
 
 CLOCK = Steady()
+_TWO = threading.Barrier(2)
 
 
 class FakeKernel:
@@ -64,6 +66,8 @@ class FakeKernel:
     def load(self, seconds: float) -> None:
         if self.words == ["slow-compile"]:
             time.sleep(1e6)
+        if self.words[0] == "waits-for-another":
+            _TWO.wait(20.0)
         if self.words == ["compile"]:
             raise BuildError("gcc failed")
 

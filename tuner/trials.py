@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -186,6 +186,7 @@ class Trials:
         origin: str = "default",
         parameters: Mapping[str, Any] | None = None,
         rival: Rival | None = None,
+        built: Built | None = None,
     ) -> Trial:
         """Measure a candidate, or return what is known of it.
 
@@ -195,15 +196,20 @@ class Trials:
             origin: who proposes it (``Trial``).
             parameters: what it was made with.
             rival: what it is timed beside where nothing was measured before.
+            built: how it was built, if it was.
         """
         known = self._by_schedule.get(schedule)
         if known is not None:
             return known
         question = self.question(schedule)
-        built = runner.build(question.schedule, question.known)
+        built = built or runner.build(question.schedule, question.known)
         fresh = built.status is Status.OK and built.source not in self._by_source
         measured = runner.measure(question.schedule, question.rival or rival) if fresh else None
         return self.note(schedule, built, measured, origin, parameters)
+
+    def build(self, schedules: Sequence[str], runner: Runner) -> list[Built]:
+        """Build candidates that are not known yet together, for ``run``."""
+        return runner.build_together([self._campaign.user_text(schedule) for schedule in schedules], self._by_source)
 
     def question(self, schedule: str) -> Question:
         """Return what there is to find out about a candidate."""

@@ -117,6 +117,23 @@ def test_compiler_that_hangs(prepared: Runner, monkeypatch: pytest.MonkeyPatch) 
     assert prepared.build("sleep 0.001").status is Status.OK
 
 
+def test_what_is_built_together_fails_alone(prepared: Runner, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, starts = ["sleep 0.001", "same as sleep 0.002", "sleep 0.002"], worker.starts
+    found = prepared.build_together([*good, "illegal", "compile", "bug"])
+    assert [built.status for built in found] == [Status.OK] * 3 + [Status.ILLEGAL, Status.COMPILE, Status.CRASH]
+    assert found[1].source == found[2].source != found[0].source
+    assert worker.starts == starts
+    monkeypatch.setattr(runner, "BUILD_SECONDS", 0.2)
+    monkeypatch.setattr(runner, "_GRACE_SECONDS", 0.2)
+    found = prepared.build_together(["slow-compile", "illegal"])
+    assert [built.status for built in found] == [Status.COMPILE, Status.ILLEGAL]
+
+
+def test_compilers_run_side_by_side(prepared: Runner) -> None:
+    found = prepared.build_together([f"waits-for-another {number}" for number in range(2)])
+    assert [built.status for built in found] == [Status.OK] * 2
+
+
 def test_output_of_a_kernel_does_not_reach_the_replies(prepared: Runner) -> None:
     assert prepared.measure("prints").status is Status.OK
 

@@ -300,11 +300,19 @@ class Runner:
 
     def build(self, schedule: str, known: Iterable[str] = ()) -> Built:
         """Generate and compile a candidate; one whose source has a digest among those known is not compiled again."""
+        return self.build_together([schedule], known)[0]
+
+    def build_together(self, schedules: Sequence[str], known: Iterable[str] = ()) -> list[Built]:
+        """Build candidates (``worker.AHEAD`` of them at most), with a compiler on every core. One that takes the process with it spoils
+        itself alone: they are then built one by one."""
+        known = list(known)
         try:
-            reply = self._ask(_GRACE_SECONDS + BUILD_SECONDS, "build", schedule=schedule, known=list(known))
+            reply = self._ask(_GRACE_SECONDS + len(schedules) * BUILD_SECONDS, "build", schedules=list(schedules), known=known)
         except Lost as lost:
-            return Built(Status.CRASH if lost.status is Status.CRASH else Status.COMPILE, message=lost.message)
-        return Built(Status(reply.pop("status")), **reply)
+            if len(schedules) > 1:
+                return [self.build(schedule, known) for schedule in schedules]
+            return [Built(Status.CRASH if lost.status is Status.CRASH else Status.COMPILE, message=lost.message)]
+        return [Built(Status(one.pop("status")), **one) for one in reply["built"]]
 
     def measure(self, schedule: str, rival: Rival | None = None) -> Measured:
         """Run, check and time a candidate that was built, in turn with the best so far where there is one."""

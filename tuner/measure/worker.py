@@ -13,7 +13,8 @@ import os
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -23,6 +24,7 @@ import numpy as np
 from ...compiler.concrete.affine import Viewed, is_affine, viewed
 from ...compiler.concrete.check import formats_of
 from ...compiler.errors import BuildError, SparsetuneError
+from ...compiler.native.machine import allowed_cores
 from ...compiler.notation.functions import has_functions
 from ...compiler.notation.nodes import Assignment
 from ...compiler.notation.parser import parse
@@ -42,11 +44,15 @@ from .windows import as_read, cut_out
 BUILD_SECONDS = 60.0
 """How long a compiler may take for one candidate."""
 
+AHEAD = 16
+"""How many candidates may be built together before the first of them is measured."""
+
 CORES = "SPARSETUNE_WORKER_CORES"
 """Environment variable: the numbers of the cores that a worker may use, with commas between them."""
 
 _TRIAD_LENGTH = 2**18  # doubles an array: three of them fit into a last-level cache
-_KEPT_KERNELS = 8  # bound kernels kept for the finals; each may hold a result array
+_KEPT_BOUND = 8  # bound kernels kept for the finals; each may hold a result array
+_KEPT_KERNELS = _KEPT_BOUND + AHEAD  # with what was built ahead
 _MEMORY_SHARE = 0.9  # of the machine's, before a candidate's allocation fails
 _ORACLE_ENTRIES = 5_000_000  # stored entries up to which a sample is cut out of the operands
 
@@ -88,7 +94,7 @@ class Worker:
     def __init__(self, compile_kernel: Compile, counters: Counters) -> None:
         self._compile, self._counters = compile_kernel, counters
         self._kernels: OrderedDict[str, Compiled] = OrderedDict()
-        self._bound: dict[str, Contestant] = {}
+        self._bound: OrderedDict[str, Contestant] = OrderedDict()
         self._first: tuple[str, Sample] | None = None  # what made the reference result, and how long that took
         self._operands: dict[str, Tensor] = {}
         self._reference: Reference | None = None
@@ -111,14 +117,38 @@ class Worker:
         self._operands = {}
         return {"status": "ok"}
 
-    def build(self, schedule: str, known: list[str]) -> dict[str, Any]:
-        """Generate the code of a schedule and, unless the digest of its source is known, compile it."""
+    def build(self, schedules: Sequence[str], known: Collection[str]) -> dict[str, Any]:
+        """Generate the code of schedules and compile that whose digest is not known, one compiler a core: nothing is timed meanwhile.
+
+        There is a reply for each of them under "built".
+        """
+        taken = set(known)
+        with ThreadPoolExecutor(max(2, len(allowed_cores()))) as pool:
+            begun = [self._begin(schedule, taken, pool) for schedule in schedules]
+            return {"status": "ok", "built": [finish() for finish in begun]}
+
+    def _begin(self, schedule: str, taken: set[str], pool: ThreadPoolExecutor) -> Callable[[], dict[str, Any]]:
+        """Generate the code of a schedule and have it compiled unless it is taken; return what waits for that and gives the reply."""
         start = time.perf_counter()
-        kernel = self._kernel(schedule)
-        if kernel.source not in known:
-            kernel.load(BUILD_SECONDS)
-        compiler, flags = kernel.built_by
-        return {"status": "ok", "seconds": time.perf_counter() - start, "source": kernel.source, "compiler": compiler, "flags": flags}
+        try:
+            kernel = self._kernel(schedule)
+            source = kernel.source
+        except Exception as error:
+            failure = _failure(error)
+            return lambda: failure
+        loading = None if source in taken else pool.submit(_load, kernel)
+        taken.add(source)
+        generating = time.perf_counter() - start
+
+        def finish() -> dict[str, Any]:
+            try:
+                seconds = generating + (loading.result() if loading else 0.0)
+                compiler, flags = kernel.built_by
+            except Exception as error:
+                return _failure(error)
+            return {"status": "ok", "seconds": seconds, "source": source, "compiler": compiler, "flags": flags}
+
+        return finish
 
     def make_reference(self, schedule: str) -> dict[str, Any]:
         """Run a schedule, check it against the definition on a sample, and store its result and bound."""
@@ -224,6 +254,9 @@ class Worker:
                 self._out = first  # all candidates, this one too, write into the same memory, so that its pages favour none
                 bound = kernel.bind(self._operands, self._task.threads, first)
             self._bound[schedule] = Contestant(bound, conversion, device=device_clock(bound))
+            while len(self._bound) > _KEPT_BOUND:
+                self._bound.popitem(last=False)
+        self._bound.move_to_end(schedule)
         return self._bound[schedule]
 
     def _run_once(self, schedule: str, operands: Mapping[str, Tensor], task: Task) -> Result:
@@ -301,14 +334,26 @@ def main(compile_kernel: Compile, counters: Counters) -> None:
 def _answer(action: Callable[..., dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
     try:
         return action(**request)
-    except BuildError as error:
+    except Exception as error:
+        return _failure(error)
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """Return the reply that says how a candidate failed; a fault of the compiler in one is counted and told, and ends no campaign."""
+    if isinstance(error, BuildError):
         return {"status": "compile", "message": _first_line(error)}
-    except MemoryError:
+    if isinstance(error, MemoryError):
         return {"status": "crash", "message": "out of memory"}
-    except SparsetuneError as error:
+    if isinstance(error, SparsetuneError):
         return {"status": "illegal", "message": _first_line(error)}
-    except Exception as error:  # a fault of the compiler in one candidate must not end the campaign; it is counted and told
-        return {"status": "crash", "message": f"{type(error).__name__}: {_first_line(error)}"}
+    return {"status": "crash", "message": f"{type(error).__name__}: {_first_line(error)}"}
+
+
+def _load(kernel: Compiled) -> float:
+    """Compile and load a kernel; return the seconds that it took. Raises ``BuildError``."""
+    start = time.perf_counter()
+    kernel.load(BUILD_SECONDS)
+    return time.perf_counter() - start
 
 
 def _first_line(error: Exception) -> str:

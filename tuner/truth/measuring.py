@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from ...compiler.errors import TuningError
@@ -14,6 +15,7 @@ from ..database import Database
 from ..environment import code_version, commit
 from ..kernels import is_legal
 from ..measure.runner import Runner, Worker
+from ..measure.worker import AHEAD
 from ..problem import Problem
 from ..prune import surviving_space
 from ..records import Measurement, Status, now
@@ -22,7 +24,7 @@ from ..trials import DEFAULT, Campaign, Trials, require_default
 from .table import Point, Tell, TruthTable, write_table
 
 _DRAWS = 20  # draws a point that are known already, before the space counts as exhausted
-_SAVED = 50  # points after which the file is written in between
+_SAVED = 100  # points after which the file is written in between
 
 
 def measure_table(
@@ -67,11 +69,13 @@ def measure_table(
     with Runner(problem, worker, settings.policy) as runner:
         runner.prepare()
         require_default(trials, runner)
-        for origin, schedule in _schedules(problem, drawn, points, seed):
-            if trials.distinct >= points:
+        origins = _schedules(problem, drawn, points, seed)
+        while (missing := points - trials.distinct) > 0:
+            ahead = dict(islice(((schedule, origin) for origin, schedule in origins if schedule not in trials), min(AHEAD, missing)))
+            if not ahead:
                 break
-            if schedule not in trials:
-                trials.run(schedule, runner, origin)
+            for schedule, built in zip(ahead, trials.build(list(ahead), runner), strict=True):
+                trials.run(schedule, runner, ahead[schedule], built=built)
                 tell(trials.distinct, points)
                 if len(trials) % _SAVED == 0:
                     write_table(path, table())
@@ -121,14 +125,23 @@ def _point(campaign: Campaign, record: Measurement, measured: Measurement) -> Po
     """Return the point of a record, with the times of the one that has measured its code."""
     found = Point(
         schedule=campaign.user_text(record.schedule),
-        seconds=record.seconds,
+        seconds=_seconds(record.seconds),
         status=Status(record.status),
-        low=record.low,
-        high=record.high,
-        samples=tuple(tuple(float(f"{figure:.6g}") for figure in sample) for sample in measured.samples),
+        low=_seconds(record.low),
+        high=_seconds(record.high),
+        samples=tuple(tuple(_rounded(figure, 2 if place else 4) for place, figure in enumerate(sample)) for sample in measured.samples),
         disturbed=measured.disturbed,
         origin=record.origin or "space",
         source=record.source,
-        build_seconds=record.build_seconds,
+        build_seconds=_seconds(record.build_seconds),
     )
     return replace(found, origin="default") if record.schedule == DEFAULT else found
+
+
+def _seconds(found: float | None) -> float | None:
+    """Return seconds with as many digits as tell two points apart."""
+    return None if found is None else _rounded(found, 4)
+
+
+def _rounded(figure: float, digits: int) -> float:
+    return float(f"{figure:.{digits}g}")

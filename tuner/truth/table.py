@@ -162,7 +162,7 @@ def write_table(path: Path, table: TruthTable) -> None:
         DataError: the file cannot be written.
     """
     head = {"schema": TABLE_SCHEMA, **{name: value for name, value in asdict(table).items() if name != "points"}}
-    lines = ",\n".join("  " + json.dumps(_without_defaults(point)) for point in table.points)
+    lines = ",\n".join("  " + json.dumps(_without_defaults(point), separators=(",", ":")) for point in table.points)
     text = json.dumps(head, indent=1)[:-2] + f',\n "points": [\n{lines}\n ]\n}}\n'
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,10 @@ def write_table(path: Path, table: TruthTable) -> None:
 
 def _without_defaults(point: Point) -> dict[str, Any]:
     usual = asdict(Point(schedule=""))
-    return {name: value for name, value in asdict(point).items() if name == "schedule" or value != usual[name]}
+    told = {name: value for name, value in asdict(point).items() if name == "schedule" or value != usual[name]}
+    if point.samples:
+        told["samples"] = [[int(figure) if figure.is_integer() else figure for figure in map(float, sample)] for sample in point.samples]
+    return told
 
 
 def _checked(table: TruthTable) -> TruthTable:

@@ -46,6 +46,14 @@ def test_equal_code_does_not_count(tmp_path: Path) -> None:
     assert len({point.source for point in table.points}) == 3
 
 
+def test_points_are_built_together(tmp_path: Path) -> None:
+    with mock.patch.object(Worker, "ask", autospec=True, side_effect=Worker.ask) as asked:
+        table = tabulate(tmp_path / "t.json", 100, ALL)
+    built = [call.kwargs["schedules"] for call in asked.call_args_list if call.args[2] == "build"]
+    assert max(map(len, built)) == len(ALL)
+    assert len(built) < len(table.points) / 2
+
+
 def test_measuring_goes_on_and_depends_on_the_seed_alone(tmp_path: Path) -> None:
     first, second = tabulate(tmp_path / "t.json", 2), tabulate(tmp_path / "t.json", 4)
     assert second.points[: len(first.points)] == first.points
