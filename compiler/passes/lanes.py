@@ -205,7 +205,7 @@ class Vectorizer:
                 return Unary("-", self.value(operand), kind.vector(self.lanes))
             case Cast(operand, kind) if kind.name != "bool" and operand.type.name != "bool":
                 return Cast(self.value(operand), kind.vector(self.lanes))
-            case Select(Binary("<", low, high), then, Const(0.0), kind) if kind.is_float:
+            case Select(Binary("<", low, high), then, Const(0.0), kind) if kind.is_float and not (low.type.is_float or high.type.is_float):
                 left = self.value(Binary("-", high, low, I64))
                 if left.type.lanes > 1:
                     return Call("keep_lanes", (self._spread(self.value(then), kind.vector(self.lanes)), left), kind.vector(self.lanes))

@@ -118,6 +118,25 @@ def test_odd_values_come_out_as_numpy_gives_them() -> None:
         assert np.array_equal(found, meaning(first, second), equal_nan=True)
 
 
+COMPARED = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_comparisons_in_vectors_and_in_what_is_left_of_them(dtype: Any) -> None:
+    meanings: dict[str, Any] = {f"r(i) = x(i) {sign} y(i)": lambda x, y, z, of=of: of(x, y) for sign, of in COMPARED.items()}
+    meanings["r(i) = where(x(i) < y(i), z(i), 0)"] = lambda x, y, z: np.where(x < y, z, 0)
+    meanings["r = sum(i, where(x(i) < y(i), z(i), 0))"] = lambda x, y, z: z[x < y].sum()
+    for text, meaning in meanings.items():
+        kernel = st.compile(text)
+        for count in (1, 7, 16, 70):
+            rng = np.random.default_rng(count)
+            x, y = (3 * rng.standard_normal(count)).astype(dtype), (rng.random(count) - 0.25).astype(dtype)
+            x[::5], y[::7] = (np.nan, x[::7]) if dtype is not np.int64 else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+            given = {"x": x, "y": y, "z": rng.random(count)}
+            found = kernel(**{name: values for name, values in given.items() if name != "z" or "z(" in text})
+            assert np.allclose(found, meaning(**given), rtol=1e-12), (text, count)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int32, np.uint8, np.bool_])
 def test_types_of_values(dtype: Any) -> None:
     values = np.array([0, 1, 2, 3, 0, 5]).astype(dtype)
