@@ -74,6 +74,26 @@ class View(Format):
         above = {self.stored.order[number] for number in range(place)}
         return not above.intersection(self._stored_modes[mode] for mode in self.order[level:])
 
+    def _parents_follow(self, level: int, place: int) -> bool:
+        """Whether the parents of a stored level that subscripts leave open can be gone through where a level of the view stands."""
+        later = {self._stored_modes[mode] for mode in self.order[level:]}
+        between = [number for number in range(place) if self.stored.order[number] in later]
+        walked = all(self.stored.levels[number].full or self.stored.levels[number].steps_in_order for number in between)
+        modes = {self.stored.order[number] for number in (*between, place)}
+        return walked and not any(self.subscripts[mode].wraps for mode in modes)
+
+    def parents_open(self, level: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Return for each stored level above a subsection whose subscript is open there its unknown terms: (mode of the view, how far it
+        reaches from one value to the next). Nothing for other levels."""
+        kind = self.levels[level]
+        if not isinstance(kind, Subsection) or not kind.across:
+            return ()
+        later = self.order[level:]
+        above = [dict(self.subscripts[self.stored.order[number]].terms) for number in range(self.stored_level(level))]
+        return tuple(
+            tuple((mode, abs(terms[mode])) for mode in later if mode in terms) for terms in above if not terms.keys().isdisjoint(later)
+        )
+
     def _kind(self, level: int) -> LevelKind:
         mode = self.order[level]
         stored_mode = self._stored_modes[mode]
@@ -84,9 +104,11 @@ class View(Format):
         coefficient = dict(subscript.terms)[mode]
         others = tuple(term for term in subscript.terms if term[0] in self.order[:level])
         if not self._resolves(level):
-            sorted_below = inner.steps_in_order and coefficient > 0 and self._has_parent(level, place)
+            across = not self._has_parent(level, place)
+            if not inner.steps_in_order or coefficient < 0 or (across and not self._parents_follow(level, place)):
+                return PART
             rest = tuple(term for term in subscript.terms if term[0] in self.order[level + 1 :])
-            return Subsection(inner, coefficient, others, rest, subscript.constant, subscript.wraps) if sorted_below else PART
+            return Subsection(inner, coefficient, others, rest, subscript.constant, subscript.wraps, across)
         return Affine(
             inner, coefficient, others, subscript.constant, subscript.wraps, subscript.inside, subscript.covering == mode,
             self.stored.unique(place),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from ..compiler.levels.affine import Subsection
 from ..compiler.notation.nodes import Access
 from ..compiler.views import Subscript, View
 
@@ -32,20 +33,27 @@ def combinations_found(view: View, access: Access, positions: Sequence[float], s
     modes: Modes = {mode: (part.index, extents[part.index]) for mode, part in enumerate(access.subscripts)}
     everywhere = math.prod(float(extent) for index, extent in dict(modes.values()).items() if index in covered)
     windows: list[tuple[float, float]] = []  # share of the coordinates that a level stores below a parent, how many are looked at
-    parents = 1.0
+    parents, opened = 1.0, False
     for mode, count in zip(view.stored.order, positions, strict=True):
         extent = max(1, shape[mode])
         looked_at = _looked_at(view.subscripts[mode], modes, covered, extent)
-        if looked_at is None:
+        if looked_at is None or (opened and not _finds(view, mode, modes, covered)):
             break
         windows.append((min(1.0, count / parents / extent) if parents else 0.0, looked_at))
-        parents = count
-        if looked_at > 1:
-            break
+        parents, opened = count, opened or looked_at > 1
     share = 1.0
     for stored, looked_at in reversed(windows):
         share = 1.0 - (1.0 - stored * share) ** looked_at
     return everywhere * share
+
+
+def _finds(view: View, stored_mode: int, modes: Modes, covered: Collection[str]) -> bool:
+    """Whether loops over covered indices of a subscript find its offsets below parents that others leave open (``lowering.across``)."""
+    terms = dict(view.subscripts[stored_mode].terms)
+    own = [level for level, mode in enumerate(view.order) if mode in terms and modes[mode][0] in covered]
+    kind = view.levels[own[-1]]
+    reach = sum(abs(factor) * max(0, modes[mode][1] - 1) for mode, factor in terms.items() if modes[mode][0] not in covered)
+    return isinstance(kind, Subsection) and reach < modes[view.order[own[-1]]][1]
 
 
 def _looked_at(subscript: Subscript, modes: Modes, covered: Collection[str], extent: int) -> float | None:

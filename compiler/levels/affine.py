@@ -155,7 +155,7 @@ class Affine(LevelKind):
 
 
 class Subsection(LevelKind):
-    """An index of a subscript that others are still missing from, above sorted coordinates below a known parent.
+    """An index of a subscript that others are still missing from, above sorted coordinates.
 
     The coordinates are those at which the others find something stored: the offsets of the non-empty subsections (section 3.1). Looking
     one up passes, for the levels below find nothing where it is empty.
@@ -163,6 +163,7 @@ class Subsection(LevelKind):
     Attributes:
         inner, coefficient, others, constant, wraps: as of ``Affine``.
         rest: (mode of the view, coefficient) of the indices that are known later.
+        across: whether subscripts of levels above are open too, so that a subsection lies below many parents (case (c) of section 5.2.1).
     """
 
     passes = True
@@ -170,17 +171,18 @@ class Subsection(LevelKind):
     merges = False
 
     def __new__(cls, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], rest: tuple[tuple[int, int], ...],
-                constant: int, wraps: bool = False) -> Subsection:  # fmt: skip
+                constant: int, wraps: bool = False, across: bool = False) -> Subsection:  # fmt: skip
         known, missing = (" + ".join(f"{factor}*{mode}" for mode, factor in terms) for terms in (others, rest))
-        return super().__new__(cls, f"{inner} [{coefficient}, {known}, {missing}, {constant}, {'w' if wraps else ''}]")
+        flags = "".join(letter for letter, said in zip("wa", (wraps, across), strict=True) if said)
+        return super().__new__(cls, f"{inner} [{coefficient}, {known}, {missing}, {constant}, {flags}]")
 
     def __init__(self, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], rest: tuple[tuple[int, int], ...],
-                 constant: int, wraps: bool = False) -> None:  # fmt: skip
+                 constant: int, wraps: bool = False, across: bool = False) -> None:  # fmt: skip
         self.inner, self.coefficient, self.others, self.rest, self.constant = inner, coefficient, others, rest, constant
-        self.letters, self.wraps = "v", wraps
+        self.letters, self.wraps, self.across = "v", wraps, across
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Subsection, (self.inner, self.coefficient, self.others, self.rest, self.constant, self.wraps)
+        return Subsection, (self.inner, self.coefficient, self.others, self.rest, self.constant, self.wraps, self.across)
 
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
@@ -190,7 +192,7 @@ class Subsection(LevelKind):
         return SubsectionLevel(
             kind=self, index=level.index, extent=level.extent, arrays=level.arrays, length=level.length,
             inner=replace(level, kind=self.inner, extent=found.stored), coefficient=self.coefficient, constant=self.constant,
-            others=found.others, rest=found.rest, wraps=self.wraps,
+            others=found.others, rest=found.rest, wraps=self.wraps, across=self.across,
         )  # fmt: skip
 
 
@@ -272,10 +274,12 @@ class SubsectionLevel(OffsetLevel):
     Attributes:
         rest: (extent, coefficient) of the indices that are known later.
         wraps: whether coordinates are taken modulo the extent; then every subsection across the ends counts as one that holds something.
+        across: see ``Subsection``.
     """
 
     rest: tuple[tuple[Value, int], ...] = ()
     wraps: bool = False
+    across: bool = False
 
     def read_once(self, keep: Keep) -> Level:
         level = super().read_once(keep)
@@ -312,10 +316,19 @@ class SubsectionLevel(OffsetLevel):
         if not self.wraps:
             reached = ceiling_quotient(subtract(stored, add(self.known_base, self._reach(1))), integer(self.coefficient))
             return Select(left, maximum(offset, reached), end, I64)
-        begin, length = self._least(offset), subtract(self._reach(1), self._reach(-1))
+        begin, length = self._least(offset), self.reach
         ahead = subtract(subtract(Select(left, stored, self.inner.extent, I64), length), begin)
         return add(offset, ceiling_quotient(maximum(minimum(ahead, subtract(subtract(self.inner.extent, length), begin)), ZERO),
                                             integer(self.coefficient)))  # fmt: skip
+
+    @property
+    def reach(self) -> Value:
+        """How far a subsection reaches behind its first coordinate."""
+        return subtract(self._reach(1), self._reach(-1))
+
+    def below_parent(self, above: Place) -> tuple[SubsectionLevel, Value, Value]:
+        """Return the level as it is seen below one of its many parents, and the positions there."""
+        return replace(self, inner=self.inner.below(above), first=None), *self.inner.bounds(above)
 
     def _least(self, offset: Value) -> Value:
         """Return the least stored coordinate of the subsection at an offset."""

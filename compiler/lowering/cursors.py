@@ -7,9 +7,10 @@ from dataclasses import replace
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, TRUE, add, compare, every, maximum
 from ..ir.nodes import I64, Cast, Declare, If, Select, SetVar, Step, Steps, Value, Var, While
-from ..levels.affine import SubsectionLevel
+from ..levels.affine import SubsectionLevel, passed
 from ..levels.level import Level
 from ..notation.nodes import Access
+from .across import Across, across
 from .context import Context
 from .resolve import anchored, bounds, named, stepping_level
 from .scope import Place, Scope, Window
@@ -49,16 +50,36 @@ class Cursor:
 
 
 @frozen(kw_only=True)
-class SubsectionCursor(Cursor):
+class OffsetCursor(Cursor):
     """An operand of whose stored coordinates the non-empty subsections are stepped through; its position is their offset.
 
     Attributes:
         level: that of the offsets.
+    """
+
+    level: SubsectionLevel
+
+    def move_on(self, here: Value) -> Step:
+        onward = self.onward(add(self.position, ONE))
+        return onward if here == TRUE else If(here, onward)
+
+    def leap(self, current: Value, met: Value, search: str, stride: Value) -> Step:
+        return self.onward(maximum(self.position, Select(met, add(current, ONE), current, I64)))
+
+    def onward(self, offset: Value) -> Step:
+        """Go to the first offset from one on at which something is stored."""
+        raise NotImplementedError
+
+
+@frozen(kw_only=True)
+class SubsectionCursor(OffsetCursor):
+    """Subsections below one parent.
+
+    Attributes:
         first: the position of the first coordinate that is in the subsection, or behind it.
         low, last: where coordinates begin and end.
     """
 
-    level: SubsectionLevel
     first: Var
     low: Value
     last: Value
@@ -66,18 +87,23 @@ class SubsectionCursor(Cursor):
     def place(self, scope: Scope) -> Place:
         return self.level.within(scope.place(self.access), self.first)
 
-    def move_on(self, here: Value) -> Step:
-        onward = self._onward(add(self.position, ONE))
-        return onward if here == TRUE else If(here, onward)
-
-    def leap(self, current: Value, met: Value, search: str, stride: Value) -> Step:
-        return self._onward(maximum(self.position, Select(met, add(current, ONE), current, I64)))
-
-    def _onward(self, offset: Value) -> Steps:
-        """Go to the first offset from one on at which something is stored."""
+    def onward(self, offset: Value) -> Step:
         entered = self.level.entered(self.first, self.low, self.last, self.position)
         following = self.level.following(self.first, self.last, self.position, self.high)
         return Steps((SetVar(self.position, offset), SetVar(self.first, entered), SetVar(self.position, following)))
+
+
+@frozen(kw_only=True)
+class AcrossCursor(OffsetCursor):
+    """Subsections below many parents, which know where they begin below each."""
+
+    parents: Across
+
+    def place(self, scope: Scope) -> Place:
+        return passed(scope.place(self.access))
+
+    def onward(self, offset: Value) -> Step:
+        return self.parents.advance(self.position, offset, self.high, first=False)
 
 
 def window_bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
@@ -105,7 +131,7 @@ def cursors_of(
         level = anchored(context, level, steps)
         name = f"{context.storage(access).name}{scope.place(access).depth + 1}"
         if isinstance(level, SubsectionLevel):
-            cursors[access] = subsection_cursor(context, scope, index, window, access, level, f"offset_{name}", steps)
+            cursors[access] = offset_cursor(context, scope, index, window, access, level, f"offset_{name}", steps)
             continue
         low, high = window_bounds(context, scope, access, level, window, steps)
         high = named(context, f"end_{name}", high, steps)
@@ -115,14 +141,16 @@ def cursors_of(
     return cursors
 
 
-def subsection_cursor(
+def offset_cursor(
     context: Context, scope: Scope, index: str, window: Window, access: Access, level: SubsectionLevel, wish: str, steps: list[Step]
-) -> SubsectionCursor:
+) -> OffsetCursor:
     """Declare the offset of the first non-empty subsection in a window, under a name like the one wished for, and where it begins.
 
     Liu et al., "Compiler support for sparse tensor convolutions", section 5.2: a subsection begins at an offset and is as long as the
     indices that are known later reach. The next one is at the first offset behind that reaches what is stored from there on.
     """
+    if level.across:
+        return _across_cursor(context, scope, window, access, level, wish, steps)
     name = f"{context.storage(access).name}{scope.place(access).depth + 1}"
     low, high = bounds(scope, access, level)
     low, last = named(context, f"first_{name}", low, steps), named(context, f"last_{name}", high, steps)
@@ -131,6 +159,17 @@ def subsection_cursor(
     steps.append(Declare(first, level.sought_first(low, last, window.low)))
     steps.append(Declare(offset, level.following(first, last, window.low, end)))
     return SubsectionCursor(access=access, level=level, position=offset, high=end, first=first, low=low, last=last)
+
+
+def _across_cursor(
+    context: Context, scope: Scope, window: Window, access: Access, level: SubsectionLevel, wish: str, steps: list[Step]
+) -> AcrossCursor:
+    """Declare the offset of the first subsection in a window that is empty below no parent."""
+    end = named(context, f"{level.index}_end", window.high, steps)
+    offset = Var(context.names.local(wish), I64)
+    parents = across(context, scope, access, level, steps)
+    steps += [Declare(offset, window.low), parents.advance(offset, window.low, end, first=True)]
+    return AcrossCursor(access=access, level=level, position=offset, high=end, parents=parents)
 
 
 def with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Value, here: Value, steps: list[Step]) -> Cursor:

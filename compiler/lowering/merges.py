@@ -14,7 +14,7 @@ from ..ir.arithmetic import TRUE, balanced, compare, every, maximum, minimum, su
 from ..ir.nodes import BOOL, I64, Call, Declare, If, Step, Steps, Value, Var, While
 from ..notation.nodes import Access
 from .context import Context
-from .cursors import Cursor, SubsectionCursor, cursors_of, with_segment
+from .cursors import Cursor, OffsetCursor, cursors_of, with_segment
 from .origins import coordinates_of, originating
 from .resolve import Body, named, settle
 from .rooms import room
@@ -44,7 +44,7 @@ def merged(
 
 def _room(scope: Scope, statement: Stmt, index: str, cursors: list[Cursor]) -> tuple[list[Step], Scope]:
     """Make room for what all operands can lead to; how many subsections there are is not known before."""
-    if any(isinstance(cursor, SubsectionCursor) for cursor in cursors):
+    if any(isinstance(cursor, OffsetCursor) for cursor in cursors):
         return [], scope
     return room(scope, statement, index, [(cursor.position, cursor.high) for cursor in cursors])
 

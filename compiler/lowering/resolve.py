@@ -9,6 +9,7 @@ from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, c
 from ..concrete.nodes import Block, Stmt, Where, walk
 from ..ir.arithmetic import ZERO
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
+from ..levels.affine import SubsectionLevel
 from ..levels.level import Level
 from ..notation.nodes import Access
 from ..workspaces.levels import Storage
@@ -33,6 +34,8 @@ def stepping_level(context: Context, scope: Scope, access: Access, index: str) -
         return None
     level = next_level(context, scope, access)
     if level is None or level.index != index or not level.steps:
+        return None
+    if context.on_gpu and isinstance(level, SubsectionLevel) and level.across:  # what it keeps has no room there
         return None
     return None if _protocol(context, scope, access) == "locate" else level
 

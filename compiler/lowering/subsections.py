@@ -12,7 +12,7 @@ from ..ir.nodes import Step, Steps, While
 from ..levels.affine import SubsectionLevel
 from ..notation.nodes import Access
 from .context import Context
-from .cursors import subsection_cursor
+from .cursors import offset_cursor
 from .resolve import Body, anchored, settle
 from .scope import Scope, Window
 
@@ -25,7 +25,7 @@ def subsections(
     with context.names.block():
         found = anchored(context, level, steps)
         assert isinstance(found, SubsectionLevel)
-        cursor = subsection_cursor(context, scope, index, window, access, found, index, steps)
+        cursor = offset_cursor(context, scope, index, window, access, found, index, steps)
         with context.names.block():
             inside = scope.guarded().inside(index).know(index, cursor.position).found(access, cursor.place(scope))
             inner = settle(context, inside, statement, body)

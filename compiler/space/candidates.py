@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from itertools import chain
-from math import prod
 
 from ..concrete.concretize import concretize
 from ..concrete.nodes import Forall, Program
@@ -29,6 +28,7 @@ from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices
 from .forests.structures import forest_structures
 from .joins import Joins
 from .library import schedules_for
+from .memory import memory_of
 from .openings import opened_stages
 from .selection import DRAWN, RULES_ALONE, TILES, UNDOMINATED, Selection
 from .situation import Situation, Structure, further
@@ -37,7 +37,6 @@ from .template import Hole, Template
 
 MAX_CANDIDATES = 400
 _ALSO_SERIAL = ("default", "chain", "blocks", "forest", UNDOMINATED)  # structures that are tried without threads too
-REGISTERS = 256  # elements up to which a workspace of known size is no memory
 
 
 @frozen
@@ -47,7 +46,7 @@ class Candidate:
     Attributes:
         template: directives with holes.
         depth: the most original indices that loops around one assignment run through.
-        memory: elements of all workspaces of one thread that are too large for registers, a sum of products of extents
+        memory: elements of all workspaces and buffers of one thread that are too large for registers, a sum of products of extents
             and numbers such as "r + 8 * m"; "0" where there are none.
         origin: default, or the filter that keeps the loop nest (``selection.RULES``); with a parallel style (rows, entries) or
             tiles; or library and a name.
@@ -143,7 +142,7 @@ class _Listing:
         """Yield the default and what filters find, each loop nest in its parallel styles."""
         situation, threads, selection = self._situation, self._threads, self._selection
         program = situation.program
-        yield Candidate(Template(), _depth(program), _memory(program, situation), "default", program, program)
+        yield Candidate(Template(), _depth(program), memory_of(program, situation), "default", program, program)
         for structure in structures(situation, forest_structures(self._assignment, situation), selection.nests):
             text = _shape(structure.program)
             if text in self._nests or not selection.keeps(structure.origin):
@@ -162,7 +161,7 @@ class _Listing:
             program = further(situation.program, schedule, situation)
             if program is not None:
                 origin = f"library: {named.name}"
-                yield Candidate(Template(schedule.directives), _depth(program), _memory(program, situation), origin, program)
+                yield Candidate(Template(schedule.directives), _depth(program), memory_of(program, situation), origin, program)
 
     def tiles(self) -> Iterator[Candidate]:
         """Yield transformations of loops that are drawn, of loop nests that were listed."""
@@ -194,7 +193,7 @@ class _Listing:
             if legal:
                 template = template.then(Hole(hole.name, (None, *legal)))
         origin = f"{structure.origin}, {style.origin}" if style.origin else structure.origin
-        yield Candidate(template, _depth(program), _memory(program, situation), origin, program, structure.program)
+        yield Candidate(template, _depth(program), memory_of(program, situation), origin, program, structure.program)
 
 
 def _agree(hole: Hole, other: Hole, program: Program, situation: Situation) -> bool:
@@ -231,15 +230,3 @@ def _depth(program: Program) -> int:
         for address, _ in leaves(program.statement)
     ]
     return max(depths, default=0)
-
-
-def _memory(program: Program, situation: Situation) -> str:
-    graph = graph_of(program.relations)
-    products = []
-    for space in program.workspaces:
-        lengths = [graph.constant_extent(index, situation.extents) for index in space.indices]
-        if None not in lengths and prod(length or 0 for length in lengths) <= REGISTERS:
-            continue
-        sizes = [str(graph.constant_extent(index) or " * ".join(graph.originals(index))) for index in space.indices]
-        products.append(" * ".join(sizes) or "1")
-    return " + ".join(products) or "0"

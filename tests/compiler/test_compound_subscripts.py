@@ -233,12 +233,58 @@ MATRIX = np.random.default_rng(7).integers(1, 5, (7, 8)) * (np.random.default_rn
 IMAGE = "Y(i,j) = A(i+p,j+q) * F(p,q)"
 
 
-@pytest.mark.parametrize("form", ["csr", "dcsr", "coo"])
-@pytest.mark.parametrize("order", ["i, j, p, q", "p, q, i, j", "p, i, q, j", "i, p, q, j", "p, i, j, q"])
+@pytest.mark.parametrize("form", ["csr", "dcsr", "coo", "sp"])
+@pytest.mark.parametrize("order", ["i, j, p, q", "p, q, i, j", "p, i, q, j", "i, p, q, j", "p, i, j, q", "j, i, p, q"])
 def test_loops_may_stand_in_any_order_that_storage_admits(form: str, order: str) -> None:
     operands = {"A": st.tensor(MATRIX * 1.0, form), "F": np.arange(1.0, 7).reshape(2, 3)}
     wanted = sum(operands["F"][p, q] * MATRIX[p : p + 6, q : q + 6] for p in range(2) for q in range(3))
     found = st.evaluate(IMAGE, operands, schedule=f"reorder({order})", target="interpreter", convert="never")
+    assert np.array_equal(found, wanted)
+
+
+def stored_offsets(matrix: NDArray[Any], i: int) -> list[int]:
+    """Return at which j something of rows i and i + 1 is stored in columns j to j + 2."""
+    return [j for j in range(matrix.shape[1] - 2) if matrix[i : i + 2, j : j + 3].any()]
+
+
+def test_offsets_below_many_parents_are_those_at_which_one_of_them_stores_something() -> None:
+    """Case (c) of section 5.2 of Liu et al.: i leaves rows i and i + 1 open, in both of which j looks for columns j to j + 2."""
+    bound = st.compile(IMAGE, {"A": "dcsr"}, schedule="reorder(i, j, p, q)").bind(
+        A=st.tensor(MATRIX * 1.0, "dcsr"), F=np.ones((2, 3)), threads=1
+    )
+    wanted = 0
+    for i in range(6):
+        rows = [row for row in (i, i + 1) if MATRIX[row].any()]
+        offsets = stored_offsets(MATRIX, i)
+        entries = sum(np.count_nonzero(MATRIX[row, j : j + 3]) for j in offsets for row in rows)
+        looked = len(rows) * (1 + len(offsets))  # at the parents, at first and for the next offset
+        wanted += bool(rows) * (1 + looked + len(offsets) * (1 + len(rows)) + entries)
+    assert bound.count()["iterations"] == wanted
+
+
+@pytest.mark.parametrize(("form", "order"), [("dcsr", "i, j, p, q"), ("coo", "i, j, p, q"), ("dcsr", "j, i, p, q"), ("dcsr", "p, q, i, j")])
+def test_work_below_many_parents_does_not_grow_with_what_is_not_stored(form: str, order: str) -> None:
+    rng, counts = np.random.default_rng(1), []
+    places = np.sort(rng.choice(3000, 100, replace=False)), rng.choice(3000, 100, replace=False)
+    for extent in (10**5, 10**7):
+        stored = np.stack(places) * (extent // 10**4) + 10
+        operands = {"A": st.tensor((stored, np.ones(100)), form, (extent, extent)), "F": np.ones((3, 3))}
+        kernel = st.compile("s = A(i+p,j+q) * F(p,q)", {"A": form}, schedule=f"reorder({order})")
+        counts.append(kernel.bind(**operands, threads=1).count()["iterations"])
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("form", ["csf", "sss", "dss", "coo", "ssd"])
+@pytest.mark.parametrize("order", ["i, j, k, p, q, r", "j, i, k, p, q, r", "k, i, p, j, q, r", "p, i, j, k, q, r", "k, j, i, p, q, r"])
+def test_loops_over_volumes_go_through_parents_of_parents(form: str, order: str) -> None:
+    rng = np.random.default_rng(11)
+    volume = rng.integers(1, 5, (5, 6, 7)) * (rng.random((5, 6, 7)) < 0.15) * 1.0
+    weights = np.arange(1.0, 13).reshape(2, 2, 3)
+    wanted = sum(weights[p, q, r] * volume[2 * p : 2 * p + 3, q : q + 5, r : r + 5] for p, q, r in np.ndindex(2, 2, 3))
+    found = st.evaluate(
+        "Y(i,j,k) = A(i+2*p,j+q,k+r) * F(p,q,r)", {"A": st.tensor(volume, form), "F": weights}, schedule=f"reorder({order})",
+        target="interpreter",
+    )  # fmt: skip
     assert np.array_equal(found, wanted)
 
 

@@ -68,11 +68,12 @@ class Case:
         parts = (f"{factor} * {' * '.join(map(str, reads))}" for factor, reads in self.terms)
         return f"{self.target} = {' + '.join(parts)}"
 
-    def found(self) -> NDArray[Any]:
+    def found(self, schedule: str = "default", target: str = "cpu") -> NDArray[Any]:
         """Return what the compiler makes of it."""
         operands = {name: st.tensor(array, self.formats[name]) for name, array in self.arrays.items()}
         made = st.evaluate(
-            self.text, operands, output_format=self.output, schedule="default", shape=dict(self.shape) or None, boundary=self.boundary,
+            self.text, operands, output_format=self.output, schedule=schedule, shape=dict(self.shape) or None, boundary=self.boundary,
+            target=target,
         )  # fmt: skip
         return made.to_numpy() if isinstance(made, st.Tensor) else made
 
@@ -265,4 +266,23 @@ def fault(case: Case) -> str | None:
     found = case.found()
     if found.shape != wanted.shape or not np.allclose(found, wanted):
         return f"{case}\n{case.text}\nfound {found}\nwanted {wanted}"
+    return None
+
+
+def fault_in_some_order(case: Case, seed: int) -> str | None:
+    """Return what is wrong where the loops over the written indices stand in an order drawn with a seed; None where nothing is, or where
+    storage does not admit the order."""
+    try:
+        wanted = case.wanted()
+    except Impossible:
+        return None
+    names = sorted({name for _, reads in case.terms for read in reads for sub in read.subs for name, _ in sub.terms})
+    random.Random(seed).shuffle(names)
+    schedule = f"reorder({', '.join(names)})"
+    try:
+        found = case.found(schedule, "interpreter")
+    except st.ScheduleError:
+        return None
+    if found.shape != wanted.shape or not np.allclose(found, wanted):
+        return f"{case}\n{case.text}\n{schedule}\nfound {found}\nwanted {wanted}"
     return None

@@ -21,6 +21,11 @@ def test_random_expressions_with_compound_subscripts(part: int) -> None:
     assert not [fault for fault in faults if fault]
 
 
+def test_random_orders_of_their_loops() -> None:
+    faults = [affine.fault_in_some_order(affine.draw(seed), seed) for seed in range(30)]
+    assert not [fault for fault in faults if fault]
+
+
 @pytest.mark.cc
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(10))

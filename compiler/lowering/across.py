@@ -1,0 +1,149 @@
+"""Subsections below many parents: what a subscript still lacks, where subscripts of levels above lack something too.
+
+Case (c) of Liu et al., "Compiler support for sparse tensor convolutions", sections 5.2.1 and 5.2.2. A subsection of rows i to i + 2 begins
+at an offset in the columns of each of them. A buffer holds for every parent the first position that is in the subsection, or behind it; the
+next offset is the least one that any of them reaches. It has a place for each parent that loops can meet at once (O(i) in section 6.3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..frozen import frozen
+from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, multiply, subtract
+from ..ir.nodes import I64, Declare, For, If, Load, Select, SetVar, Step, Steps, Store, Value, Var, While
+from ..levels.affine import AffineLevel, SubsectionLevel
+from ..levels.level import Level, Place
+from ..notation.nodes import Access
+from .context import Context
+from .recovery import coordinate
+from .scope import Scope
+
+Visit = Callable[[Place], list[Step]]
+
+
+@frozen
+class _Ancestor:
+    """A stored level above whose subscript is open: those of its coordinates in [low, high) are below what is known."""
+
+    level: Level
+    low: Value
+    high: Value
+
+
+@frozen
+class Across:
+    """The parents of a subsection, and where it begins below each of them.
+
+    Attributes:
+        ancestors: the open levels above, the outermost first.
+        above: the place below which the first of them stands.
+        present: the condition that it is there; None where it is.
+        level: that of the offsets.
+        buffer: the array of where subsections begin.
+        narrow: whether subsections are shorter than there are offsets; else hardly an offset is empty, and all count.
+    """
+
+    context: Context
+    ancestors: tuple[_Ancestor, ...]
+    above: Place
+    present: Value | None
+    level: SubsectionLevel
+    buffer: str
+    narrow: Value
+
+    def advance(self, position: Var, offset: Value, end: Value, *, first: bool) -> Step:
+        """Go to the first offset from one on at which something is stored below any parent.
+
+        Args:
+            position: holds the offset at last.
+            offset: none before it counts.
+            end: of the offsets.
+            first: whether nothing was looked at yet; else the buffer holds where the last subsection began.
+        """
+        names = self.context.names
+        with names.block():
+            least, slot = Var(names.local("least"), I64), Var(names.local("slot"), I64)
+
+            def visit(place: Place) -> list[Step]:
+                found = Var(names.local("first"), I64)
+                level, low, high = self.level.below_parent(place)
+                start = low if first else Load(self.buffer, slot, I64)
+                begin = level.entered(start, low, high, position) if not first else level.sought_first(low, high, position)
+                return [
+                    Declare(found, begin), Store(self.buffer, slot, found), SetVar(slot, ONE, "+"),
+                    SetVar(least, level.following(found, high, position, end), "min"),
+                ]  # fmt: skip
+
+            loops = self._each(0, self.above, visit)
+            looked = Steps((Declare(least, end), Declare(slot, ZERO), *loops, SetVar(position, least)))
+        return Steps((SetVar(position, offset), If(self.narrow, looked)))
+
+    def _each(self, depth: int, above: Place, visit: Visit) -> list[Step]:
+        """Return the loops over the parents below a place of one of the open levels."""
+        if depth == len(self.ancestors):
+            return visit(above)
+        ancestor, names = self.ancestors[depth], self.context.names
+        level, low, high = ancestor.level.below(above), ancestor.low, ancestor.high
+        present = self.present if depth == 0 else None
+        with names.block():
+            position = Var(names.local(f"r_{level.index}"), I64)
+            if level.kind.full:
+                below = Place((add(multiply(above.parent, level.extent), position),))
+                last = high if present is None else Select(present, high, low, I64)
+                return [For(position, low, last, Steps(tuple(self._each(depth + 1, below, visit))))]
+            begin, last = level.bounds(above)
+            if present is not None:
+                begin, last = (Select(present, value, ZERO, I64) for value in (begin, last))
+            start = begin if low == ZERO else level.search(begin, last, low)
+            inside = every([compare("<", position, last), compare("<", level.coordinate(position), high)])
+            if level.unique:
+                body = [*self._each(depth + 1, Place((position,)), visit), SetVar(position, ONE, "+")]
+                return [Declare(position, start), While(inside, Steps(tuple(body)))]
+            end = Var(names.local(f"q_{level.index}"), I64)
+            same = every([compare("<", end, last), compare("==", level.coordinate(end), level.coordinate(position))])
+            body = [
+                Declare(end, add(position, ONE)), While(same, Steps((SetVar(end, ONE, "+"),))),
+                *self._each(depth + 1, Place((position,), end), visit), SetVar(position, end),
+            ]  # fmt: skip
+            return [Declare(position, start), While(inside, Steps(tuple(body)))]
+
+
+def across(context: Context, scope: Scope, access: Access, level: SubsectionLevel, steps: list[Step]) -> Across:
+    """Return the parents of a subsection at some place of the nest; ``steps`` get what is read of them once."""
+    storage, form, place = context.storage(access), context.types[context.key(context.operand(access))].format, scope.place(access)
+    own = form.stored_level(place.depth)
+    resolving = {form.stored_level(number): number for number in range(len(storage.levels))}
+    opened = [resolving[number] for number in range(own) if resolving[number] >= place.depth]
+    ancestors, room = list[_Ancestor](), integer(1)
+    for number in opened:
+        found = storage.levels[number]
+        stored, low, high, span = _window(context, scope, found, steps)
+        room = multiply(room, span)
+        if not stored.kind.full:
+            room = minimum(room, context.stored_length(storage.name, number))
+        ancestors.append(_Ancestor(replace(stored, unique=form.unique(number)), low, high))
+    narrow = compare("<", level.reach, context.size(level.index))
+    buffer = context.names.permanent(f"first_{level.index}")
+    context.hoist(buffer, I64, Select(narrow, room, ZERO, I64), zero=False)
+    return Across(context, tuple(ancestors), place, scope.doubtful.get(access), level, buffer, narrow)
+
+
+def _window(context: Context, scope: Scope, level: Level, steps: list[Step]) -> tuple[Level, Value, Value, Value]:
+    """Return an open level as it is stored, which of its coordinates may be meant, [low, high), and how many that are at most."""
+    if not isinstance(level, AffineLevel):
+        return level, ZERO, level.extent, level.extent
+    stored = level.inner
+    low, high, span = integer(level.constant), integer(level.constant + 1), integer(1)
+    for index, factor in (*level.others, (level.index, level.coefficient)):
+        known = coordinate(context, scope, index)
+        if known is not None:
+            low, high = (add(value, multiply(integer(factor), known)) for value in (low, high))
+            continue
+        reach = multiply(integer(abs(factor)), maximum(subtract(context.size(index), ONE), ZERO))
+        span = add(span, reach)
+        low, high = (subtract(low, reach), high) if factor < 0 else (low, add(high, reach))
+    begin, end = (Var(context.names.permanent(f"{wish}_{level.index}"), I64) for wish in ("from", "to"))
+    steps += [Declare(begin, maximum(low, ZERO)), Declare(end, minimum(high, stored.extent))]
+    return stored, begin, end, minimum(span, stored.extent)

@@ -1,0 +1,41 @@
+"""What the workspaces of a program hold, and the buffers of loops through subsections: a sum of products of extents and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+
+from ..concrete.nodes import Program, assignments, said_of
+from ..notation.nodes import accesses
+from ..schedule.dependence import graph_of
+from ..views import View
+from .situation import Situation
+
+REGISTERS = 256  # elements up to which a workspace of known size is no memory
+
+
+def memory_of(program: Program, situation: Situation) -> str:
+    """Return the elements of all workspaces and buffers of one thread that are too large for registers; "0" where there are none."""
+    graph = graph_of(program.relations)
+    products = []
+    for space in program.workspaces:
+        lengths = [graph.constant_extent(index, situation.extents) for index in space.indices]
+        if None not in lengths and prod(length or 0 for length in lengths) <= REGISTERS:
+            continue
+        sizes = [str(graph.constant_extent(index) or " * ".join(graph.originals(index))) for index in space.indices]
+        products.append(" * ".join(sizes) or "1")
+    return " + ".join([*products, *_buffers(program, situation)]) or "0"
+
+
+def _buffers(program: Program, situation: Situation) -> Iterator[str]:
+    """Yield what is kept of subsections below many parents, a place for each of these (Liu et al., section 6.3.2)."""
+    reads = dict.fromkeys(access for assign in assignments(program.statement) for access in accesses(assign.value))
+    for access in reads:
+        form = said_of(access, program.conversions) or situation.formats.get(access.tensor)
+        if isinstance(form, View):
+            for level in range(len(form)):
+                for terms in product(*form.parents_open(level)):
+                    sizes = [(factor, access.subscripts[mode].index) for mode, factor in terms]
+                    if sizes and prod(factor * situation.extents.get(index, REGISTERS + 1) for factor, index in sizes) > REGISTERS:
+                        yield " * ".join(name for factor, index in sizes for name in ([str(factor)] if factor > 1 else []) + [index])
