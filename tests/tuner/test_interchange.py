@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from types import UnionType
+from typing import Any
 
 import pytest
 from sparsetune.compiler.errors import DatabaseError
@@ -146,20 +149,95 @@ def test_missing_file() -> None:
         list(read_json_lines(Path("/nowhere/records.jsonl")))
 
 
-def test_t4_has_what_the_schema_requires() -> None:
-    document = t4_results([measurement(), FAILED])
-    assert document["schema_version"] == "1.0.0"
-    for result in document["results"]:
-        assert {"configuration", "times", "invalidity", "correctness", "objectives", "timestamp", "measurements"} <= set(result)
-        assert {"compilation_time", "runtimes", "framework", "search_algorithm", "validation"} <= set(result["times"])
-    assert [result["invalidity"] for result in document["results"]] == ["correct", "timeout"]
+def lacks(document: Any, wanted: Any, place: str = "it") -> list[str]:
+    """Return where a document read from JSON differs from what is wanted: types, a list of the type of all items, dictionaries of what
+    must be there, sets of allowed values, functions."""
+    match wanted:
+        case dict():
+            missing = [f"{place} lacks {name}" for name in wanted if name not in document]
+            there = [name for name in wanted if name in document]
+            return missing + [at for name in there for at in lacks(document[name], wanted[name], f"{place}.{name}")]
+        case list():
+            return [at for number, one in enumerate(document) for at in lacks(one, wanted[0], f"{place}[{number}]")]
+        case set():
+            return [] if document in wanted else [f"{place} is {document!r}"]
+        case _:
+            fits = isinstance(document, wanted) if isinstance(wanted, type | UnionType) else wanted(document)
+            return [] if fits else [f"{place} is {document!r}"]
+
+
+NUMBER = int | float
+T4_RESULTS = {
+    "schema_version": {"1.0.0"},
+    "results": [
+        {
+            "timestamp": str,
+            "configuration": dict,
+            "objectives": list,
+            "times": {"compilation_time": NUMBER, "runtimes": list, "framework": NUMBER, "search_algorithm": NUMBER, "validation": NUMBER},
+            "invalidity": {"timeout", "compile", "runtime", "correctness", "constraints", "correct"},
+            "correctness": NUMBER,
+            "measurements": [{"name": str, "value": NUMBER | str | list, "unit": str}],
+        }
+    ],
+}
+"""What schema/T4/1.0.0/results-schema.json of Kernel Tuner says of each key."""
+
+T4_METADATA = {
+    "schema_version": {"1.0.0"},
+    "metadata": {"hardware": {"hardware_description": list}, "environment": {"device_query": dict, "requirements": list}},
+}
+"""What metadata-schema.json beside it says."""
+
+KERNEL_TUNER_CACHE = {
+    "schema_version": {"1.1.0"},
+    "device_name": str,
+    "kernel_name": str,
+    "problem_size": [int],
+    "tune_params_keys": [str],
+    "tune_params": {"schedule": list},
+    "objective": str,
+    "cache": lambda entries: not lacks(list(entries.values()), [KERNEL_TUNER_ENTRY]),
+}
+KERNEL_TUNER_ENTRY = {
+    "time": lambda time: isinstance(time, NUMBER) or time in {"InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig"},
+    "times": [NUMBER],
+    "compile_time": NUMBER,
+    "verification_time": NUMBER,
+    "benchmark_time": NUMBER,
+    "strategy_time": NUMBER,
+    "framework_time": NUMBER,
+    "timestamp": datetime.fromisoformat,
+}
+"""What schema/cache/1.1.0/schema.json of Kernel Tuner says of a cache and of each of its entries."""
+
+FAILURES = [status for status in Status if status is not Status.OK]
+OF_EVERY_STATUS = [
+    measurement(),
+    *(replace(FAILED, status=status, schedule=f"split(i0, a, b, {2**place})") for place, status in enumerate(FAILURES, 1)),
+]
+
+
+def written(document: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+def test_t4_is_as_its_schemas_say() -> None:
+    document = written(t4_results(OF_EVERY_STATUS))
+    assert lacks(document, T4_RESULTS) == []
+    assert sorted(result["invalidity"] for result in document["results"]) == sorted(T4_RESULTS["results"][0]["invalidity"])  # type: ignore[index]
     assert document["results"][0]["measurements"] == [{"name": "time", "value": 2.0, "unit": "ms"}]
-    assert t4_metadata([measurement()])["hardware"] == {"abcd": "test"}
+    metadata = written(t4_metadata([measurement()]))
+    assert lacks(metadata, T4_METADATA) == []
+    assert metadata["metadata"]["hardware"]["hardware_description"] == [{"machine": "abcd", "processor": "test"}]
+
+
+def test_kernel_tuner_caches_are_as_their_schema_says() -> None:
+    assert lacks(written(kernel_tuner_cache(OF_EVERY_STATUS)), KERNEL_TUNER_CACHE) == []
 
 
 def test_kernel_tuner_cache() -> None:
     cache = kernel_tuner_cache([measurement(), FAILED])
-    assert {"device_name", "kernel_name", "problem_size", "tune_params_keys", "tune_params", "cache"} <= set(cache)
     assert set(cache["cache"]) == set(cache["tune_params"]["schedule"])
     assert cache["cache"][measurement().schedule]["time"] == 2.0
     assert cache["cache"][FAILED.schedule]["time"] == "RuntimeFailedConfig"

@@ -122,19 +122,20 @@ def import_json_lines(database: Database, path: Path, tell: Callable[[str], None
 
 
 def t4_results(measurements: Iterable[Measurement]) -> dict[str, Any]:
-    """Return a T4 results document, schema 1.0.0; Kernel Tuner's own key names stand beside the schema's."""
+    """Return a T4 results document, schema 1.0.0; times are in milliseconds. Kernel Tuner's own key names stand beside the schema's."""
     return {"schema_version": "1.0.0", "results": [_t4_result(measurement) for measurement in measurements]}
 
 
 def t4_metadata(measurements: Iterable[Measurement]) -> dict[str, Any]:
-    """Return the T4 metadata document that belongs to results: the machines and environments behind them."""
+    """Return the T4 metadata document that belongs to results, schema 1.0.0: the machines and environments behind them."""
     environments = {measurement.workload.machine: dict(measurement.environment) for measurement in measurements}
-    hardware = {machine: str(environment.get("processor", "unknown")) for machine, environment in environments.items()}
-    return {"schema_version": "1.0.0", "hardware": hardware, "environment": {"device_query": environments, "requirements": []}}
+    hardware = [{"machine": machine, "processor": str(found.get("processor", "unknown"))} for machine, found in environments.items()]
+    described = {"hardware": {"hardware_description": hardware}, "environment": {"device_query": environments, "requirements": []}}
+    return {"schema_version": "1.0.0", "metadata": described}
 
 
 def kernel_tuner_cache(measurements: Iterable[Measurement]) -> dict[str, Any]:
-    """Return the measurements of one workload on one input as a Kernel Tuner cache; times are in milliseconds.
+    """Return the measurements of one workload on one input as a Kernel Tuner cache, schema 1.1.0; times are in milliseconds.
 
     Raises:
         DatabaseError: there are none, or they belong to several workloads or inputs.
@@ -145,6 +146,7 @@ def kernel_tuner_cache(measurements: Iterable[Measurement]) -> dict[str, Any]:
     workload, entry = chosen[0].workload, chosen[0].input
     schedules = list(dict.fromkeys(measurement.schedule for measurement in chosen))
     return {
+        "schema_version": "1.1.0",
         "device_name": str(chosen[0].environment.get("processor", workload.machine)),
         "kernel_name": workload.kernel,
         "problem_size": [extent for _, extent in entry.extents],
