@@ -170,7 +170,7 @@ def changes(found: Iterable[Change]) -> str:
     figure = go.Figure(go.Scatter(
         x=[change.change for change in known], y=[f"{change.kernel}, {change.input}" for change in known], mode="markers",
         marker={"size": 9, "color": ["#b5342a" if change.verdict == "regression" else _COLOURS[0] for change in known]},
-        error_x={"type": "data", "symmetric": False,
+        error_x={"type": "data", "symmetric": False, "color": _COLOURS[0],  # of its own: a list, as of points, is no colour here
                  "array": [(change.high or change.change or 0) - (change.change or 0) for change in known],
                  "arrayminus": [(change.change or 0) - (change.low or change.change or 0) for change in known]},
         hovertemplate="%{y}: %{x:.3f}<extra></extra>",

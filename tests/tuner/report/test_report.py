@@ -23,6 +23,7 @@ from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure import limits
 from sparsetune.tuner.measure.company import Company
 from sparsetune.tuner.measure.limits import Limits
+from sparsetune.tuner.nightly.changes import Change
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.reason import reason
 from sparsetune.tuner.records import Decision
@@ -205,6 +206,15 @@ def test_limits_are_of_this_machine(company: Company, monkeypatch: pytest.Monkey
     assert found.bandwidth > 1e7
     assert found.operations > 1e6
     assert found.disturbed == (company != Company(0.1))
+
+
+def test_a_night_has_a_point_and_an_interval_for_every_item() -> None:
+    found = [Change("spmv", "a", 1.0, 1.2, 1.2, "regression", 1.15, 1.25), Change("spmv", "b", 1.0, 1.0, 1.0, "same", 0.98, 1.01)]
+    (points,) = json.loads(figures.changes(found))["data"]
+    assert points["x"] == [1.2, 1.0]
+    assert points["error_x"]["array"] == pytest.approx([0.05, 0.01])
+    assert len(set(points["marker"]["color"])) == 2
+    assert isinstance(points["error_x"]["color"], str)  # else a browser complains of the points' list
 
 
 @pytest.mark.nightly
