@@ -29,7 +29,8 @@ def command(**given: Any) -> int:
     if given["as_json"]:
         print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
     else:
+        width = max(len(check.name) for check in checks) + 1
         for check in checks:
             state = "ok" if check.ok else "MISSING" if check.required else "no"
-            print(f"{check.name + ':':<14} {state:<8} {check.found}" + (f" ({check.advice})" if check.advice else ""))
+            print(f"{check.name + ':':<{width}} {state:<8} {check.found}" + (f" ({check.advice})" if check.advice else ""))
     return 0 if ok else 3
