@@ -199,8 +199,9 @@ def lowers(problem: Problem, program: Program, default: Concretized) -> bool:
     scheduled = Concretized(program, default.formats, default.sources)
     try:
         compiled = Kernel(
-            problem.written, dict(problem.stored), problem.constants, scheduled, Schedule(), problem.wish, "auto", viewed=problem.viewed
-        )
+            problem.written, dict(problem.stored), problem.constants, scheduled, Schedule(), problem.wish, "auto", problem.target,
+            arch=problem.arch, viewed=problem.viewed,
+        )  # fmt: skip
         compiled.specialised(problem.operands, free_extents(problem.written, problem.known))
     except Exception:  # as above
         return False

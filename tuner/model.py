@@ -112,7 +112,7 @@ def problem_candidates(
     fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if is_plainly_stored(problem, name)}
     return candidates(
         problem.assignment, problem.formats, problem.constants, problem.threads, deadline, problem.extents, fibres, selection,
-        problem.semiring, problem.has_blas, problem.joins,
+        problem.semiring, problem.has_blas, problem.joins, problem.target,
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from ..schedule.directives import Call
 from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
+from .device_styles import device_styles
 from .forests.structures import forest_structures
 from .joins import Joins
 from .library import schedules_for
@@ -99,6 +100,7 @@ def candidates(
     semiring: tuple[str, str] = ("+", "*"),
     blas: bool = False,
     joins: Joins | None = None,
+    target: str = "cpu",
 ) -> tuple[Candidate, ...]:
     """Return the candidates of an expression, without duplicates, the default first and the same every time.
 
@@ -113,6 +115,7 @@ def candidates(
         semiring: (add, multiply).
         blas: whether all values are of one type that BLAS has, on a processor.
         joins: sizes of what several operands store together, where operands are at hand.
+        target: "cpu" or "cuda".
     """
     found = concretize(assignment, formats, *semiring)
     blas = blas and semiring == ("+", "*")
@@ -122,7 +125,7 @@ def candidates(
     seen: set[tuple[object, ...]] = set()
     kept: list[Candidate] = []
     with suppress(TimeOver):
-        space = _Listing(assignment, situation, threads, selection)
+        space = _Listing(assignment, situation, threads, selection, target)
         for candidate in chain(space.by_rule(), space.library(), space.tiles()):
             key = _key(candidate.program)
             if key not in seen and (len(kept) < MAX_CANDIDATES or not candidate.is_by_rule):
@@ -134,13 +137,14 @@ def candidates(
 class _Listing:
     """Lists the candidates of an expression; what cannot be applied is left out."""
 
-    def __init__(self, assignment: Assignment, situation: Situation, threads: int, selection: Selection) -> None:
+    def __init__(self, assignment: Assignment, situation: Situation, threads: int, selection: Selection, target: str) -> None:
         self._assignment, self._situation, self._threads, self._selection = assignment, situation, threads, selection
+        self._target = target
         self._nests: dict[str, Structure] = {}
 
     def by_rule(self) -> Iterator[Candidate]:
         """Yield the default and what filters find, each loop nest in its parallel styles."""
-        situation, threads, selection = self._situation, self._threads, self._selection
+        situation, selection = self._situation, self._selection
         program = situation.program
         yield Candidate(Template(), _depth(program), memory_of(program, situation), "default", program, program)
         for structure in structures(situation, forest_structures(self._assignment, situation), selection.nests):
@@ -148,16 +152,28 @@ class _Listing:
             if text in self._nests or not selection.keeps(structure.origin):
                 continue
             self._nests[text] = structure
-            whole = isinstance(structure.program.statement, Forall)  # else two nests, one after another
-            serial = [SERIAL] if threads < 2 or not whole or structure.origin in _ALSO_SERIAL else []
-            fewer = shares(structure.program, situation, threads) if "threads" in selection.opened else ()
-            for style in chain(parallel_styles(structure, situation, threads), serial, fewer):
+            for style in self._styles(structure):
                 yield from self._candidate(structure, style)
+
+    def _styles(self, structure: Structure) -> Iterator[Decoration]:
+        """Yield what gives loops to threads, or to the units of a GPU."""
+        situation, threads = self._situation, self._threads
+        if self._target == "cuda":
+            yield from device_styles(structure, situation)
+            return
+        yield from parallel_styles(structure, situation, threads)
+        whole = isinstance(structure.program.statement, Forall)  # else two nests, one after another
+        if threads < 2 or not whole or structure.origin in _ALSO_SERIAL:
+            yield SERIAL
+        if "threads" in self._selection.opened:
+            yield from shares(structure.program, situation, threads)
 
     def library(self) -> Iterator[Candidate]:
         """Yield the schedules of the library that were written for the same expression, as they stand."""
         situation = self._situation
-        for named, schedule in schedules_for(self._assignment) if self._threads > 1 else ():
+        if self._threads < 2 and self._target == "cpu":
+            return
+        for named, schedule in schedules_for(self._assignment, self._target, {**situation.lengths, **situation.extents}):
             program = further(situation.program, schedule, situation)
             if program is not None:
                 origin = f"library: {named.name}"
@@ -170,7 +186,9 @@ class _Listing:
             from .draws import drawn_transformations  # with the space that it draws from, of which a static choice needs nothing
 
             nests = [nest for nest in self._nests.values() if nest.origin != DRAWN]
-            for nest, drawn in drawn_transformations(nests, self._situation, self._threads, selection.tiles, selection.seed):
+            for nest, drawn in drawn_transformations(
+                nests, self._situation, self._threads, selection.tiles, selection.seed, self._target
+            ):
                 yield from self._candidate(nest, Decoration(drawn.template.parts, TILES))
 
     def _candidate(self, structure: Structure, style: Decoration) -> Iterator[Candidate]:
@@ -180,7 +198,8 @@ class _Listing:
         if program is None:
             return
         bare, admitted = program, list[Hole]()
-        for hole in (*inner_choices(program, situation), build_choices(selection.compilers)):
+        inner = (*inner_choices(program, situation), build_choices(selection.compilers)) if self._target == "cpu" else ()
+        for hole in inner:
             first = next(choice for choice in hole.choices if choice is not None)
             trial = further(program, (hole,), situation, {hole.name: first})
             if trial is not None and all(_agree(hole, other, bare, situation) for other in admitted):

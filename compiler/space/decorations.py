@@ -90,7 +90,7 @@ def shares(program: Program, situation: Situation, threads: int) -> Iterator[Dec
     loops = chain(program.statement, ())
     if threads < 2 or not loops:
         return
-    outer, inner = _fresh(program, (f"{loops[0]}0", f"{loops[0]}1"))
+    outer, inner = fresh(program, (f"{loops[0]}0", f"{loops[0]}1"))
     pieces = Hole("threads", tuple(threads >> halved for halved in range(threads.bit_length())))
     shared = d.Parallelize(outer, "cpu_thread", "no_races", "static")
     apart = covers(result_leaf(program)[1].target.indices, loops[0], graph_of(program.relations))
@@ -100,26 +100,33 @@ def shares(program: Program, situation: Situation, threads: int) -> Iterator[Dec
 
 def _entries(program: Program, loops: tuple[str, ...], access: Access, situation: Situation, threads: int) -> Iterator[Decoration]:
     """Yield splits of the positions of the operand's first levels, as deep as the outermost loops follow its storage."""
+    target, graph = result_leaf(program)[1].target, graph_of(program.relations)
+    outer, inner = fresh(program, ("p0", "p1"))
+    for used, position, taken in positions_taken(program, loops, access, situation):
+        tiles = Hole("tiles", (threads, 4 * threads, 16 * threads))
+        shares = opened(d.SplitUp(position, outer, inner, threads), factor=tiles)
+        shared = d.Parallelize(outer, "cpu_thread", "no_races", "static")
+        apart = all(covers(target.indices, loop, graph) for loop in loops[:used])
+        yield Decoration((*taken, shares, shared if apart else opened(shared, race=RACE)), "entries")
+
+
+def positions_taken(
+    program: Program, loops: Sequence[str], access: Access, situation: Situation
+) -> Iterator[tuple[int, str, tuple[Part, ...]]]:
+    """Yield how many of the outermost loops become one over the positions of an operand's first levels, its name, and the directives."""
     form = format_read(access, program, situation)
     order = [access.subscripts[mode].index for mode in form.order]
     depth = sum(order[: place + 1] == list(loops[: place + 1]) for place in range(len(order)))
-    names = list(_fresh(program, ("p", "p0", "p1", *(f"f{place}" for place in range(1, depth)))))
-    position, outer, inner, *fused = names
-    target, graph = result_leaf(program)[1].target, graph_of(program.relations)
+    position, *fused = fresh(program, ("p", *(f"f{place}" for place in range(1, depth))))
     for used in range(1, depth + 1):
         if form.levels[used - 1].full or not form.unique(used - 1):
             continue
         collapsed = [loops[0], *fused[: used - 1]]
         collapses = (d.Collapse(collapsed[place - 1], loops[place], collapsed[place]) for place in range(1, used))
-        tiles = Hole("tiles", (threads, 4 * threads, 16 * threads))
-        shares = opened(d.SplitUp(position, outer, inner, threads), factor=tiles)
-        shared = d.Parallelize(outer, "cpu_thread", "no_races", "static")
-        apart = all(covers(target.indices, loop, graph) for loop in loops[:used])
-        steps = (*collapses, d.Pos(collapsed[-1], position, Access(access.tensor)), shares)
-        yield Decoration((*steps, shared if apart else opened(shared, race=RACE)), "entries")
+        yield used, position, (*collapses, d.Pos(collapsed[-1], position, Access(access.tensor)))
 
 
-def _fresh(program: Program, wishes: tuple[str, ...]) -> Iterator[str]:
+def fresh(program: Program, wishes: tuple[str, ...]) -> Iterator[str]:
     taken = names_of(program)
     for wish in wishes:
         yield next(name for name in (f"{wish}{'_' * count}" for count in range(9)) if name not in taken)

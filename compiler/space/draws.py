@@ -65,9 +65,9 @@ def drawn_nests(
 
 
 def drawn_transformations(
-    structures: Sequence[Structure], situation: Situation, threads: int, count: int, seed: int
+    structures: Sequence[Structure], situation: Situation, threads: int, count: int, seed: int, target: str = "cpu"
 ) -> Iterator[tuple[Structure, Transformation]]:
-    """Yield structures with a transformation of their loops each, as the default filters for processors allow.
+    """Yield structures with a transformation of their loops each, as the default filters for the target allow.
 
     Args:
         structures: to be transformed.
@@ -75,6 +75,7 @@ def drawn_transformations(
         threads: with one thread no loop is parallel.
         count: how many are wanted; fewer are yielded where most draws are refused.
         seed: of the draws.
+        target: "cpu" or "cuda".
 
     Raises:
         TimeOver: at the deadline of the situation.
@@ -85,7 +86,7 @@ def drawn_transformations(
     for _ in range(_ATTEMPTS * count if small else 0):
         situation.deadline.watch()
         structure = source.choice(small)
-        transformation = _drawn(replace(situation, program=structure.program), threads, source)
+        transformation = _drawn(replace(situation, program=structure.program), threads, source, target)
         if transformation is not None:
             yield structure, transformation
             found += 1
@@ -93,9 +94,9 @@ def drawn_transformations(
                 return
 
 
-def _drawn(situation: Situation, threads: int, source: random.Random) -> Transformation | None:
+def _drawn(situation: Situation, threads: int, source: random.Random, target: str) -> Transformation | None:
     """Return a transformation that changes loops, None where what was drawn is refused."""
-    filters = DEFAULT["cpu"]
+    filters = DEFAULT[target]
     partition = drawn_partition(situation, source)
     if not partition.steps or partition.program is None:
         return None
@@ -105,6 +106,6 @@ def _drawn(situation: Situation, threads: int, source: random.Random) -> Transfo
     if not orders.count():
         return None
     order = orders.draw(source)
-    units = [units for units in assignments_of_units(order, "cpu") if threads > 1 or "cpu_thread" not in dict(units).values()]
+    units = [units for units in assignments_of_units(order, target) if threads > 1 or "cpu_thread" not in dict(units).values()]
     transformation = Transformation(partition, order, source.choice(units))
     return None if removed_by(transformation, filters) else transformation

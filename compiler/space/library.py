@@ -8,7 +8,7 @@ operands in vector registers, written after hand-optimized C.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import permutations
 
 from ..frozen import frozen
@@ -177,12 +177,20 @@ LIBRARY: tuple[NamedSchedule, ...] = (
 )
 
 
-def schedules_for(assignment: Assignment, target: str = "cpu") -> Iterator[tuple[NamedSchedule, Schedule]]:
-    """Yield the schedules of the library that were written for an expression of the same form, in its names."""
+def schedules_for(
+    assignment: Assignment, target: str = "cpu", extents: Mapping[str, int] | None = None
+) -> Iterator[tuple[NamedSchedule, Schedule]]:
+    """Yield the schedules of the library that were written for an expression of the same form, in its names.
+
+    Args:
+        assignment: the expression.
+        target: "cpu" or "cuda".
+        extents: those that are known, by index: what takes others for granted is left out; None: nothing is.
+    """
     for named in LIBRARY:
         if named.target == target:
             names = same_form(parse(named.expression), assignment)
-            if names is not None:
+            if names is not None and (extents is None or all(extents.get(names[index]) == extent for index, extent in named.extents)):
                 tensors = (assignment.target, *accesses(assignment.value))
                 taken = {name for access in tensors for name in (access.tensor, *access.indices)}
                 yield named, named.schedule.rename(names, taken)

@@ -21,6 +21,7 @@ from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.templates import templates
 from sparsetune.compiler.targets.cuda import DECLARATIONS, CudaKernel
 from sparsetune.compiler.targets.executor import FLAGS
@@ -174,28 +175,45 @@ def mapped_templates(sizes: int = 4) -> tuple[Scheduled, ...]:
     return tuple(found)
 
 
+@cache
+def searched_templates() -> tuple[Scheduled, ...]:
+    """Return what the tuner lists for GPUs, each template with its usual values, and with drawn ones where it has holes."""
+    found: list[Scheduled] = []
+    rng = Random(0)
+    for expression, text in (*TEMPLATES, ("C(i,j) = A(i,k) * B(k,j)", "A=csr B=csr C=csr")):
+        formats, assignment = kinds_of(text), parse(expression)
+        for listed in candidates(assignment, formats_of(assignment, dict(formats)), target="cuda"):
+            drawn = {hole.name: rng.choice(hole.choices) for hole in listed.template.holes}
+            for values in ({}, drawn) if drawn else ({},):
+                found.append(Scheduled(len(found), expression, formats, str(listed.template.fill(values))))
+    return tuple(found)
+
+
+def run_searched(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:
+    """Compile and run what the tuner lists for GPUs, by their numbers; return those that fail."""
+    return _run_scheduled([searched_templates()[seed] for seed in seeds])
+
+
 def one_template(seed: int) -> Scheduled:
     return mapped_templates()[seed]
 
 
 def run_templates(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:
     """Compile and run templates by their numbers; return those that fail."""
-
-    def made(case: Scheduled) -> tuple[Kernel, TypedKernel]:
-        found = compiled(case)
-        return found, found.default_kernel
-
-    return _run([one_template(seed) for seed in seeds], made, lambda case, found: fault(case, found, FEW[:2]))
+    return _run_scheduled([one_template(seed) for seed in seeds], FEW[:2])
 
 
 def run_gpu(seeds: Sequence[int], flags: Sequence[str] = (), patterns: Sequence[tuple[int, str]] = FEW) -> list[Failure]:
     """Compile and run the scheduled cases of some seeds; return those that fail. ``flags``: not used, the executor has its own."""
+    return _run_scheduled([random_gpu(seed) for seed in seeds], patterns)
 
+
+def _run_scheduled(cases: Sequence[Scheduled], patterns: Sequence[tuple[int, str]] = FEW) -> list[Failure]:
     def made(case: Scheduled) -> tuple[Kernel, TypedKernel]:
         found = compiled(case)
         return found, found.default_kernel
 
-    return _run([random_gpu(seed) for seed in seeds], made, lambda case, found: fault(case, found, patterns))
+    return _run(cases, made, lambda case, found: fault(case, found, patterns))
 
 
 def run_mapped(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:

@@ -218,6 +218,21 @@ def test_all_templates_are_right() -> None:
     assert not found, "\n".join(map(str, found))
 
 
+@needs_cxx
+def test_what_the_tuner_lists_for_gpus_is_right() -> None:
+    found = gpu.searched_templates()
+    assert not any("cpu_" in case.schedule for case in found)
+    assert {unit for case in found for unit in gpu.UNITS if unit in case.schedule} == set(gpu.UNITS)
+    assert not gpu.run_searched(range(0, len(found), 23))
+
+
+@needs_cxx
+@pytest.mark.nightly
+def test_all_that_the_tuner_lists_for_gpus_is_right() -> None:
+    found = run_isolated(range(len(gpu.searched_templates())), chunk=20, work=gpu.run_searched)
+    assert not found, "\n".join(map(str, found))
+
+
 def compile_for_devices(nvcc: str, sources: list[str], folder: Path) -> None:
     """Compile kernels, in one file, for both architectures."""
     parts = ['#include "st_cuda.h"\n']

@@ -1,0 +1,110 @@
+"""How a structure is laid over a GPU: which loops go to blocks, warps and threads (Senanayake et al., section 6 and Figure 2e).
+
+Rows go to threads, warps or blocks, or blocks get equal shares of the stored entries; what is left of the loops inside goes to
+threads. What a device cannot do is left out by whoever asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..concrete.apart import covers
+from ..concrete.nodes import Program
+from ..concrete.provenance import Provenance
+from ..schedule import directives as d
+from ..schedule.addresses import chain
+from ..schedule.dependence import graph_of
+from .decorations import Decoration, fresh, positions_taken, shares_pattern
+from .situation import Situation, Structure, result_leaf
+from .template import Hole, Part, opened
+
+ROWS = Hole("rows", (8, 4, 16, 2))  # to a block, one for each of its warps
+BLOCK = Hole("block_entries", (1024, 512, 2048, 256))  # that a block works on
+THREAD = Hole("thread_entries", (8, 4, 2, 16))  # and of these each thread
+FEW = Hole("few_entries", (32, 64, 16, 8))  # that a block works on where its threads take a loop inside
+WARPS = Hole("warp_entries", (8, 4, 16))  # one for each warp
+RACE = Hole("race", ("atomics", "temporary"))
+
+
+def device_styles(structure: Structure, situation: Situation) -> Iterator[Decoration]:
+    """Yield the ways in which a structure runs on a GPU.
+
+    Results that are not dense and have no operand's pattern are counted, then filled: a device gives no memory to kernels that run.
+    """
+    program = structure.program
+    target = result_leaf(program)[1].target.tensor
+    form = situation.formats[target]
+    filled = () if form.is_dense or shares_pattern(program, situation) else (d.Assemble(target, "insert"),)
+    for style in (*_rows(program), *_entries(program, situation)):
+        yield Decoration((*filled, *style.parts), style.origin)
+
+
+def _rows(program: Program) -> Iterator[Decoration]:
+    """Yield outermost loops given to threads, to warps, and to blocks; warps and blocks have threads for one of the loops inside."""
+    loops, graph = chain(program.statement, ()), graph_of(program.relations)
+    if not loops:
+        return
+    outer, *inside = loops
+    yield Decoration((_outermost(program, graph, outer, outer, "gpu_thread"),), "rows to threads")
+    for loop in inside:
+        threads = d.Parallelize(loop, "gpu_thread", _kept_apart(program, graph, loop, "parallel_reduction"))
+        yield Decoration((_outermost(program, graph, outer, outer, "gpu_warp"), threads), f"rows to warps, {loop} to threads")
+        block, warp = tuple(fresh(program, ("b", "w")))
+        shared = _outermost(program, graph, block, outer, "gpu_block"), d.Parallelize(warp, "gpu_warp", "no_races")
+        if covers(_written(program), outer, graph):
+            cut = opened(d.Split(outer, block, warp, 8), factor=ROWS)
+            yield Decoration((cut, *shared, threads), f"rows to warps of blocks, {loop} to threads")
+        yield Decoration((_outermost(program, graph, outer, outer, "gpu_block"), threads), f"rows to blocks, {loop} to threads")
+
+
+def _entries(program: Program, situation: Situation) -> Iterator[Decoration]:
+    """Yield equal shares of an operand's stored entries, down to every level that the outermost loops follow."""
+    loops, graph, stored = chain(program.statement, ()), graph_of(program.relations), situation.stored(program)
+    if len(stored) != 1:
+        return
+    names = tuple(fresh(program, ("b", "q", "t", "n", "w")))
+    for used, position, taken in positions_taken(program, loops, stored[0], situation):
+        apart = all(covers(_written(program), loop, graph) for loop in loops[:used])
+        for steps, what in _shares(program, graph, position, loops[used:], names, apart):
+            yield Decoration((*taken, *steps), f"entries{what}")
+
+
+def _shares(
+    program: Program, graph: Provenance, position: str, inside: tuple[str, ...], names: tuple[str, ...], apart: bool
+) -> Iterator[tuple[tuple[Part, ...], str]]:
+    """Yield splits of positions: so many to each thread; with a loop inside for the threads, so many to a block, or one to each warp."""
+    block, rest, thread, entry, warp = names
+    blocks = d.Parallelize(block, "gpu_block", "no_races")
+    cut = opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, thread, entry, 8), factor=THREAD)
+    if apart:
+        yield (*cut, blocks, d.Parallelize(thread, "gpu_thread", "no_races")), ""
+    else:
+        yield (*cut, blocks, d.Parallelize(thread, "gpu_thread", "atomics")), ", atomics"
+        carried = (d.Parallelize(loop, unit, "temporary") for loop, unit in ((block, "gpu_block"), (thread, "gpu_thread")))
+        yield (*cut, *carried), ", carried in order"
+    for loop in inside:
+        if covers(_written(program), loop, graph):
+            few = opened(d.Split(position, block, entry, 32), factor=FEW), d.Reorder((block, loop, entry))
+            if apart:
+                yield (*few, blocks, d.Parallelize(loop, "gpu_thread", "no_races")), f", {loop} to threads"
+            else:
+                yield (*few, blocks, d.Parallelize(loop, "gpu_thread", "atomics")), f", {loop} to threads, atomics"
+                carried = d.Parallelize(block, "gpu_block", "temporary"), d.Parallelize(loop, "gpu_thread", "no_races")
+                yield (*few, *carried), f", {loop} to threads, carried in order"
+        elif apart:
+            warps = opened(d.Split(position, block, warp, 8), factor=WARPS), blocks, d.Parallelize(warp, "gpu_warp", "no_races")
+            yield (*warps, d.Parallelize(loop, "gpu_thread", "parallel_reduction")), f" to warps, {loop} to threads"
+
+
+def _written(program: Program) -> tuple[str, ...]:
+    return result_leaf(program)[1].target.indices
+
+
+def _kept_apart(program: Program, graph: Provenance, loop: str, else_by: str) -> str:
+    return "no_races" if covers(_written(program), loop, graph) else else_by
+
+
+def _outermost(program: Program, graph: Provenance, loop: str, original: str, unit: str) -> Part:
+    """Return a loop given to a unit; where its iterations write the same components, by atomics or into temporaries."""
+    given = d.Parallelize(loop, unit, "no_races")
+    return given if covers(_written(program), original, graph) else opened(given, race=RACE)
