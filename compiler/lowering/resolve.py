@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..concrete.annihilation import Patterns
 from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, is_everywhere, unite
 from ..concrete.nodes import Block, Stmt, Where, walk
-from ..ir.arithmetic import ZERO
+from ..ir.arithmetic import ZERO, every
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
 from ..levels.affine import SubsectionLevel
 from ..levels.level import Level
@@ -148,7 +148,8 @@ def _located(
     level = anchored(context, level, steps)
     low, high = named(context, f"begin_{storage.name}{depth}", low, steps), named(context, f"end_{storage.name}{depth}", high, steps)
     position = named(context, f"p_{storage.name}{depth}", level.locate(low, high, value), steps)
-    found = level.hit(position, low, high, value)
+    hit, above_found = level.hit(position, low, high, value), scope.doubtful.get(access)
+    found = hit if above_found is None else every([above_found, hit])  # a level may have something at any position
     inside = scope.guarded()
     past = None if level.unique else level.search(position, high, value, "upper_bound")
     if has_parts(context, statement):  # each part asks on its own whether it is there

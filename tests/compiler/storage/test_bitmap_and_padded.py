@@ -49,6 +49,18 @@ def test_kernels_read_them_under_any_schedule(form: str, schedule: str) -> None:
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("form", ["sb", "bb", "pb", "hb", "sp"])
+def test_rows_that_are_not_stored_have_no_entries(form: str) -> None:
+    """Sums read both levels of B in one loop, also at rows that only C and D store; what lies there is another row's."""
+    first, c, third = np.zeros((6, 6)), np.zeros(6), np.zeros((6, 4))
+    first[3, 4], first[5, 5], c[4], third[4, 2], third[0, 1] = 7.0, 2.0, 1.0, 3.0, 1.0
+    kernel = st.compile("a(j) = B(j,j) + C(j) * D(j,i)", {"B": form, "C": "compressed", "D": "dcsr", "a": "compressed"})
+    found = kernel(B=st.tensor(first, form), C=st.tensor(c, "compressed"), D=st.tensor(third, "dcsr"))
+    assert np.array_equal(found.to_numpy(), [0.0, 0.0, 0.0, 0.0, 3.0, 2.0])
+    assert found.nnz == 2
+
+
+@pytest.mark.cc
 @pytest.mark.parametrize("left", ["db", "dp", "csr", "pp"])
 @pytest.mark.parametrize("right", ["db", "dp"])
 @pytest.mark.parametrize("made", ["db", "dp", "csr", "bb", "dense"])
