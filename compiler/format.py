@@ -1,7 +1,8 @@
 """Storage formats: a tensor is a tree of levels, one level a mode, stored in a chosen order of the modes.
 
 A ``Format`` is a value: ``Format("dense, compressed")`` is CSR, with ``order=(1, 0)`` it is CSC. What a level stores and can do is its
-kind's (``levels``; Chou et al., "Format abstraction for sparse tensor algebra compilers").
+kind's (``levels``; Chou et al., "Format abstraction for sparse tensor algebra compilers"). ``Format("dense, symmetric")`` is CSR of which
+only the half up to the diagonal is stored.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Format:
     """Level kinds, outermost first, and the mode that each level stores.
 
     Args:
-        levels: level kinds separated by commas, or a tuple of them; their letters without commas (d, s, c, n, q, h, b, p), and the
+        levels: level kinds separated by commas, or a tuple of them; their letters without commas (d, s, c, n, q, h, b, p, m), and the
             names of matrix formats, csr, csc, dcsr and dcsc, work too.
         order: ``order[l]`` is the mode that level ``l`` stores; None for 0, 1, 2, ...
 
@@ -58,6 +59,8 @@ class Format:
         for above, kind in zip((None, *kinds), kinds, strict=False):
             if fault := kind.misplaced(above):
                 raise FormatError(fault)
+            if kind.mirrors and len(kinds) != 2:
+                raise FormatError(f"a {kind} level is of matrices, 'dense, {kind}', not of tensors of {len(kinds)} modes")
         object.__setattr__(self, "levels", kinds)
         object.__setattr__(self, "order", modes)
 
@@ -78,6 +81,16 @@ class Format:
     def stored_modes(self) -> tuple[tuple[tuple[int, ...], bool], ...]:
         """By level as it is in memory: the modes whose indices say its coordinates together, and whether it stores any."""
         return tuple(((mode,), not kind.full) for mode, kind in zip(self.order, self.levels, strict=True))
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether a half of a symmetric matrix is stored."""
+        return any(kind.mirrors for kind in self.levels)
+
+    @property
+    def whole(self) -> Format:
+        """The format in which a symmetric matrix is stored whole."""
+        return self.plain if self.mirrors else self
 
     @property
     def plain(self) -> Format:

@@ -17,6 +17,7 @@ from .concrete.affine import Boundary, Viewed, extents_of_result, writings_of
 from .concrete.affine import viewed as plainly
 from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from .concrete.concretize import Concretized, concretize
+from .concrete.mirrored import is_mirrored, mirrored
 from .concrete.nodes import Forall, Program
 from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError, ShapeError
@@ -381,12 +382,31 @@ def compile_kernel(
     kind = checked_dtype(dtype)
     constants = {**checked_extents(assignment, extents or {}), **checked_extents(assignment, shape or {})}
     directives = Schedule(schedule or ())
-    viewed = plainly(assignment, known, {*constants, *determined}, boundary)
-    default = concretize(viewed.assignment, viewed.formats, *pair)
-    if not directives.directives and "gpu_thread" in units:
-        directives = default_mapping(default.program, assignment.target.tensor, default.formats, constants)
-    concretized = _scheduled(default, directives, {**constants, **viewed.constants})
-    return Kernel(assignment, known, constants, concretized, directives, kind, convert, target, threads, arch, viewed)
+
+    def scheduled(known: Mapping[str, Format]) -> tuple[Viewed, Schedule, Concretized]:
+        viewed = plainly(assignment, known, {*constants, *determined}, boundary)
+        default, chosen = concretize(viewed.assignment, viewed.formats, *pair), directives
+        if not chosen.directives and "gpu_thread" in units:
+            chosen = default_mapping(default.program, assignment.target.tensor, default.formats, constants)
+        return viewed, chosen, _scheduled(default, chosen, {**constants, **viewed.constants})
+
+    viewed, chosen, concretized = scheduled(known)
+    if not is_mirrored(concretized.program, concretized.formats) or (target != "cpu" and any(form.mirrors for form in known.values())):
+        known = _whole(assignment, known, convert)
+        viewed, chosen, concretized = scheduled(known)
+        mirrored(concretized.program, concretized.formats)  # says what of the schedule reads half of a matrix
+    return Kernel(assignment, known, constants, concretized, chosen, kind, convert, target, threads, arch, viewed)
+
+
+def _whole(assignment: Assignment, formats: Mapping[str, Format], convert: str) -> dict[str, Format]:
+    """Return formats in which symmetric operands are stored whole; ScheduleError where nothing is to be converted."""
+    halves = [name for name in tensor_names(assignment) if formats[name].mirrors]
+    if halves and convert == "never":
+        raise ScheduleError(
+            f"'{assignment.text}' reads all of {halves[0]}, of which '{formats[halves[0]]}' stores half, and convert=\"never\" forbids to"
+            f" make it whole; hand it over as '{formats[halves[0]].whole}'"
+        )
+    return {name: form.whole if name in halves else form for name, form in formats.items()}
 
 
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:

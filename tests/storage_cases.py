@@ -133,7 +133,10 @@ def formats(draw: st.DrawFn, order: int) -> Format:
 
 
 def holds_many(format: Format) -> bool:
-    """Return whether a format can hold any entries: singletons stand below compressed levels only, or below singletons."""
+    """Return whether a format can hold any entries: singletons stand below compressed levels only, or below singletons, and it is not of
+    symmetric matrices alone."""
+    if format.mirrors:
+        return False
     for level, kind in enumerate(format.levels):
         if kind is level_kind("q") and format.levels[level - 1] not in (level_kind("s"), level_kind("q")):
             return False

@@ -21,7 +21,7 @@ from ..notation.constants import is_constant, makes_nan
 from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, walk
 from .identities import is_nothing
 from .lattice import EVERYWHERE, NOWHERE, Domain, complement, intersect, is_nowhere, unite
-from .nodes import Assign, Block, Forall, Stmt, Where
+from .nodes import Assign, Block, Forall, Stmt, Unless, Where
 
 ZERO = Literal(0.0)
 
@@ -125,6 +125,9 @@ class Patterns:
                 return Remaining(whole, found, {target.tensor: found})
             case Forall():
                 return self._chain(statement, loops, inner)
+            case Unless(_, _, body):
+                below = self.remaining(body, loops, inner)
+                return below if below.statement is None else replace(below, statement=statement.rebuild((below.statement,)))
             case Block(statements):
                 return self._block(statements, loops, inner)
             case Where(consumer, producer):

@@ -72,7 +72,7 @@ def started(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[Assi
     if assignment.operator != "+=":
         return assignment, dict(formats)
     initial = Access(initial_name(assignment), assignment.target.subscripts)
-    known = {**formats, initial.tensor: formats[assignment.target.tensor]}
+    known = {**formats, initial.tensor: formats[assignment.target.tensor].whole}
     return Assignment(assignment.target, "=", Add((initial, assignment.value)), assignment.text), known
 
 

@@ -150,6 +150,22 @@ class Block(Stmt):
 
 
 @frozen
+class Unless(Stmt):
+    """``body`` but where two indices are equal."""
+
+    first: str
+    second: str
+    body: Stmt
+
+    @property
+    def children(self) -> tuple[Stmt, ...]:
+        return (self.body,)
+
+    def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
+        return Unless(self.first, self.second, *children)
+
+
+@frozen
 class Workspace:
     """A scoped tensor. ``indices`` name the loops (original or derived) that its modes range over.
 

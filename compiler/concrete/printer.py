@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..notation.nodes import Access, Expr
 from ..notation.nodes import transform as transform_value
 from ..notation.printer import show
-from .nodes import Assign, Block, Forall, LoopTag, Stmt, Where, transform
+from .nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, transform
 
 
 def show_statement(statement: Stmt) -> str:
@@ -19,6 +19,8 @@ def show_statement(statement: Stmt) -> str:
             return f"forall({index}) {show_statement(body)}"
         case Where(consumer, producer):
             return f"({show_statement(consumer)} where {show_statement(producer)})"
+        case Unless(first, second, body):
+            return f"unless {first} = {second}: {show_statement(body)}"
         case Block(statements):
             return "{" + "; ".join(show_statement(part) for part in statements) + "}"
         case _:
@@ -52,6 +54,8 @@ def _listing(statement: Stmt, depth: int) -> str:
             return f"{pad}for {index}{_tag(tag)}:\n{_listing(body, depth + 1)}"
         case Where(consumer, producer):
             return f"{pad}produce:\n{_listing(producer, depth + 1)}\n{pad}consume:\n{_listing(consumer, depth + 1)}"
+        case Unless(first, second, body):
+            return f"{pad}unless {first} = {second}:\n{_listing(body, depth + 1)}"
         case Block(statements):
             return "\n".join(_listing(part, depth) for part in statements)
         case _:

@@ -8,8 +8,9 @@ from .kind import LevelKind, level_kind, level_kinds, register
 from .narrow import NARROW
 from .padded import PADDED
 from .singleton import SINGLETON
+from .symmetric import SYMMETRIC
 
-__all__ = ["COMPRESSED", "DENSE", "HASHED", "SINGLETON", "LevelKind", "level_kind", "level_kinds", "register"]
+__all__ = ["COMPRESSED", "DENSE", "HASHED", "SINGLETON", "SYMMETRIC", "LevelKind", "level_kind", "level_kinds", "register"]
 
-for kind in (DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED):
+for kind in (DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED, SYMMETRIC):
     register(kind)

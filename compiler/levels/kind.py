@@ -51,6 +51,7 @@ class LevelKind(str):
         shares_positions: one coordinate a parent, under the parent's own number.
         repeats: above a level that shares positions a coordinate stands once an entry (COO).
         has_segments: an array ``pos`` delimits the children of each parent.
+        mirrors: of a symmetric matrix the half up to the diagonal is stored, of which all is made before it is anything but multiplied.
         relative: what is stored of a coordinate does not say it without the parent's position.
         appends: results are assembled in it by appending: the next coordinate below a parent goes behind the last one, into ``crd``.
         inserts: results are written into it at any place: a position is the parent's times the extent, plus the coordinate (``insert``).
@@ -70,6 +71,7 @@ class LevelKind(str):
     shares_positions = False
     repeats = False
     has_segments = False
+    mirrors = False
     relative = False
     appends = False
     inserts = False

@@ -15,7 +15,7 @@ from math import prod
 from operator import is_
 
 from ..concrete.apart import apart
-from ..concrete.nodes import Assign, Forall, LoopTag, Stmt, Where
+from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where
 from ..concrete.shapes import Nest
 from ..frozen import frozen
 from ..notation.nodes import Access, accesses, index_subscript
@@ -72,15 +72,20 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
     Both are ordinary workspaces, so everything that is known of those holds for them.
     """
     chain: list[Forall] = []
+    beside: dict[int, Unless] = {}  # by the number of loops around it: what is added elsewhere than to the component
     inner: Stmt = forall
     while isinstance(inner, Forall):
         if inner.tag.unit not in (None, "cpu_vector") and not _combines(around, inner):
             return None
         chain.append(inner)
         inner = inner.body
+        match inner:
+            case Block((first, Unless() as other)):
+                inner, beside[len(chain)] = first, other
     if not isinstance(inner, Assign) or inner.operator != "+=":
         return None
-    rows = _rows(context, around, chain, inner)
+    once = not beside and _once(context, around, inner.target)
+    rows = _rows(context, around, chain, inner) if once or beside else []
     kept = {loop.index for loop in rows}
     moving = {original for loop in chain for original in (loop.index, *context.graph.originals(loop.index))} - kept
     own = {name for index in inner.target.indices for name in context.graph.ancestors(index)}
@@ -89,9 +94,9 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
     workspace = context.accumulator(inner.target.tensor, tuple(loop.index for loop in rows))
     local = Access(workspace, tuple(index_subscript(loop.index) for loop in rows))
     producer: Stmt = Assign(local, "+=", inner.value)
-    for loop in reversed(chain):
-        producer = replace(loop, body=producer)
-    consumer: Stmt = Assign(inner.target, "=" if _once(context, around, inner.target) else "+=", local)
+    for place, loop in reversed(tuple(enumerate(chain, 1))):
+        producer = replace(loop, body=Block((producer, beside[place])) if place in beside else producer)
+    consumer: Stmt = Assign(inner.target, "=" if once else "+=", local)
     for loop in reversed(rows):
         consumer = Forall(loop.index, consumer, LoopTag(unit=loop.tag.unit))
     return Where(consumer, producer)
@@ -110,7 +115,7 @@ def _rows(context: Context, around: Around, chain: list[Forall], inner: Assign) 
     others = [loop for loop in chain if loop.index not in target.indices]
     if not rows or chain[0] in rows or target.tensor in context.workspaces or context.assembly is not None:
         return []
-    if not context.value_type.is_float or any(loop.tag.unit for loop in others) or not _once(context, around, target):
+    if not context.value_type.is_float or any(loop.tag.unit for loop in others):
         return []
     extents = [0 if context.graph.is_derived(loop.index) else context.extents.get(loop.index, 0) for loop in rows]
     if not 0 < prod(extents) * context.value_type.bytes <= ROW_BYTES:

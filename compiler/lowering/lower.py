@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..concrete.affine import Viewed
 from ..concrete.annihilation import doing_something
 from ..concrete.assembled import assembled_format, known_order, loops_to
+from ..concrete.mirrored import mirrored
 from ..concrete.nodes import Program, reads, runs_on_gpu, said_of
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Provenance
@@ -82,7 +83,7 @@ def lower(
     Raises:
         ScheduleError: the schedule asks for loops that cannot be made.
     """
-    original = viewed.assignment
+    original, program = viewed.assignment, mirrored(program, {name: kind.format for name, kind in types.items()})
     scheduled = [workspace.name for workspace in program.workspaces]
     keys, operand_types = _operand_keys(program, types, {result.tensor, *(other.tensor for other in also)})
     requested = types[result.tensor]

@@ -76,7 +76,7 @@ def _level_choices(form: Format) -> Iterator[Format]:
     outer = form.levels[:-1]
     for above in dict.fromkeys((outer, (COMPRESSED,) * len(outer))):
         for kind in level_kinds():
-            if kind.misplaced(above[-1] if above else None) is None:
+            if kind.misplaced(above[-1] if above else None) is None and not kind.mirrors:  # of symmetric matrices alone
                 other = Format((*above, kind), form.order)
                 if not (kind.shares_positions and other.unique(len(above) - 1)):  # else there is one slot a parent
                     yield other

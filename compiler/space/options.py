@@ -266,4 +266,4 @@ def _levels_below(symbol: tuple[LevelKind | None, int]) -> list[Alternative[tupl
     above, left = symbol
     if not left:
         return [Alternative(None)]
-    return [Alternative(kind, ((kind, left - 1),)) for kind in level_kinds() if kind.misplaced(above) is None]
+    return [Alternative(kind, ((kind, left - 1),)) for kind in level_kinds() if kind.misplaced(above) is None and not kind.mirrors]

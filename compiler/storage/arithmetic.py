@@ -182,8 +182,8 @@ def _checked_axis(axis: Any, order: int) -> int:
 def take_slice(tensor: Tensor, key: Any) -> Any:
     """Return ``tensor[key]`` for integers, slices and an Ellipsis.
 
-    A tensor whose modes are all kept stays in its format; where integers drop modes, dense tensors stay dense and the
-    others become csr or csf with the remaining modes in the order of storage.
+    A tensor whose modes are all kept stays in its format, but that a part of a symmetric matrix is stored whole; where integers drop
+    modes, dense tensors stay dense and the others become csr or csf with the remaining modes in the order of storage.
 
     Raises:
         ShapeError: too many or other subscripts, or an integer out of range.
@@ -201,7 +201,7 @@ def take_slice(tensor: Tensor, key: Any) -> Any:
     values = entries.values[inside]
     if not kept:
         return values[0] if len(values) else tensor.dtype.type(tensor.fill_value)
-    packed_as = tensor.format if len(kept) == tensor.order else _sliced_format(tensor.format, storage_order, shape)
+    packed_as = tensor.format.whole if len(kept) == tensor.order else _sliced_format(tensor.format, storage_order, shape)
     return pack(Entries(shape, columns, values), packed_as, tensor.fill_value)
 
 

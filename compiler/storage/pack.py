@@ -11,6 +11,7 @@ from ..levels.dense import MOST_POSITIONS
 from ..levels.traversal import Column, Frontier
 from ..native.memory import FLOOR, claim
 from .aligned import FEWER_LEVELS, aligned_empty, aligned_full
+from .encoding import encoded
 from .entries import Entries, SortedEntries, sort_entries
 from .kernels import active
 from .level_arrays import LevelArrays
@@ -27,6 +28,8 @@ def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
             2**62 positions.
         ResourceError: dense levels, or positions of all their parents, make the tensor larger than the memory that can be had.
     """
+    if format.mirrors:
+        return encoded(pack(entries, format.plain, fill_value), format)
     found = sort_entries(entries, format.order)
     columns = [_column(found, entries.shape, format, level) for level in range(len(format))]
     _claim(columns, entries.shape, format)

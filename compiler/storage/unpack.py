@@ -15,11 +15,14 @@ from .encoding import decoded
 from .entries import Entries, sort_entries
 from .kernels import active
 from .sealed import sealed
+from .symmetry import count_whole
 from .tensor import Tensor, level_extent
 
 
 def count_entries(tensor: Tensor) -> int:
     """Return the number of stored entries: positions of the last level that nothing leads to which holds nothing."""
+    if tensor.format.mirrors:
+        return count_whole(tensor)
     if not any(kind.holes for kind in tensor.format.levels):
         return len(tensor.values)
     return _walk(tensor).count
@@ -35,7 +38,8 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
     """
     if drop_padding and tensor.intact.format.is_dense and tensor.order:
         return _unpack_dense(tensor)
-    walk = _walk(tensor.intact)
+    tensor = decoded(tensor.intact)
+    walk = _walk(tensor)
     values = tensor.values if walk.positions is None else active().gather(tensor.values, walk.positions)
     by_mode = tuple(walk.columns[tensor.format.level_of(mode)] for mode in range(tensor.order))
     ordered = all(kind.ordered for kind in tensor.format.levels)

@@ -127,7 +127,7 @@ def test_a_kind_is_known_while_it_is_registered(runs: LevelKind) -> None:
     with pytest.raises(FormatError, match="there is a level kind 'runs' already"):
         register(Runs("runs"))
     unregister(runs)
-    with pytest.raises(FormatError, match=r"level 2 is 'runs': a level is dense, .* or padded"):
+    with pytest.raises(FormatError, match=r"level 2 is 'runs': a level is dense, .* or symmetric"):
         Format("dense, runs")
     register(runs)
 

@@ -1,0 +1,39 @@
+"""Symmetric levels: compressed ones of a symmetric matrix that keep, of each row, the coordinates up to the row's own alone.
+
+What is above the diagonal is what is below it: a product that reads half of the values and coordinates adds each to two components
+(``concrete/mirrored.py``). All else reads the whole matrix, which ``storage/symmetry.py`` makes of the half.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..storage.kernels import active
+from .compressed import COMPRESSED
+from .kind import LevelKind
+from .segments import Segmented
+from .traversal import Claimed
+
+
+class Symmetric(Segmented):
+    letters = "m"
+    mirrors = True
+
+    @property
+    def plain(self) -> LevelKind:
+        return COMPRESSED
+
+    def misplaced(self, above: LevelKind | None) -> str | None:
+        if above is None or not above.full:
+            return f"a {self} level stands below a dense one, as in 'dense, {self}'"
+        return None
+
+    def check(self, claimed: Claimed) -> int:
+        children = COMPRESSED.check(claimed)
+        rows = active().expand(claimed.parts["pos"], None, np.dtype(np.int64))
+        claimed.require(bool((claimed.parts["crd"] <= rows).all()), "has coordinates up to the row's own")
+        claimed.require(claimed.parents == claimed.extent, f"is of a square matrix, not of {claimed.parents} rows of {claimed.extent}")
+        return children
+
+
+SYMMETRIC = Symmetric("symmetric")

@@ -1,0 +1,100 @@
+"""Halves of symmetric matrices: what a symmetric level keeps of rows, and the rows again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError
+from .aligned import aligned_empty, index_dtype
+from .kernels import active
+from .level_arrays import LevelArrays
+from .sealed import sealed
+from .tensor import Tensor
+
+_WIDE = np.dtype(np.int64)
+
+
+def halved(tensor: Tensor, refusal: str) -> Tensor:
+    """Return the rows of a symmetric matrix without what is beyond the diagonal.
+
+    Args:
+        tensor: a dense level above a compressed one.
+        refusal: how the message begins where it is not symmetric.
+
+    Raises:
+        FormatError: an entry differs from the one across the diagonal, or is alone.
+    """
+    rows, columns = tensor.shape
+    if rows != columns:
+        raise FormatError(f"{refusal} is symmetric, and the matrix is {rows} x {columns}; use compressed")
+    pos, crd = _arrays(tensor)
+    _check(tensor, pos, crd, refusal)
+    kept = np.flatnonzero(crd <= active().expand(pos, None, crd.dtype))
+    ends = np.searchsorted(kept, pos).astype(index_dtype(len(kept)))
+    level = LevelArrays(sealed(ends), sealed(crd[kept]))
+    return Tensor.made(tensor.shape, tensor.format, (LevelArrays(), level), active().gather(tensor.values, kept), tensor.fill_value)
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """Return the rows of a symmetric matrix of which ``halved`` has left a half; the format stays as it is."""
+    extent = tensor.shape[0]
+    pos, crd = _arrays(tensor)
+    own = active().expand(pos, None, crd.dtype)
+    beyond = np.flatnonzero(crd < own)
+    starts = np.searchsorted(beyond, pos)
+    above, columns, values = active().transpose(starts, crd[beyond], tensor.values[beyond], extent)
+    count = len(crd) + len(columns)
+    ends = (pos.astype(_WIDE) + above).astype(index_dtype(count))
+    below = active().expand(pos, above[:-1].astype(_WIDE), _WIDE) + np.arange(len(crd))
+    behind = active().expand(above, pos[1:].astype(_WIDE), _WIDE) + np.arange(len(columns))
+    found, both = aligned_empty(count, crd.dtype), aligned_empty(count, tensor.dtype)
+    for places, coordinates, entries in ((below, crd, tensor.values), (behind, columns, values)):
+        active().scatter(coordinates.astype(crd.dtype, copy=False), places, found)
+        active().scatter(entries, places, both)
+    level = LevelArrays(sealed(ends), sealed(found))
+    return Tensor.made(tensor.shape, tensor.format, (LevelArrays(), level), both, tensor.fill_value)
+
+
+def count_whole(tensor: Tensor) -> int:
+    """Return how many entries the matrix has of which a half is stored."""
+    pos, crd = _arrays(tensor)
+    return 2 * len(crd) - int(np.count_nonzero(crd == active().expand(pos, None, crd.dtype)))
+
+
+def is_symmetric(tensor: Tensor) -> bool:
+    """Whether a matrix of rows is the same the other way round, bit for bit but for NaN."""
+    return tensor.shape[0] == tensor.shape[1] and _broken(tensor, *_arrays(tensor)) is None
+
+
+def _arrays(tensor: Tensor) -> tuple[NDArray[Any], NDArray[Any]]:
+    pos, crd = tensor.levels[1].pos, tensor.levels[1].crd
+    assert pos is not None
+    assert crd is not None
+    return pos, crd
+
+
+def _check(tensor: Tensor, pos: NDArray[Any], crd: NDArray[Any], refusal: str) -> None:
+    place = _broken(tensor, pos, crd)
+    if place is None:
+        return
+    row, column = int(np.searchsorted(pos, place, side="right")) - 1, int(crd[place])
+    across = int(pos[column]) + int(np.searchsorted(crd[pos[column] : pos[column + 1]], row))
+    there = across < int(pos[column + 1]) and int(crd[across]) == row
+    here, opposite = (tuple(pair[mode] for mode in tensor.format.order) for pair in ((row, column), (column, row)))
+    value = f"{tensor.values[across] if there else 'nothing'} at {opposite}"
+    raise FormatError(f"{refusal} is symmetric, and there is {tensor.values[place]} at {here}, but {value}; use compressed")
+
+
+def _broken(tensor: Tensor, pos: NDArray[Any], crd: NDArray[Any]) -> int | None:
+    """Return the place of an entry that is not the one across the diagonal; None where there is none."""
+    other_pos, other_crd, other_values = active().transpose(pos, crd, tensor.values, tensor.shape[1])
+    if not np.array_equal(pos, other_pos) or not np.array_equal(crd, other_crd):
+        rows = active().expand(pos, None, _WIDE)
+        here, there = (rows * tensor.shape[0] + crd), (crd.astype(_WIDE) * tensor.shape[0] + rows)
+        return int(np.flatnonzero(~np.isin(here, there))[0])
+    values = tensor.values
+    differ = (values != other_values) & ~((values != values) & (other_values != other_values))
+    return int(np.argmax(differ)) if differ.any() else None

@@ -1,0 +1,176 @@
+"""Symmetric levels: halves of symmetric matrices, what they refuse, and products that add every stored entry twice."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sparsetune as st
+from numpy.typing import NDArray
+from sparsetune.compiler.concrete.mirrored import is_mirrored
+from sparsetune.compiler.errors import DataError, FormatError, ScheduleError
+from sparsetune.compiler.storage.level_arrays import LevelArrays
+
+FORM = "dense, symmetric"
+SCHEDULES = (
+    "",
+    "parallelize(i, cpu_thread, no_races, dynamic, 8)",
+    "parallelize(i, cpu_thread, atomics, static)",
+    "split(i, i0, i1, 7); parallelize(i0, cpu_thread, no_races)",
+    "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 8); parallelize(p0, cpu_thread, atomics, static)",
+    "split(j, j0, j1, 10); reorder(j0, i, j1)",
+    "parallelize(j, cpu_vector, parallel_reduction)",
+    "prefetch(j, A, 64); unroll(j, 4)",
+)
+
+
+def symmetric(extent: int, density: float = 0.1, seed: int = 0, dtype: Any = np.float64) -> scipy.sparse.csr_array:
+    """Return a symmetric matrix with a part of its diagonal, and of small whole numbers where values are no floats."""
+    drawn = np.random.default_rng(seed)
+    square = (drawn.random((extent, extent)) < density) * drawn.integers(1, 9, (extent, extent))
+    return scipy.sparse.csr_array((square + square.T).astype(dtype))
+
+
+@pytest.mark.parametrize(("extent", "density"), [(0, 0.5), (1, 1.0), (1, 0.0), (7, 0.0), (8, 0.4), (60, 0.1)])
+def test_halves_hold_the_whole(extent: int, density: float) -> None:
+    matrix = symmetric(extent, density)
+    stored = st.tensor(matrix, FORM)
+    assert stored.format == st.Format("dm") == st.Format(FORM)
+    assert str(stored.format) == FORM
+    assert len(stored.values) == scipy.sparse.tril(matrix).nnz
+    assert stored.nnz == matrix.nnz
+    converted = [stored.convert(form) for form in ("csr", "csc", "coo")]
+    for found in (stored, stored.T, *converted, pickle.loads(pickle.dumps(stored))):
+        assert np.array_equal(found.to_numpy(), matrix.toarray())
+    assert stored.to_coordinates()[0].shape == (2, matrix.nnz)
+    for data in (matrix.tocoo(), matrix.tocsc(), matrix.toarray(), st.tensor(matrix, "dense, narrow")):
+        assert np.array_equal(st.tensor(data, FORM).levels[1].parts["crd"], stored.levels[1].parts["crd"])
+    assert np.array_equal(stored[: extent // 2].to_numpy(), matrix.toarray()[: extent // 2])
+    assert np.array_equal((stored + stored).to_numpy(), 2 * matrix.toarray())
+    assert np.array_equal((-stored).to_numpy(), -matrix.toarray())
+
+
+def test_values_that_are_no_numbers_are_symmetric_too() -> None:
+    assert np.isnan(st.tensor(np.array([[0, np.nan], [np.nan, 1]]), FORM).to_numpy()[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([[1.0, 0, 2]], "level 2 is symmetric, and the matrix is 1 x 3; use compressed"),
+        ([[1.0, 2], [0, 1]], r"level 2 is symmetric, and there is 2.0 at \(0, 1\), but nothing at \(1, 0\); use compressed"),
+        ([[1.0, 2], [3, 1]], r"level 2 is symmetric, and there is 2.0 at \(0, 1\), but 3.0 at \(1, 0\); use compressed"),
+    ],
+)
+def test_what_is_not_symmetric_is_refused(rows: list[list[float]], reason: str) -> None:
+    with pytest.raises(FormatError, match=reason):
+        st.tensor(scipy.sparse.csr_array(np.array(rows)), FORM)
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule=f'convert(A, "{FORM}")')
+    with pytest.raises(FormatError, match=reason):
+        kernel(A=np.array(rows), x=np.ones(len(rows[0])))
+
+
+@pytest.mark.parametrize("form", ["symmetric", "dense, dense, symmetric", "compressed, symmetric", "symmetric, dense"])
+def test_levels_that_are_no_rows_of_matrices_are_refused(form: str) -> None:
+    with pytest.raises(FormatError, match="'dense, symmetric'"):
+        st.Format(form)
+
+
+def test_arrays_beyond_the_diagonal_are_refused() -> None:
+    level = LevelArrays(np.array([0, 1, 1], np.int32), np.array([1], np.int32))
+    with pytest.raises(DataError, match="has coordinates up to the row's own"):
+        st.Tensor((2, 2), st.Format(FORM), (LevelArrays(), level), np.ones(1))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+def test_products_with_vectors(schedule: str, dtype: Any) -> None:
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": FORM}, schedule=schedule)
+    assert kernel.formats["A"] == st.Format(FORM)
+    for seed, extent in enumerate((1, 9, 60)):
+        matrix, x = symmetric(extent, 0.2, seed, dtype), np.arange(extent).astype(dtype)
+        for threads in (1, 2, 3):
+            assert np.array_equal(kernel(A=st.tensor(matrix, FORM), x=x, threads=threads), matrix @ x)
+
+
+def test_every_stored_entry_is_read_once() -> None:
+    matrix, x = symmetric(40), np.ones(40)
+    bound = st.compile("y(i) = A(i,j) * x(j)", {"A": FORM}).bind(A=matrix, x=x)
+    stored = st.tensor(matrix, FORM)
+    assert bound.count()["iterations"] == 40 + len(stored.values)
+    assert "unless i = j" in st.compile("y(i) = A(i,j) * x(j)", {"A": FORM}).loop_nest
+
+
+@pytest.mark.parametrize(
+    "schedule", ["", "reorder(i, k, j)", "parallelize(i, cpu_thread, no_races, static)", "split(k, k0, k1, 4); reorder(k0, i, j, k1)"]
+)
+def test_products_with_rows(schedule: str) -> None:
+    matrix, dense = symmetric(50), np.random.default_rng(1).random((50, 8))
+    kernel = st.compile("Y(i,k) = A(i,j) * X(j,k)", {"A": FORM}, extents={"k": 8}, schedule=schedule)
+    for threads in (1, 2):
+        assert np.allclose(kernel(A=matrix, X=dense, threads=threads), matrix @ dense)
+
+
+def _fused(A: NDArray[Any], W: NDArray[Any], x: NDArray[Any]) -> dict[str, Any]:  # noqa: N803
+    return {
+        "y(j) = A(i,j) * x(i)": A @ x,
+        "s = A(i,j) * x(i) * x(j)": x @ A @ x,
+        "y(i) = 2 * A(i,j) * W(j,k) * x(k)": 2 * A @ W @ x,
+        "Y(i,j) = -A(i,j) * W(i,j)": -A * W,
+    }
+
+
+def _whole(A: NDArray[Any], W: NDArray[Any], x: NDArray[Any]) -> dict[str, Any]:  # noqa: N803
+    return {
+        "y(i) = A(i,j) * x(j) + x(i)": A @ x + x,
+        "y(i) = A(i,i)": np.diag(A),
+        "Y(i,j) = A(i,k) * A(k,j)": A @ A,
+        "Y(i,j) = A(i,j) + W(i,j)": A + W,
+        "Y(i,j) = exp(A(i,j))": np.exp(A),
+        "y(i) = A(i,j + 1)": A[:, 1:].sum(axis=1),
+    }
+
+
+@pytest.mark.parametrize(("cases", "kept"), [(_fused, True), (_whole, False)])
+def test_whatever_reads_them_is_right(cases: Any, kept: bool) -> None:
+    matrix, drawn = symmetric(30), np.random.default_rng(2)
+    square, x = drawn.random((30, 30)), drawn.random(30)
+    for expression, expected in cases(matrix.toarray(), square, x).items():
+        kernel = st.compile(expression, {"A": FORM})
+        assert kernel.formats["A"].mirrors == kept
+        operands = {name: data for name, data in {"W": square, "x": x}.items() if name in kernel._operand_names}
+        assert np.allclose(kernel(A=st.tensor(matrix, FORM), **operands), expected), expression
+
+
+@pytest.mark.parametrize("semiring", [("min", "+"), ("max", "*"), ("or", "and")])
+def test_semirings(semiring: tuple[str, str]) -> None:
+    matrix, x = symmetric(30), np.arange(30.0)
+    operands = [{"A": st.tensor(matrix, form), "x": x} for form in (FORM, "csr")]
+    halved, whole = (st.evaluate("y(i) = A(i,j) * x(j)", given, schedule="default", semiring=semiring) for given in operands)
+    assert np.array_equal(halved, whole)
+
+
+def test_results() -> None:
+    matrix = symmetric(20)
+    stored = st.tensor(matrix, FORM)
+    squared = st.evaluate("C(i,j) = A(i,k) * A(k,j)", {"A": stored}, output_format=FORM)
+    assert squared.format == st.Format(FORM)
+    assert np.array_equal(squared.to_numpy(), (matrix @ matrix).toarray())
+    masked = st.evaluate("C(i,j) = A(i,j) * W(i,k) * W(k,j)", {"A": stored, "W": np.ones((20, 20))}, output_format="csr")
+    assert np.array_equal(masked.to_numpy(), 20 * matrix.toarray())
+    added = st.evaluate("C(i,j) += A(i,j)", {"A": stored, "C": stored}, output_format=FORM)
+    assert np.array_equal(added.to_numpy(), 2 * matrix.toarray())
+
+
+def test_what_cannot_be_added_twice_says_so() -> None:
+    with pytest.raises(ScheduleError, match=r"A\(i,k\) is half of a symmetric matrix, and is read several times"):
+        st.compile("Y(i,j) = A(i,k) * A(k,j)", {"A": "csr"}, schedule=f'convert(A, "{FORM}")')
+    with pytest.raises(ScheduleError, match=r'reads all of A, of which .* convert="never" forbids'):
+        st.compile("Y(i,j) = A(i,k) * A(k,j)", {"A": FORM}, convert="never")
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": FORM}, schedule="precompute(A(i,j) * x(j), [], [], t)")
+    assert is_mirrored(kernel.concretized.program, kernel.concretized.formats)
+    matrix = symmetric(20)
+    assert np.allclose(kernel(A=matrix, x=np.ones(20)), matrix.sum(axis=1))
