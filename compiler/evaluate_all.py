@@ -20,6 +20,9 @@ KEPT = 256  # expressions that a process keeps at hand
 BY_RESULT = ("output_format", "output_pattern", "schedule")
 """Options that may be given for each result by its name."""
 
+OF_EACH = frozenset((*BY_RESULT, "shape"))
+"""Options of which each expression is told its own part."""
+
 LIMITING = ("dtype", "memory_bound", "cache_share", "boundary")
 """Options that each expression follows on its own."""
 
@@ -105,6 +108,7 @@ def evaluate_all(
     available = {name: recalled(data) for name, data in operands.items()} if len(ordered) > 1 else dict(operands)
     results, shared = list[Any](), dict[str, Any]()
     free = _free(ordered, options)
+    alike = {name: value for name, value in options.items() if name not in OF_EACH}
     for place, one in enumerate(ordered):
         if one.result not in shared and one.result in free:
             rest = [other.assignment for other in ordered[place:]]
@@ -116,8 +120,7 @@ def evaluate_all(
         own = {name: _of(options.get(name), one.result) for name in BY_RESULT}
         own = {name: value for name, value in own.items() if value is not None}
         extents = {index: extent for index, extent in shape.items() if index in one.indices}
-        rest = {name: value for name, value in options.items() if name not in (*BY_RESULT, "shape")}
-        result = compute(one.text, {name: available[name] for name in one.operands}, shape=extents or None, **rest, **own)
+        result = compute(one.text, {name: available[name] for name in one.operands}, shape=extents or None, **alike, **own)
         available[one.result] = result
         results.append(result)
     return results
@@ -141,6 +144,8 @@ def _free(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozense
 
 def _of(option: Any, result: str) -> Any:
     """Return what an option says for a result; None where it says nothing."""
+    if option is None or isinstance(option, str):
+        return option
     return option.get(result) if isinstance(option, Mapping) else option
 
 

@@ -13,8 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..format import Format
 from ..frozen import frozen
 from ..storage.kernels import active
+from ..storage.level_arrays import LevelArrays
 from ..storage.native_kernels import NativeKernels
 from ..storage.sealed import pin
 from ..storage.tensor import Tensor
@@ -75,13 +77,41 @@ class NumberInput:
 
 @frozen(eq=False)
 class StoredInput:
-    """The same ``Tensor`` again: its index arrays cannot change, and its values stay where they are."""
+    """A ``Tensor`` with the same index arrays, which cannot change; of the same one the values stay where they are, too.
 
-    tensor: weakref.ref[Tensor]
+    Attributes:
+        levels: those with index arrays, which live as long as somebody else has them.
+        count: how many values there are.
+        latest: the tensor whose values the kernel's slots show, alone in a list.
+    """
+
+    shape: tuple[int, ...]
+    format: Format
+    levels: tuple[weakref.ref[LevelArrays], ...]
+    fill_value: Any
     dtype: np.dtype[Any]
+    count: int
+    slots: list[int]
+    address: Callable[[Any], Any]
+    latest: list[weakref.ref[Tensor]]
 
     def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
-        return self.tensor() is data and data.intact.values.dtype == self.dtype
+        if self.latest[0]() is data:
+            return data.intact.values.dtype == self.dtype
+        if type(data) is not Tensor or data.shape != self.shape or data.fill_value != self.fill_value or data.format != self.format:
+            return False
+        values = data.intact.values
+        if values.dtype != self.dtype or values.size != self.count or not values.flags.c_contiguous:
+            return False
+        own = [level for level in data.levels if level.parts]
+        if len(own) != len(self.levels) or any(found() is not level for found, level in zip(self.levels, own, strict=True)):
+            return False
+        memory = self.address(values)
+        for slot in self.slots:
+            pointers[slot] = memory
+        kept.append(pin(values))
+        self.latest[0] = weakref.ref(data)
+        return True
 
 
 @frozen(eq=False)
@@ -141,7 +171,10 @@ def make_input(data: Any, operands: list[Operand], slots: Slots) -> Input | None
     if not own or any(not _same(own.get((part, level)), operand.part(part, level)) for operand in operands for part, level in slots):
         return None
     if isinstance(data, Tensor):
-        return StoredInput(weakref.ref(data), data.dtype)
+        levels = tuple(weakref.ref(level) for level in data.levels if level.parts)
+        places, count = slots.get(("values", None), []), data.values.size
+        latest = [weakref.ref(data)]
+        return StoredInput(data.shape, data.format, levels, data.fill_value, data.dtype, count, places, address, latest)
     if type(data) is np.ndarray:
         return DenseInput(data.shape, data.dtype, slots.get(("values", None), []), address)
     native = active()

@@ -1,8 +1,8 @@
 """A plain call like one before: operands of the same types, shapes and layouts meet the same kernel with the same sizes.
 
 What a call found out is kept, without its operands (``build.inputs``): which kernel, the sizes that it runs on, and where the addresses
-of operands stand among its arguments. The next call puts other addresses there and runs. Only dense results that fit into caches
-are made in this way; with others a call takes long enough for the whole path not to matter.
+of operands stand among its arguments. The next call puts other addresses there and runs. Only results that fit into caches are made in
+this way, dense ones and those with the pattern of a ``Tensor``; with others a call takes long enough for the whole path not to matter.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..format import Format
 from ..frozen import frozen
 from ..native.machine import this_machine
 from ..native.memory import FLOOR
 from ..storage.aligned import ALIGNMENT
+from ..storage.level_arrays import LevelArrays
 from ..storage.pooled import LEAST, pooled_empty
+from ..storage.tensor import Tensor
 from ..targets.c import NativeLaunch, interface
 from .inputs import Input, Slots, make_input
 from .kernel import BoundKernel, no_memory, thread_count
+from .results import shared_levels
 
 MISS: Final = object()
 """What a call gives that is like none before."""
@@ -31,8 +35,36 @@ _KEPT = 8  # different calls of one kernel that are kept at hand
 
 
 @frozen(eq=False)
+class _Pattern:
+    """What makes a sparse result of its values: the index arrays of an operand, which has them as long as it is there to be read."""
+
+    shape: tuple[int, ...]
+    format: Format
+    levels: tuple[weakref.ref[LevelArrays] | None, ...]
+    fill_value: Any
+
+    @classmethod
+    def of(cls, bound: BoundKernel, shape: tuple[int, ...], operands: Mapping[str, Any]) -> tuple[_Pattern, int] | None:
+        """Return the pattern that a result shares with an operand, and how many values it has; None unless that is a ``Tensor``."""
+        spec = bound.kernel.spec.result
+        if spec.shares is None or spec.copies:
+            return None
+        pattern = bound.operands[spec.shares]
+        data = operands.get(pattern.spec.tensor)
+        levels, count = shared_levels(spec, pattern, shape)
+        if not count or not isinstance(data, Tensor) or any(level.parts and level not in data.levels for level in levels):
+            return None
+        kept = tuple(weakref.ref(level) if level.parts else None for level in levels)
+        return cls(shape, spec.format, kept, bound.kernel.fill), count
+
+    def around(self, values: np.ndarray[Any, Any]) -> Tensor:
+        levels = tuple((None if kept is None else kept()) or LevelArrays() for kept in self.levels)
+        return Tensor.made(self.shape, self.format, levels, values, self.fill_value)
+
+
+@frozen(eq=False)
 class _Result:
-    """A dense result that every call makes anew; aligned, as all are, unless it is too small for that to matter."""
+    """A result, or its values, that every call makes anew; aligned, as all are, unless it is too small for that to matter."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -40,6 +72,7 @@ class _Result:
     initial: Any
     slots: tuple[int, ...]
     is_scalar: bool
+    pattern: _Pattern | None
 
     def make(self, pointers: Any, address: Callable[[Any], Any], cast: Callable[[str, Any], Any]) -> np.ndarray[Any, Any]:
         if self.bytes <= _SMALL:
@@ -87,6 +120,8 @@ class Repeat:
         made = self.result.make(pointers, self.address, self.cast)
         if self.run():
             raise no_memory(self.expression)
+        if self.result.pattern is not None:
+            return self.result.pattern.around(made)
         return made[0] if self.result.is_scalar else made
 
 
@@ -126,20 +161,26 @@ def _repeat(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool) ->
     spec, launch, function = bound.kernel.spec.result, bound.launch, bound.kernel.spec.function
     if any(operand.spec.point for operand in bound.operands.values()):
         return None  # their memory is the bound kernel's own
-    if not isinstance(launch, NativeLaunch) or not spec.format.is_dense or spec.format != spec.requested or bound.claimed > FLOOR:
+    if not isinstance(launch, NativeLaunch) or spec.format != spec.requested or bound.claimed > FLOOR:
         return None
     shape = tuple(bound.extents[index] for index in spec.indices)
-    kind, count = np.dtype(spec.dtype), math.prod(shape)
-    if spec.format.order != tuple(range(len(shape))) or count * kind.itemsize > this_machine().last_level_cache // 2:
+    kind, count, pattern = np.dtype(spec.dtype), math.prod(shape), None
+    if not spec.format.is_dense:
+        if (shared := _Pattern.of(bound, shape, operands)) is None:
+            return None
+        pattern, count = shared
+    elif spec.format.order != tuple(range(len(shape))):
+        return None
+    if count * kind.itemsize > this_machine().last_level_cache // 2:
         return None  # large results are written past the caches, which is decided by where they lie
     slots: dict[str, Slots] = {}
     results = []
     for slot, parameter in enumerate(function.arrays):
         key, part = parameter.source[:2]
         level = parameter.source[2] if len(parameter.source) == 3 else None
-        if key == spec.name:
+        if key == spec.name and part == "values":
             results.append(slot)
-        else:
+        elif key != spec.name:  # else an index array of the tensor whose pattern the result has
             slots.setdefault(bound.operands[key].spec.tensor, {}).setdefault((part, level), []).append(slot)
     inputs = []
     for name, data in operands.items():
@@ -148,9 +189,10 @@ def _repeat(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool) ->
         if found is None:
             return None
         inputs.append((name, found))
-    others = [(name, data) for name, data in operands.items() if is_chosen and not isinstance(data, (np.ndarray, float))]
+    others = [(name, data) for name, data in operands.items() if is_chosen and not isinstance(data, (np.ndarray, float, Tensor))]
     initial = bound.kernel.fill if spec.initial == "zero" else None
-    result = _Result(shape or (1,), kind, count * kind.itemsize, initial, tuple(results), not shape)
+    array = (shape or (1,)) if pattern is None else (count,)
+    result = _Result(array, kind, count * kind.itemsize, initial, tuple(results), not shape, pattern)
     watched = tuple((name, weakref.ref(data)) for name, data in others)
     ffi, text = interface(), bound.kernel.spec.expression
     return Repeat(text, tuple(inputs), watched, result, bound.threads, launch.arrays, launch.run, ffi.from_buffer, ffi.cast)

@@ -155,6 +155,46 @@ def test_values_of_a_tensor_are_seen_and_another_dtype_of_theirs_is_refused() ->
         plain(a, x)
 
 
+def scaled(a: Any, x: Any) -> Any:
+    return st.evaluate("Y(i,j) = exp(A(i,j)) * x(j)", {"A": a, "x": x}, output_format="csr")
+
+
+def test_results_with_the_pattern_of_a_tensor_are_made_again(bindings: list[str]) -> None:
+    kernel = st.compile("Y(i,j) = exp(A(i,j)) * x(j)", {"A": "csr", "Y": "csr"})
+    a, x = st.tensor(matrix()), vector()
+    stored = matrix().toarray() != 0
+
+    def wanted(data: st.Tensor, factor: Any) -> Any:
+        return np.where(stored, np.exp(data.to_numpy()), 0) * factor
+
+    for call in (scaled, lambda a, x: kernel(A=a, x=x)):
+        first = call(a, x)
+        held = first.to_numpy()
+        call(a, x)
+        bindings.clear()
+        for data in (a, a.with_values(-a.values), a, first):  # other values, the same index arrays
+            found = call(data, 2 * x)
+            assert found.format == st.Format("csr")
+            np.testing.assert_allclose(found.to_numpy(), wanted(data, 2 * x))
+        assert not bindings
+        assert np.array_equal(first.to_numpy(), held)
+        assert not np.shares_memory(found.values, first.values)
+        other = st.tensor(sp.csr_array(np.roll(matrix().toarray(), 1, axis=1)))  # as many entries, elsewhere
+        np.testing.assert_allclose(call(other, x).to_numpy(), np.where(other.to_numpy(), np.exp(other.to_numpy()), 0) * x)
+        narrow = a.with_values(a.values.astype(np.float32))
+        assert call(narrow, x.astype(np.float32)).dtype == np.float32
+        np.testing.assert_allclose(call(a, x).to_numpy(), wanted(a, x))
+
+
+def test_index_arrays_of_a_result_do_not_outlive_their_tensors() -> None:
+    a = st.tensor(matrix())
+    made = [scaled(a, vector()) for _ in range(3)]
+    watched = [weakref.ref(a.levels[1]), weakref.ref(made[2])]
+    del a, made
+    gc.collect()
+    assert [reference() for reference in watched] == [None] * 2
+
+
 def test_nothing_of_an_operand_is_kept() -> None:
     a, x = matrix(), vector()
     kernel = st.compile(SPMV, {"A": "csr"})
