@@ -48,7 +48,6 @@ from .insertion import is_inserted, outermost
 from .rooms import expected_entries
 from .scope import Scope
 from .threads import Loop, dealt
-from .windows import gone_through
 
 FOR_EACH, MOST = 16, 256  # pieces for each thread, and iterations of a piece at most, where the schedule does not say how large they are
 HEAD = 2  # elements of a table of pieces before its rows (csrc/st_pieces.h)
@@ -93,12 +92,13 @@ def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     threads, expected = context.size_parameter(("threads", "count"), "threads"), expected_entries(context)
     parts = _parts(assembly, context.names)
     own = _owned(assembly, parts)
-    once = own.appends_once(forall.body, gone_through(context, scope, forall.index)[-1])
-    steps = dealt(context, replace(scope, assembly=replace(own, reserved=once)), forall, loop_of)
+    steps = dealt(context, replace(scope, assembly=own), forall, loop_of)
     if not steps:
         return []
     *before, loop = steps
     assert isinstance(loop, For)
+    once = any(isinstance(step, Grow) for step in before)  # room for all iterations, which pieces make for theirs
+    before = [step for step in before if not isinstance(step, Grow)]
     pieces = _Pieces.named(assembly, parts, context.names)
     begin = own.begin(Select(pieces.alone, expected, integer(START), I64))
     size = Var(context.names.permanent("piece_size"), I64)

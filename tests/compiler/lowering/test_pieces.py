@@ -87,3 +87,12 @@ def test_room_is_made_inside_pieces_whatever_the_loop_is_called(loop: str) -> No
     through = f"precompute(A(j) + B(j), [j], [v], w); workspace(w, list); {loop}"
     kernel = st.compile("C(j) = A(j) + B(j)", formats=dict.fromkeys("ABC", "compressed"), schedule=through)
     assert all(same(kernel(threads=threads, **given), expected) for threads in (1, 2, 5))
+
+
+@pytest.mark.parametrize("result", ["compressed", "hashed"])
+def test_room_is_made_inside_pieces_of_positions_that_are_coordinates(result: str) -> None:
+    matrix = np.where(np.arange(63).reshape(9, 7) % 5 == 0, 1.5, 0.0)
+    schedule = "pos(i, p, A(i,j)); parallelize(p, cpu_thread, no_races)"
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "bitmap, compressed", "y": result}, schedule=schedule)
+    for threads in (1, 2, 5):
+        assert np.array_equal(kernel(A=st.tensor(matrix, "bitmap, compressed"), x=np.ones(7), threads=threads).to_numpy(), matrix.sum(1))
