@@ -204,3 +204,14 @@ def test_model_says_that_it_had_no_time() -> None:
     over = Deadline(0)
     assert model_choice(long_chain(), over) is None
     assert over.cut
+
+
+def test_ways_to_keep_writes_apart_are_structures_of_their_own() -> None:
+    matrix = scipy.sparse.random_array((200, 300), density=0.05, rng=RNG, format="csc")
+    problem = make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": matrix, "X": np.ones((300, 8))}, threads=2)
+    space, stages = surviving_space(problem)
+    texts = [template.text for template in space.templates]
+    assert all(hole.name != "race" for template in space.templates for hole in template.holes)
+    assert any(text.startswith("parallelize(j, cpu_thread, temporary, {chunking})") for text in texts)
+    assert any(text.startswith("parallelize(j, cpu_thread, atomics, {chunking})") for text in texts)
+    assert len(set(texts)) == len(texts) == stages[-1]["kept"]
