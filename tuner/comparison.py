@@ -22,7 +22,7 @@ from .settings import Settings
 OURS = "sparsetune"
 OURS_BY_DEFAULT = "sparsetune default"
 OURS_UNTUNED = "sparsetune static"
-"""With the schedule that the static model chooses, where it expects one to be faster than the default."""
+"""With the schedule that the static model chooses: the default one, where it expects no other to be faster."""
 
 
 @frozen
@@ -47,8 +47,7 @@ class Comparison:
 def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Peer], settings: Settings) -> Comparison:
     """Measure a schedule, the default schedule and every peer that has the kernel, in turn; schedules that are equal run as one."""
     calls: dict[str, Callable[[], Any]] = {}
-    static = model_choice(problem)
-    ours = {OURS: schedule, OURS_BY_DEFAULT: Schedule()} | ({} if static is None else {OURS_UNTUNED: static})
+    ours = {OURS: schedule, OURS_BY_DEFAULT: Schedule(), OURS_UNTUNED: model_choice(problem) or Schedule()}
     firsts = {chosen: name for name, chosen in reversed(ours.items())}
     for chosen, name in firsts.items():
         calls[name] = compile_problem(problem, chosen).bind(problem.operands, problem.threads)

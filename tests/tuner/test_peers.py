@@ -9,7 +9,7 @@ from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner.comparison import OURS, OURS_BY_DEFAULT, agree, comparable, compare_with_peers
+from sparsetune.tuner.comparison import OURS, OURS_BY_DEFAULT, OURS_UNTUNED, agree, comparable, compare_with_peers
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.peers import Peer, all_peers, choose_peers
 from sparsetune.tuner.peers.mkl_peer import MklPeer
@@ -111,7 +111,7 @@ class TestComparison:
     def test_all_run_in_turn(self) -> None:
         problem = make_problem("y(i) = A(i,j) * x(j)", {"A": MATRIX, "x": X[:, 0].copy()}, threads=1)
         found = compare_with_peers(problem, Schedule("unroll(j, 2)"), choose_peers(("scipy",)), self.QUICK)
-        assert set(found.times) == {OURS, OURS_BY_DEFAULT, "scipy"}
+        assert set(found.times) == {OURS, OURS_BY_DEFAULT, OURS_UNTUNED, "scipy"}
         assert found.best_peer == "scipy"
         assert found.ratio is not None
         ratio, low, high = found.ratios["scipy"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import plotly.graph_objects as go
@@ -27,10 +28,11 @@ def speedups(results: Sequence[Result]) -> str:
         for name, (_, ratio) in result.others.items():
             if ratio is not None:
                 series.setdefault(name, {})[place] = ratio
+    colours = _colours(results)
     for name, found in series.items():
         figure.add_trace(go.Scatter(
             x=[ratio.value for ratio in found.values()], y=[labels[place] for place in found], mode="markers", name=f"over {name}",
-            marker={"size": 9},
+            marker={"size": 9, "color": colours[name]},
             error_x={"type": "data", "symmetric": False, "array": [ratio.high - ratio.value for ratio in found.values()],
                      "arrayminus": [ratio.value - ratio.low for ratio in found.values()]},
             hovertemplate="%{y}<br>%{x:.2f} times as fast<extra></extra>",
@@ -57,18 +59,23 @@ def _logarithmic(shown: Sequence[float]) -> dict[str, Any]:
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
+def _colours(results: Sequence[Result]) -> dict[str, str]:
+    """Return the colour of each variant, the same in every plot."""
+    variants = dict.fromkeys(name for result in results for name in result.times)
+    return dict(zip(variants, cycle(_COLOURS), strict=False))
+
+
 def profile(results: Sequence[Result]) -> str:
     """Return the performance profile (Dolan and Moré, 2002): the share of results on which a variant takes at most so many times the best.
 
     A variant that a result lacks counts as never.
     """
-    variants = list(dict.fromkeys(name for result in results for name in result.times))
     figure = go.Figure()
-    for name in variants:
+    for name, colour in _colours(results).items():
         ratios = sorted(result.times[name] / min(result.times.values()) for result in results if name in result.times)
         shares = [number / len(results) for number in range(1, len(ratios) + 1)]
         figure.add_trace(go.Scatter(
-            x=[1.0, *ratios], y=[0.0, *shares], name=name, mode="lines", line={"shape": "hv"},
+            x=[1.0, *ratios], y=[0.0, *shares], name=name, mode="lines", line={"shape": "hv", "color": colour},
             hovertemplate="%{y:.0%} within %{x:.2f} of the best",
         ))  # fmt: skip
     figure.update_xaxes(type="log", title="time over that of the best variant")
