@@ -15,7 +15,7 @@ from .build.repeat import MISS, Repeats
 from .concrete.affine import Boundary
 from .concrete.check import check_assignment, formats_of, tensor_names
 from .concrete.result_format import AUTO, auto_format
-from .errors import BuildError, DataError, ExpressionError, ScheduleError, ShapeError
+from .errors import BuildError, DataError, ExpressionError, FormatError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
 from .frozen import frozen
 from .native.memory import FLOOR, claim
@@ -150,7 +150,7 @@ def or_default(expression: str, chosen: Schedule, run: Callable[[Schedule], T]) 
         return run(chosen)
     try:
         return run(chosen)
-    except (ScheduleError, BuildError) as error:
+    except (ScheduleError, BuildError, FormatError) as error:
         reason = str(error).splitlines()[0]
         warn(f"the schedule '{chosen}' chosen for '{expression}' cannot be used ({reason}); using the default one")
         return run(Schedule())

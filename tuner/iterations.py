@@ -15,7 +15,8 @@ from typing import TypeAlias
 from ..compiler.concrete.annihilation import Patterns
 from ..compiler.concrete.completeness import Completeness
 from ..compiler.concrete.lattice import NOWHERE, Complement, Domain, Intersection, Stored, Union
-from ..compiler.concrete.nodes import Assign, Program, Where, targets
+from ..compiler.concrete.mirrored import is_mirrored, mirrored
+from ..compiler.concrete.nodes import Assign, Program, Where, said_of, targets
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Access, Add, accesses, walk
@@ -57,11 +58,12 @@ class Iterations:
     """
 
     def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
-        self._problem, self._program, self._sources = problem, program, sources
+        formats = {**problem.formats, **{name: problem.formats[source] for name, source in sources.items()}}
+        program = mirrored(program, formats) if is_mirrored(program, formats) else program
+        self._problem, self._program, self._sources, self._formats = problem, program, sources, formats
         self._graph: Provenance = graph_of(program.relations)
         stored = {name: _stored_operand(problem, name) for name in problem.formats}
         self._prefixes = {name: stored_prefixes(operand) for name, operand in stored.items() if operand is not None}
-        self._formats = {**problem.formats, **{name: problem.formats[source] for name, source in sources.items()}}
         self._leaves = tuple(leaves(program.statement))
         result = problem.assignment.target.tensor
         dense = self._formats[result].is_dense
@@ -196,7 +198,9 @@ class Iterations:
         depth = next((place for place, index in enumerate(order) if index not in covered), len(order))
         count = prefixes[depth - 1] if depth else 1.0
         beyond = math.prod(float(self._problem.extents[index]) for index in order[depth:] if index in covered)
-        return min(count * beyond, prefixes[-1]) if beyond > 1 else count
+        found = min(count * beyond, prefixes[-1]) if beyond > 1 else count
+        wanted = access.stored or said_of(access, self._program.conversions) or form
+        return found / 2 if depth == len(order) and wanted.mirrors and not form.mirrors else found
 
 
 def stored_prefixes(operand: Tensor) -> tuple[float, ...]:

@@ -26,6 +26,7 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from ..compiler.targets.c import compile_flags, possible_flags
 from .extents import reads
+from .halves import halves_hold
 from .limits import workspace_elements
 from .problem import Problem
 from .records import digest
@@ -181,10 +182,13 @@ def default_keeps_bound(problem: Problem) -> bool:
 
 
 def keeps_values(problem: Problem, program: Program) -> bool:
-    """Return whether a program of a problem gives what the default one gives whatever the values are.
+    """Return whether a program of a problem gives what the default one gives whatever the values are, but that halves of matrices hold the
+    whole of these alone that are symmetric.
 
     Workspaces take factors out of sums, which is right in semirings whose products distribute over sums.
     """
+    if not halves_hold(problem, program):
+        return False
     return problem.distributes or len(program.workspaces) <= len(problem.concretized().program.workspaces)
 
 

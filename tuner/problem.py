@@ -18,6 +18,7 @@ from ..compiler.concrete.affine import Boundary, Viewed, wrapped, writings_of
 from ..compiler.concrete.affine import viewed as plainly
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from ..compiler.concrete.concretize import Concretized, concretize, initial_name
+from ..compiler.concrete.mirrored import is_mirrored
 from ..compiler.concrete.result_format import AUTO, auto_format
 from ..compiler.errors import DataError, ExpressionError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
@@ -32,6 +33,7 @@ from ..compiler.schedule.schedule import Schedule, canonical_names
 from ..compiler.space.joins import Joins
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.foreign import path_of
+from ..compiler.storage.symmetry import is_symmetric
 from ..compiler.storage.tensor import Tensor
 from .extents import all_extents, known_extents, reads
 from .features import describe_input
@@ -138,6 +140,12 @@ class Problem:
     def joins(self) -> Joins:
         """Sizes of what several operands store together, found once."""
         return Joins(self.operands, self.extents)
+
+    @cached_property
+    def symmetric(self) -> frozenset[str]:
+        """The operands that are symmetric matrices and store coordinates, as their values are when it is asked first."""
+        stored = {name: operand for name, operand in self.operands.items() if operand.order == 2 and not operand.format.is_dense}
+        return frozenset(name for name, operand in stored.items() if operand.format.mirrors or is_symmetric(operand.convert("csr")))
 
     def concretized(self) -> Concretized:
         """Return the default program."""
@@ -255,6 +263,11 @@ def make_problem(
     formats[assignment.target.tensor] = auto_format(assignment, own) if output_format == AUTO else output_format
     whole, count = formats_of(assignment, formats), thread_count(threads)
     viewed = plainly(assignment, whole, given, boundary)
+    halves = [operand for operand, found in tensors.items() if found.format.mirrors]
+    if halves and (target != "cpu" or not is_mirrored(concretize(viewed.assignment, viewed.formats, *pair).program, viewed.formats)):
+        tensors |= {operand: tensors[operand].convert(whole[operand].whole) for operand in halves}
+        whole = {**whole, **{operand: tensors[operand].format for operand in halves}}
+        viewed = plainly(assignment, whole, given, boundary)
     known = known_extents(assignment, shapes, given)
     extents = all_extents(viewed, known, shapes)
     free = frozenset(given) - {part.index for access in reads(assignment) for part in access.subscripts if part.is_index}

@@ -33,6 +33,7 @@ from ..compiler.space.options import RUNS, Options, everything
 from ..compiler.space.template import Template
 from ..compiler.space.whole import WholeSpace
 from .costs import operations
+from .halves import half_formats
 from .kernels import legal_candidate
 from .limits import workspace_elements
 from .problem import Problem
@@ -117,9 +118,10 @@ def filters(problem: Problem, also: Collection[str] = ()) -> tuple[Filter, ...]:
 
 def _conversions(problem: Problem, options: Options) -> Options:
     """Let every stored operand be converted so that the indices of the result are outermost, so that its outermost mode is innermost,
-    and to compressed levels alone."""
+    to compressed levels alone, and to the half of what is symmetric."""
     target = problem.assignment.target
     found: dict[str, tuple[Format, ...]] = {}
+    halves = {operand.tensor: half for operand, half in half_formats(problem)}
     for access in dict.fromkeys(accesses(problem.assignment.value)):
         form = problem.formats[access.tensor]
         if form.is_dense or not access.is_plain or len(set(access.indices)) < len(access.subscripts):
@@ -127,7 +129,8 @@ def _conversions(problem: Problem, options: Options) -> Options:
         first = [mode for mode in form.order if access.subscripts[mode].index in target.indices]
         turned = reordered(form, first), reordered(form, form.order[1:])
         packed = (Format((COMPRESSED,) * len(form), order) for order in (form.order, *(one.order for one in turned)))
-        found[access.tensor] = tuple(one for one in dict.fromkeys((*turned, *packed)) if one != form)
+        offered = (*turned, *packed, *(half for name, half in halves.items() if name == access.tensor))
+        found[access.tensor] = tuple(one for one in dict.fromkeys(offered) if one != form)
     return replace(options, formats=False, conversions=tuple(found.items()))
 
 

@@ -31,13 +31,13 @@ from .joins import Joins
 from .library import schedules_for
 from .memory import memory_of
 from .openings import opened_stages
-from .selection import DRAWN, RULES_ALONE, TILES, UNDOMINATED, Selection
+from .selection import DRAWN, HALVES, RULES_ALONE, TILES, UNDOMINATED, Selection
 from .situation import Situation, Structure, further
 from .structures import structures
 from .template import Hole, Template
 
 MAX_CANDIDATES = 400
-_ALSO_SERIAL = ("default", "chain", "blocks", "forest", UNDOMINATED)  # structures that are tried without threads too
+_ALSO_SERIAL = ("default", "chain", "blocks", "forest", UNDOMINATED, HALVES)  # structures that are tried without threads too
 
 
 @frozen
@@ -65,7 +65,7 @@ class Candidate:
     @property
     def is_by_rule(self) -> bool:
         """Whether a rule found it by the structure of the expression; of these ``MAX_CANDIDATES`` are listed at most."""
-        return not self.is_given and not self.is_drawn and not self.origin.startswith(UNDOMINATED)
+        return not self.is_given and not self.is_drawn and not self.origin.startswith((UNDOMINATED, HALVES))
 
     @property
     def is_drawn(self) -> bool:
