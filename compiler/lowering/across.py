@@ -20,6 +20,9 @@ from .context import Context
 from .recovery import coordinate
 from .scope import Scope
 
+CROWDED = 2
+"""Times the offsets that entries of some parents reach: from as many as there are, hardly one is empty."""
+
 Visit = Callable[[Place], list[Step]]
 
 
@@ -42,7 +45,7 @@ class Across:
         present: the condition that it is there; None where it is.
         level: that of the offsets.
         buffer: the array of where subsections begin.
-        narrow: whether subsections are shorter than there are offsets; else hardly an offset is empty, and all count.
+        narrow: whether the entries of some parents leave offsets empty; else all count, as looking for them costs more.
     """
 
     context: Context
@@ -117,6 +120,16 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
     resolving = {form.stored_level(number): number for number in range(len(storage.levels))}
     opened = [resolving[number] for number in range(own) if resolving[number] >= place.depth]
     ancestors, room = list[_Ancestor](), integer(1)
+
+    def positions(number: int) -> Value:
+        """Return how many positions a level of the operand has, as it is stored."""
+        if number < 0:
+            return ONE
+        found = storage.levels[resolving[number]]
+        if found.kind.full:
+            return multiply(positions(number - 1), (found.inner if isinstance(found, AffineLevel) else found).extent)
+        return context.stored_length(storage.name, resolving[number])
+
     for number in opened:
         found = storage.levels[number]
         stored, low, high, span = _window(context, scope, found, steps)
@@ -124,7 +137,9 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
         if not stored.kind.full:
             room = minimum(room, context.stored_length(storage.name, number))
         ancestors.append(_Ancestor(replace(stored, unique=form.unique(number)), low, high))
-    narrow = compare("<", level.reach, context.size(level.index))
+    entries = multiply(positions(own), maximum(multiply(integer(CROWDED), level.reach), ONE))
+    offsets = multiply(context.size(level.index), positions(own - 1))
+    narrow = compare("<", multiply(entries, room), offsets)
     buffer = context.names.permanent(f"first_{level.index}")
     context.hoist(buffer, I64, Select(narrow, room, ZERO, I64), zero=False)
     return Across(context, tuple(ancestors), place, scope.doubtful.get(access), level, buffer, narrow)

@@ -249,17 +249,24 @@ def stored_offsets(matrix: NDArray[Any], i: int) -> list[int]:
 
 def test_offsets_below_many_parents_are_those_at_which_one_of_them_stores_something() -> None:
     """Case (c) of section 5.2 of Liu et al.: i leaves rows i and i + 1 open, in both of which j looks for columns j to j + 2."""
-    bound = st.compile(IMAGE, {"A": "dcsr"}, schedule="reorder(i, j, p, q)").bind(
-        A=st.tensor(MATRIX * 1.0, "dcsr"), F=np.ones((2, 3)), threads=1
-    )
+    matrix = 1.0 * (np.random.default_rng(5).random((12, 60)) < 0.05)
+    matrix[3] = 0
+    bound = st.compile(IMAGE, {"A": "dcsr"}, schedule="reorder(i, j, p, q)").bind(A=st.tensor(matrix, "dcsr"), F=np.ones((2, 3)), threads=1)
     wanted = 0
-    for i in range(6):
-        rows = [row for row in (i, i + 1) if MATRIX[row].any()]
-        offsets = stored_offsets(MATRIX, i)
-        entries = sum(np.count_nonzero(MATRIX[row, j : j + 3]) for j in offsets for row in rows)
+    for i in range(11):
+        rows = [row for row in (i, i + 1) if matrix[row].any()]
+        offsets = stored_offsets(matrix, i)
+        entries = sum(np.count_nonzero(matrix[row, j : j + 3]) for j in offsets for row in rows)
         looked = len(rows) * (1 + len(offsets))  # at the parents, at first and for the next offset
         wanted += bool(rows) * (1 + looked + len(offsets) * (1 + len(rows)) + entries)
     assert bound.count()["iterations"] == wanted
+
+
+def test_where_hardly_an_offset_is_empty_all_are_visited() -> None:
+    """Looking for the next one at every parent costs more than a visit in vain."""
+    kernel = st.compile(IMAGE, {"A": "dcsr"}, schedule="reorder(i, j, p, q)")
+    bound = kernel.bind(A=st.tensor(np.ones((12, 60)), "dcsr"), F=np.ones((2, 3)), threads=1)
+    assert bound.count()["iterations"] == 11 + 11 * 58 * (1 + 2 + 6)
 
 
 @pytest.mark.parametrize(("form", "order"), [("dcsr", "i, j, p, q"), ("coo", "i, j, p, q"), ("dcsr", "j, i, p, q"), ("dcsr", "p, q, i, j")])
