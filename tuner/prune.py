@@ -169,13 +169,12 @@ def _with_race(part: Part, race: Value) -> Part:
 def counted_stages(problem: Problem, also: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return how many schedules there are in the whole space, stage by stage, and after every filter that narrows it (``searched``).
 
-    What is not counted within ``COUNTING_SECONDS`` is left out, and so is what has functions, of which there are no structures.
+    What is not counted within ``COUNTING_SECONDS`` is left out.
     """
     deadline, rows = Deadline(COUNTING_SECONDS), list[dict[str, Any]]()
     start = time.perf_counter()
     with suppress(TimeOver):
-        space = whole_space(problem, deadline, also)
-        for row in space.stages() if space is not None else ():
+        for row in whole_space(problem, deadline, also).stages():
             now = time.perf_counter()
             rows.append({**row, "seconds": now - start})
             start = now

@@ -19,7 +19,6 @@ from ..compiler.format import Format
 from ..compiler.levels import COMPRESSED
 from ..compiler.native.machine import this_machine
 from ..compiler.native.toolchain import available_compilers
-from ..compiler.notation.functions import has_functions
 from ..compiler.notation.nodes import accesses
 from ..compiler.schedule import directives as d
 from ..compiler.schedule.build_options import compiler_fault
@@ -134,14 +133,12 @@ def _conversions(problem: Problem, options: Options) -> Options:
     return replace(options, formats=False, conversions=tuple(found.items()))
 
 
-def whole_space(problem: Problem, watch: Deadline | None = None, also: Collection[str] = ()) -> FullSpace | None:
-    """Return the whole space of a problem, with the filters of a search; None for expressions with functions.
+def whole_space(problem: Problem, watch: Deadline | None = None, also: Collection[str] = ()) -> FullSpace:
+    """Return the whole space of a problem, with the filters of a search.
 
     Raises:
         TimeOver: at the deadline.
     """
-    if has_functions(problem.assignment.value):
-        return None
     options, levels, watched = everything(problem.target), LEVELS[problem.target], (watch or Deadline()).watch
     whole = WholeSpace(problem.assignment, problem.formats, problem.semiring, options, levels, watched, problem.constants)
     return FullSpace(whole, problem.constants, filters(problem, also))
@@ -195,10 +192,7 @@ class Beyond:
             return None
 
     def _begun(self) -> tuple[FullSpace, Moves]:
-        space = whole_space(self._problem, self._watch, self._also)
-        if space is None:
-            raise TimeOver
-        narrowed = space.filtered()
+        narrowed = whole_space(self._problem, self._watch, self._also).filtered()
         self._made = narrowed, Moves(narrowed.whole, self._seed)
         return self._made
 
@@ -264,12 +258,10 @@ class Searched:
         self._full = None
         listed, outside = templates, [one for one in tried if all(template.values(one) is None for template in templates)]
         with suppress(TimeOver):
-            space = whole_space(problem, self._watch, also)
-            if space is not None:
-                narrowed = space.filtered()
-                narrowed.count()
-                listed, outside = (), [one for one in tried if one not in narrowed]
-                self._full = narrowed
+            narrowed = whole_space(problem, self._watch, also).filtered()
+            narrowed.count()
+            listed, outside = (), [one for one in tried if one not in narrowed]
+            self._full = narrowed
         self._others = Instances((*listed, *(Template(one.directives) for one in outside)))
 
     @cached_property

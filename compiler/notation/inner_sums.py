@@ -8,9 +8,10 @@ no sums but those of its terms. An explicit sum is one of its whole operand: ``s
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 from ..frozen import frozen
-from .nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, index_subscript, indices
+from .nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, index_subscript, indices, transform
 from .terms import terms
 
 
@@ -44,6 +45,32 @@ def resolved(value: Expr, left: tuple[str, ...], fresh: Callable[[str], str]) ->
         inner = resolver.expression(value.operand, (*left, *value.over))
         return Resolved(_everywhere(inner.value, frozenset(left), value.over), inner.definitions)
     return resolver.expression(value, left)
+
+
+def with_sums(value: Expr, left: tuple[str, ...]) -> Expr:
+    """Return an expression whose inner sums, explicit ones and those that arguments take, are all written as ``Sum``, each of one term.
+
+    Args:
+        value: the right-hand side.
+        left: the indices of the result.
+    """
+    names = (f"#s{number}" for number in count())
+    return _expanded(resolved(value, left, lambda _: next(names)))
+
+
+def _expanded(found: Resolved) -> Expr:
+    sums = {each.target.tensor: _sum_of(each) for each in found.definitions}
+    return transform(found.value, lambda part: sums.get(part.tensor) if isinstance(part, Access) else None)
+
+
+def _sum_of(definition: Definition) -> Expr:
+    """Return what a temporary stands for, as a sum of sums."""
+    kept = frozenset(definition.target.indices)
+    parts = []
+    for term in terms(definition.value, kept):
+        value = _expanded(Resolved(term.value, definition.inner))
+        parts.append(Sum(term.reduced, value) if term.reduced else value)
+    return parts[0] if len(parts) == 1 else Add(tuple(parts))
 
 
 def _everywhere(value: Expr, free: frozenset[str], over: tuple[str, ...]) -> Expr:

@@ -236,6 +236,17 @@ def indices(expr: Expr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for access in accesses(expr) for name in access.indices))
 
 
+def unbound(expr: Expr) -> tuple[str, ...]:
+    """Return the distinct indices of an expression that no sum inside it binds, in order of first appearance."""
+    match expr:
+        case Access():
+            return tuple(dict.fromkeys(expr.indices))
+        case Sum(over, operand):
+            return tuple(name for name in unbound(operand) if name not in over)
+        case _:
+            return tuple(dict.fromkeys(name for child in expr.children for name in unbound(child)))
+
+
 def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     """Rebuild ``expr`` bottom-up; ``rule`` gives a replacement for a node, or None to keep it."""
     children = tuple(transform(child, rule) for child in expr.children)

@@ -11,7 +11,7 @@ from itertools import product
 
 from ..errors import ExpressionError
 from ..frozen import frozen
-from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, indices
+from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, Sum, unbound
 
 MOST_TERMS = 64
 """So many terms a product of sums may be distributed to; they double with every factor, and each has loops of its own."""
@@ -37,11 +37,11 @@ def terms(value: Expr, free: frozenset[str]) -> tuple[Term, ...]:
     """
     grouped: dict[frozenset[str], list[Expr]] = {}
     for part in _uniform_parts(value, free):
-        grouped.setdefault(frozenset(indices(part)) - free, []).append(part)
+        grouped.setdefault(frozenset(unbound(part)) - free, []).append(part)
     result = []
     for parts in grouped.values():
         whole = parts[0] if len(parts) == 1 else Add(tuple(parts))
-        result.append(Term(tuple(name for name in indices(whole) if name not in free), whole))
+        result.append(Term(tuple(name for name in unbound(whole) if name not in free), whole))
     return tuple(result)
 
 
@@ -70,8 +70,8 @@ def _reductions(value: Expr, free: frozenset[str]) -> frozenset[frozenset[str]]:
             return frozenset({frozenset()})
         case Access():
             return frozenset({frozenset(value.indices) - free})
-        case Apply():
-            return frozenset({frozenset(indices(value)) - free})
+        case Apply() | Sum():
+            return frozenset({frozenset(unbound(value)) - free})
         case Neg(operand):
             return _reductions(operand, free)
         case Add(operands):
@@ -83,7 +83,7 @@ def _reductions(value: Expr, free: frozenset[str]) -> frozenset[frozenset[str]]:
                 _check_count(len(found))
             return found
         case Div(numerator, denominator):
-            below = frozenset(indices(denominator)) - free
+            below = frozenset(unbound(denominator)) - free
             return frozenset(above | below for above in _reductions(numerator, free))
         case _:
             raise TypeError(f"no reductions of {type(value).__name__}")

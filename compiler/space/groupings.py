@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import product
 
 from ..frozen import frozen
-from ..notation.nodes import Access, Add, Div, Expr, Mul, Neg, Sum, accesses, transform
+from ..notation.nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, accesses, transform
 from ..notation.printer import show
 from .forms import Form, canonical_text, unwatched
 
@@ -172,6 +172,9 @@ def _bodies(value: Expr, linear: bool, watch: Callable[[], None]) -> Iterator[Ex
         case Div(numerator, denominator):
             for above, below in product(list(_operands(numerator, linear, watch)), list(_operands(denominator, False, watch))):
                 yield Div(above, below)
+        case Apply(_, arguments):
+            for chosen in product(*(list(_operands(argument, False, watch)) for argument in arguments)):
+                yield value.rebuild(chosen)
         case _:
             yield value
 

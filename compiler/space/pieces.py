@@ -15,7 +15,7 @@ from itertools import combinations, permutations, product
 
 from ..format import Format
 from ..frozen import frozen
-from ..notation.nodes import Access, Affine, Assignment, Expr, accesses, transform
+from ..notation.nodes import Access, Affine, Assignment, Expr, Sum, accesses, transform
 from .choices import All, Choice, OneOf
 from .forms import unwatched
 
@@ -208,7 +208,11 @@ class Pieces:
     @property
     def assignment(self) -> Assignment:
         """The assignment with every subscript as all loops that its index may become."""
-        return Assignment(self.widened(self._assignment.target), self._assignment.operator, widened(self._assignment.value, self.widened))
+        value = transform(widened(self._assignment.value, self.widened), self._over_loops)
+        return Assignment(self.widened(self._assignment.target), self._assignment.operator, value)
+
+    def _over_loops(self, part: Expr) -> Expr | None:
+        return Sum(tuple(loop for name in part.over for loop in self.loops[name]), part.operand) if isinstance(part, Sum) else None
 
     def widened(self, access: Access) -> Access:
         """Return a read or write with every index as all loops that it may become."""

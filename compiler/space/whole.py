@@ -16,9 +16,11 @@ from functools import cached_property
 from itertools import accumulate, product
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from ..concrete.applied import acting
 from ..concrete.concretize import Concretized, concretize, started
 from ..format import Format
 from ..frozen import frozen
+from ..notation.inner_sums import with_sums
 from ..notation.nodes import Access, Assignment
 from .choices import NOTHING, All, Choice, OneOf, perhaps
 from .forms import unwatched
@@ -109,7 +111,7 @@ class WholeSpace:
     """All schedules of an expression.
 
     Args:
-        assignment: the checked expression, without functions.
+        assignment: the checked expression.
         formats: a format for every tensor.
         semiring: (add, multiply).
         options: which choices are open; None: all of a processor.
@@ -129,6 +131,7 @@ class WholeSpace:
         extents: Mapping[str, int] | None = None,
     ) -> None:
         whole, known = started(assignment, formats)
+        whole = replace(whole, value=acting(with_sums(whole.value, whole.target.indices), known[whole.target.tensor].is_dense))
         self.options = everything() if options is None else options
         self.default: Concretized = concretize(replace(whole, operator="="), known, *semiring)
         self.stored = tuple(name for name, form in known.items() if not form.is_dense and name != whole.target.tensor)

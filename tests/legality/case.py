@@ -19,6 +19,7 @@ BRANCHES = ("Y(i,j) = A(i,k) * B(k,j) + C(i,k) * D(k,l) * E(l,j)", {"A": "csr", 
 TWINS = ("Y(i,j) = A(i,k) * B(k,j) * 2 + A(i,k) * B(k,j) * C(j,l)", {"A": "csr"})
 DENSE = ("Z(i,j) = B(i,k) * C(k,j)", {})
 BROADCAST = ("y(i) = b(i) + A(i,j) * x(j)", {"A": "csr"})
+RELU = ("y(i) = b(i) * relu(A(i,j) * x(j) + b(i))", {"A": "csr"})
 SCALED = ("Z(i,j) = A(i,j) * 2", {"A": "csr", "Z": "csc"})
 COO = ("y(i) = A(i,j) * x(j)", {"A": "coo"})
 HASHED = ("y(i) = A(i,j) * x(j)", {"A": "dense, hashed"})

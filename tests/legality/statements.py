@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparsetune.compiler.schedule.rules import Rule
 
-from .case import BROADCAST, DENSE, MTTKRP, SCALED, SDDMM, SPGEMM, SPMM, SPMV, Case
+from .case import BROADCAST, DENSE, MTTKRP, RELU, SCALED, SDDMM, SPGEMM, SPMM, SPMV, Case
 
 CHAIN = ("E(i,l) = A(i,j) * B(j,k) * C(k,m) * D(m,l)", dict[str, str]())
 APART = "precompute(A(i,j) * B(j,k) * C(k,m), [i, m], [i, m], v); precompute([0], A(i,j) * B(j,k), [i, k], [i, k], w)"
@@ -183,6 +183,30 @@ CASES = [
         "addends(w(i) = A(i,j) * x(j), b(i) + w(i) + w(i))",
         1,
         "w is added 2 times",
+    ),
+    Case(
+        Rule.ADDENDS_SAME,
+        RELU,
+        "addends(s(i) = A(i,j) * x(j), b(i) * relu(s(i) + b(i)))",
+        "addends(s(i) = A(i,j) * x(j), b(i) * relu(s(i)), b(i) * relu(b(i)))",
+        1,
+        "do not sum up to the right-hand side",
+    ),
+    Case(
+        Rule.ADDENDS_SAME,
+        RELU,
+        "addends(s(i) = x(j) * A(i,j), relu(b(i) + s(i)) * b(i))",
+        "addends(b(i) * relu(A(i,j) * x(j) + b(i)))",
+        1,
+        "do not sum up to the right-hand side",
+    ),
+    Case(
+        Rule.ADDENDS_SAME,
+        RELU,
+        "addends(s(i) = A(i,j) * x(j), b(i) * relu(s(i) + b(i)))",
+        "addends(s(j) = A(i,j) * x(j), b(i) * relu(s(j) + b(i)))",
+        1,
+        "is written s(i) = A(i,j) * x(j)",
     ),
     Case(Rule.JOIN_SIBLINGS, BROADCAST, f"{TWO}; join(i, [0], [1])", f"{TWO}; join(i, [0], [0])", 2, "do not lead to two statements"),
     Case(

@@ -210,9 +210,7 @@ def test_what_is_searched_for_a_gpu_is_a_space() -> None:
     """Blocks, warps and threads take the outermost loops; what is drawn is right where the executor runs it thread by thread."""
     expression, operands = EXPRESSIONS["SpMV"], problem_of("SpMV", "csr").operands
     problem = make_problem(expression, operands, target="cuda", arch="sm_90")
-    whole = whole_space(problem)
-    assert whole is not None
-    narrowed = whole.filtered().whole
+    narrowed = whole_space(problem).filtered().whole
     space = FullSpace(narrowed.with_options(replace(narrowed.options, sizes=(2,))), problem.constants)
     drawn = space.sample(12, seed=1)
     assert len(drawn) == 12
