@@ -62,7 +62,7 @@ def worker(folder: Path) -> Worker:
 @pytest.mark.parametrize(("cache", "flushed"), [("warm", 0), ("cold", FLUSHED)])
 def test_the_clock_of_the_device_counts(device: list[tuple[int, int]], tmp_path: Path, cache: Any, flushed: int) -> None:
     made = worker(tmp_path)
-    built = made.build("parallelize(i, gpu_warp, no_races)", [])
+    (built,) = made.build(["parallelize(i, gpu_warp, no_races)"], [])["built"]
     assert (built["compiler"], built["flags"]) == ("g++", " ".join(FLAGS))
     assert made.make_reference("")["seconds"] == 0.25
     device.clear()
