@@ -327,6 +327,17 @@ template <class A> ST_DEVICE int64_t st_gallop(A crd, int64_t low, int64_t high,
   }
   return st_search(crd, begin + 1, step < high - begin ? begin + step : high, key, false);
 }
+/* The first fibre whose end is not before an item of the merge path, on which the end of fibre f has number pos[f + 1] + f. */
+template <class A> ST_DEVICE int64_t st_path_fibre(A pos, int64_t low, int64_t high, int64_t item) {
+  int64_t count = high - low;
+  while (count > 0) {
+    const int64_t half = count >> 1;
+    const bool right = (int64_t)pos[low + half + 1] + low + half < item;
+    low = right ? low + half + 1 : low;
+    count = right ? count - half - 1 : half;
+  }
+  return low;
+}
 /* The place of a key in a table of a power of two slots, not all of which are taken, or where it may be put (csrc/st_hash.h). */
 template <class A> ST_DEVICE int64_t st_hash_vacant(A crd, int64_t low, int64_t high, int64_t key) {
   const int64_t size = high - low;
@@ -348,6 +359,9 @@ template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t hi
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_upper_bound_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
     return st_search(crd, low, high, key, true);                                                                             \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_path_fibre_##S(A pos, int64_t low, int64_t high, int64_t item) {                   \
+    return st_path_fibre(pos, low, high, item);                                                                              \
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_gallop_##S(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {        \
     return st_gallop(crd, low, high, key, stride);                                                                           \

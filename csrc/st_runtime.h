@@ -111,6 +111,17 @@ ST_MIN_MAX(bool, bool)
     }                                                                                                        \
     return low;                                                                                              \
   }                                                                                                          \
+  /* the first fibre whose end is not before `item` of the merge path, on which the end of fibre f has number pos[f + 1] + f */ \
+  static inline int64_t st_path_fibre_##S(const T *pos, int64_t low, int64_t high, int64_t item) {           \
+    int64_t count = high - low;                                                                              \
+    while (count > 0) {                                                                                      \
+      const int64_t half = count >> 1;                                                                       \
+      const bool right = (int64_t)pos[low + half + 1] + low + half < item;                                   \
+      low = right ? low + half + 1 : low;                                                                    \
+      count = right ? count - half - 1 : half;                                                               \
+    }                                                                                                        \
+    return low;                                                                                              \
+  }                                                                                                          \
   /* as st_lower_bound, by exponential search from `low` in steps of `stride`, 2 * stride, ...: quick near there */ \
   static inline int64_t st_gallop_##S(const T *crd, int64_t low, int64_t high, int64_t key, int64_t stride) { \
     int64_t step = stride, begin = low;                                                                      \

@@ -52,5 +52,16 @@ class Arithmetic(Protocol[Value]):
         """
         ...
 
+    def fibre(self, access: Access, index: str, position: Value, /) -> Value:
+        """Return the position, in the level above, of the fibre that ``position`` of the level of ``index`` lies in."""
+        ...
+
+    def on_path(self, access: Access, index: str, item: Value, /) -> Value:
+        """Return the position of the level of ``index`` that is an item of the merge path; past all of them where a fibre ends there.
+
+        Item number ``p + f`` is position ``p`` of fibre ``f``, and the one behind the last of a fibre is its end.
+        """
+        ...
+
 
 Bounds = tuple[Value, Value]

@@ -269,3 +269,12 @@ class _Integers:
         low, high = self.segment(access, (index,), value)
         nodes = self._tree(access).levels[level]
         return next((place for place in range(low, high) if nodes[place].path[level] >= coordinate), high)
+
+    def fibre(self, access: Access, index: str, position: int, /) -> int:
+        level, tree = self._level(access, index), self._tree(access)
+        path = tree.levels[level][position].path[:level]
+        return next(place for place, node in enumerate(tree.levels[level - 1]) if node.path == path)
+
+    def on_path(self, access: Access, index: str, item: int, /) -> int:
+        count = len(self._tree(access).levels[self._level(access, index)])
+        return next((place for place in range(count) if place + self.fibre(access, index, place) == item), count)

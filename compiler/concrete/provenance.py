@@ -13,10 +13,10 @@ from typing import Generic
 from ..frozen import frozen
 from ..notation.nodes import Access
 from .arithmetic import Arithmetic, Bounds, Value
-from .relations import Bound, Collapse, Coord, Pos, Relation, Rename, Split
+from .relations import Bound, Collapse, Coord, MergePath, Pos, Relation, Rename, Split
 from .shapes import Shape
 
-__all__ = ["Bound", "Collapse", "Coord", "Pos", "Provenance", "Recovery", "Relation", "Rename", "Split", "Step"]
+__all__ = ["Bound", "Collapse", "Coord", "MergePath", "Pos", "Provenance", "Recovery", "Relation", "Rename", "Split", "Step"]
 
 
 @frozen

@@ -24,7 +24,7 @@ from ..frozen import frozen
 from ..notation.nodes import Access
 from ..notation.printer import show
 from .arithmetic import Bounds, Value
-from .shapes import Between, Entries, Nest, Range, Shape, Through, Tiles
+from .shapes import Along, Between, Entries, Nest, Range, Shape, Through, Tiles
 
 if TYPE_CHECKING:
     from .provenance import Provenance, Recovery
@@ -357,6 +357,54 @@ class Coord(Relation):
 
     def __str__(self) -> str:
         return f"{self.coordinate} = coordinates at {self.position}"
+
+
+@frozen
+class MergePath(Relation):
+    """``item`` runs through what ``position`` does and, behind the last entry of each fibre, through the fibre's end.
+
+    Equal shares of items are equal work also where most fibres are empty or one has nearly all entries (Merrill and Garland,
+    "Merge-based Parallel Sparse Matrix-Vector Multiplication", section 3). Ends are passed over.
+    """
+
+    position: str
+    item: str
+    in_order = True
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.position,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.item,)
+
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        return Along(self.position)
+
+    def _levels(self, graph: Provenance) -> tuple[Access, tuple[str, ...]]:
+        return graph.position_access(self.position), graph.originals(self.position)
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        access, indices = self._levels(recovery.graph)
+        return recovery.arithmetic.on_path(access, indices[-1], recovery.value(self.item))
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        access, indices = self._levels(recovery.graph)
+        position = recovery.value(self.position)
+        return recovery.arithmetic.add(position, recovery.arithmetic.fibre(access, indices[-1], position))
+
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        arith = recovery.arithmetic
+        access, indices = self._levels(recovery.graph)
+        fibres, entries = (arith.segment(access, names, recovery.value) for names in (indices[:-1], indices))
+        return arith.add(fibres[0], entries[0]), arith.add(fibres[1], entries[1])
+
+    def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        return True  # at the end of a fibre
+
+    def __str__(self) -> str:
+        return f"{self.item} = {self.position} and ends of fibres"
 
 
 @frozen

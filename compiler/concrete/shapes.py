@@ -78,4 +78,11 @@ class Between:
     positions: str
 
 
-Shape: TypeAlias = Range | Through | Tiles | Nest | Entries | Between
+@frozen
+class Along:
+    """The entries that a loop over ``positions`` goes through, and the ends of the fibres that they lie in, in order."""
+
+    positions: str
+
+
+Shape: TypeAlias = Range | Through | Tiles | Nest | Entries | Between | Along

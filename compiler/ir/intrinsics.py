@@ -199,6 +199,15 @@ def _upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
     return low + int(np.searchsorted(crd[low:high], key, "right")) if low < high else low
 
 
+def _path_fibre(pos: NDArray[Any], low: int, high: int, item: int) -> int:
+    """Return the first fibre in ``low .. high`` whose end is not before an item of the merge path; ``high`` if there is none."""
+    if low >= high:
+        return low
+    _check_range(pos, low, high + 1)
+    ends = pos[low + 1 : high + 1].astype(np.int64) + np.arange(low, high)
+    return low + int(np.searchsorted(ends, item, "left"))
+
+
 def _sort(array: NDArray[Any], count: int) -> None:
     _sort_range(array, 0, count)
 
@@ -302,6 +311,7 @@ def _one(_arguments: Sequence[Any], _result: Any) -> int:
 INTRINSICS: dict[str, Intrinsic] = {
     "lower_bound": Intrinsic(_lower_bound, "st_lower_bound", typed=True, comparisons=_bisections),
     "upper_bound": Intrinsic(_upper_bound, "st_upper_bound", typed=True, comparisons=_bisections),
+    "path_fibre": Intrinsic(_path_fibre, "st_path_fibre", typed=True, comparisons=_bisections),
     "gallop": Intrinsic(_gallop, "st_gallop", typed=True, comparisons=_leaps),
     "far_gallop": Intrinsic(_gallop, "st_far_gallop", typed=True, comparisons=_leaps),
     "gallop_stride": Intrinsic(_gallop_stride, "st_gallop_stride"),

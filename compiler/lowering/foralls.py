@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Forall, Stmt, targets
-from ..concrete.shapes import Between, Entries, Nest, Tiles
+from ..concrete.shapes import Along, Between, Entries, Nest, Tiles
 from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
 from ..notation.printer import show
@@ -22,7 +22,7 @@ from .context import Context
 from .insertion import inserted, inserts
 from .origins import originating
 from .pieces import appended, appends
-from .positions import lower_coordinates, lower_positions
+from .positions import lower_coordinates, lower_path, lower_positions
 from .recovery import coordinate, extent_of
 from .resolve import named
 from .scope import Clip, Scope, Window
@@ -57,7 +57,7 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     aliases = gone_through(context, scope, forall.index)
     index = aliases[-1]
     shape = context.graph.shape(index, scope.coordinates)
-    if is_collapsed(context, forall.index) and not isinstance(shape, Nest | Entries):
+    if is_collapsed(context, forall.index) and not isinstance(shape, Nest | Entries | Along):
         forall = replace(forall, body=accumulated(context, forall.body, at_place(scope, forall.index)))
     match shape:
         case Tiles(parent, inner) if inner in scope.coordinates:
@@ -69,6 +69,8 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
         case Entries(_, access, cut):
             steps = lower_positions(context, scope, forall, shape, aliases)
             return steps if cut is None else originating(steps, f"{cut} stored in {show(access)}")
+        case Along():
+            return originating(lower_path(context, scope, forall, shape, aliases), str(context.graph.made_by(index)))
         case Between():
             return lower_coordinates(context, scope, forall, shape, aliases)
         case None:

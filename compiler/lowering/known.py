@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..concrete.nodes import Stmt
-from ..concrete.shapes import Entries, Shape, Through, Tiles
+from ..concrete.shapes import Along, Entries, Shape, Through, Tiles
 from ..ir.arithmetic import ZERO, add, compare, every, is_constant, minimum, multiply, remainder, subtract
 from ..ir.nodes import If, Step, Steps, Value
 from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
+from .paths import entry_at
 from .recovery import extent_of, following, root_of
 from .resolve import named, settle
 from .scope import Place, Scope, Window
@@ -39,6 +40,7 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
         shape = context.graph.shape(index, inside.coordinates)
         inner: list[Step] = []
         further: Known = ()
+        occupied: list[Value] = []
         match shape:
             case Tiles():
                 inside, further = _in_tile(context, inside, shape, value, inner)
@@ -46,11 +48,14 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
                 inside, further = _of_root(context, inside, parent, lambda _: add(scope.bases[index], value))
             case Entries():
                 inside = _at_position(context, inside, shape, value, inner)
+            case Along(positions):
+                position, is_entry = entry_at(context, inside, shape, value, inner)
+                occupied, further = [is_entry], ((positions, position),)
             case _:
                 further = following(context, inside, index)
         body = lower_known(context, inside, (*further, *rest), statement)
-        occupied = [value for value in _slots(context, shape, inside) if body]
-        inner += [If(every(occupied), Steps(tuple(body)))] if occupied else body
+        occupied += _slots(context, shape, inside)
+        inner += [If(every(occupied), Steps(tuple(body)))] if occupied and body else body
     if not inner:
         return []
     return [*steps, If(every(conditions), Steps(tuple(inner)))] if conditions else [*steps, *inner]

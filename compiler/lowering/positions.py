@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt, reads
-from ..concrete.shapes import Between, Entries
+from ..concrete.shapes import Along, Between, Entries
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, Step, Steps, Value, Var
 from ..levels.level import Level
@@ -20,8 +20,9 @@ from .accumulate import accumulated, at_place, is_collapsed
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .known import coordinate_at, lower_known, parent_at
+from .paths import fibres_of
 from .prefetching import prefetches
-from .recovery import position_at, root_of
+from .recovery import position_at
 from .resolve import Body, named, settle
 from .scope import Scope, Window
 from .windows import entries_of, opened, opening, position_chain, tile_of, window, with_aliases
@@ -33,7 +34,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
     storage = context.storage(access)
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
-    root = root_of(context, scope, forall.index)
+    root = entries.variable
     apart = forall.tag.is_dealt and not levels[0].unique  # threads do not skip equal coordinates one after another
     apart = apart or any(level.kind.holes for level in levels[1:])  # where others are stored too, these are looked up
     if root not in scope.windows and tile_of(context, scope, entries) is None and not apart:
@@ -46,7 +47,8 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
             named(context, f"{entries.variable}_end", own.high, steps),
         )
         forall = _with_sums(context, scope, forall, chain)
-        inner = _clipped(context, scope, forall, chain, levels, access, storage, low, high, steps, aliases)
+        part = replace(own, low=low, high=high)
+        inner = _clipped(context, scope, forall, chain, levels, access, storage, part, steps, aliases)
     return [*steps, *inner] if inner else []
 
 
@@ -142,12 +144,13 @@ def _dense_rows(
 
 def _clipped(
     context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], levels: tuple[Level, ...], access: Access, storage: Storage,
-    low: Value, high: Value, before: list[Step], aliases: list[str],
+    part: Window, before: list[Step], aliases: list[str],
 ) -> list[Step]:  # fmt: skip
-    """Positions [low, high) of the last of several levels: a nest over all of them, cut at both ends.
+    """A part of the positions of the last of several levels: a nest over all of them, cut at both ends.
 
-    The first parent is found by binary search in the segments, later ones follow one another (coordinate tracking).
+    The first parent is found by binary search in the segments, unless it is known, later ones follow one another (coordinate tracking).
     """
+    low, high = part.low, part.high
     if len(levels) == 1:
         return _driven(context, scope, chain[0], forall.body, forall.tag, access, (low, high), aliases)
     *upper, last = levels
@@ -158,9 +161,12 @@ def _clipped(
         depth = scope.place(access).depth + place
         level = levels[place]
         count = context.level_length(access, depth)
-        first = named(context, f"first_{storage.name}{depth}", level.kind.parent(level, bounds[0][0], count), before)
-        past = named(context, f"past_{storage.name}{depth}", parent_past(level, bounds[0][1], count), before)
-        bounds.insert(0, (first, past))
+        if level is last and part.fibres is not None:
+            first, past = part.fibres[0], minimum(add(part.fibres[1], ONE), count)
+        else:
+            first, past = level.kind.parent(level, bounds[0][0], count), parent_past(level, bounds[0][1], count)
+        first = named(context, f"first_{storage.name}{depth}", first, before)
+        bounds.insert(0, (first, named(context, f"past_{storage.name}{depth}", past, before)))
 
     def nest(inside: Scope, place: int) -> list[Step]:
         level_low, level_high = bounds[place]
@@ -212,6 +218,23 @@ def _row(
         low, high = subtract(clip[0], first), subtract(clip[1], first)
         return _dense_rows(context, scope, index, statement, tag, access, level, low, high, body)
     return position_loop(context, scope, index, statement, tag, access, clip[0], clip[1], body)
+
+
+def lower_path(context: Context, scope: Scope, forall: Forall, along: Along, aliases: list[str]) -> list[Step]:
+    """A loop along a merge path: the entries of the part that is left of it."""
+    path, entries = aliases[-1], entries_of(context, along.positions)
+    through = [*aliases, along.positions]
+    if path not in scope.windows:
+        return lower_positions(context, scope, forall, entries, through)
+    steps: list[Step] = []
+    with context.names.block():
+        own = window(context, scope, path)
+        low, high = named(context, f"{path}_begin", own.low, steps), named(context, f"{path}_end", own.high, steps)
+        part = replace(own, low=low, high=high)
+        first, last = part.fibres or fibres_of(context, scope, path, along, part, steps)
+        left = Window(subtract(low, first), subtract(high, last), fibres=(first, last))
+        inner = lower_positions(context, scope.narrow(along.positions, left), forall, entries, through)
+    return [*steps, *inner] if inner else []
 
 
 def lower_coordinates(context: Context, scope: Scope, forall: Forall, between: Between, aliases: list[str]) -> list[Step]:

@@ -59,6 +59,16 @@ class LoopArithmetic:
             raise UnknownIndexError(index)
         return found
 
+    def fibre(self, access: Access, index: str, position: Value, /) -> Value:
+        """Return the fibre in which the operand stands."""
+        operand, depth = self.context.operand(access), self._depth(access, index) - 1
+        found = position_at(self.context, self.scope, operand, depth)
+        level = self.context.storage(operand).levels[depth]
+        return level.kind.parent(level, position, self.context.level_length(operand, depth)) if found is None else found
+
+    def on_path(self, access: Access, index: str, item: Value, /) -> Value:
+        raise UnknownIndexError(index)  # items become known with the entries that they are, or are looked for where they are ends
+
     def _depth(self, access: Access, index: str) -> int:
         levels = self.context.storage(self.context.operand(access)).levels
         return next(depth for depth, level in enumerate(levels, 1) if level.index == index)

@@ -14,11 +14,15 @@ from .assembly import Assembly
 
 @frozen
 class Window:
-    """The half-open range that an index still ranges over; ``width`` where it is a compile-time constant."""
+    """The half-open range that an index still ranges over; ``width`` where it is a compile-time constant.
+
+    ``fibres``, of a part of a merge path and the positions in it: the fibres in which it begins and ends.
+    """
 
     low: Value
     high: Value
     width: int | None = None
+    fibres: tuple[Value, Value] | None = None
 
 
 @frozen

@@ -13,6 +13,7 @@ from ..ir.nodes import I64, For, If, Step, Steps, Value, Var
 from .coiterate import loop_mode
 from .context import Context
 from .known import lower_known
+from .paths import with_fibres
 from .recovery import extent_of, root_of
 from .resolve import named
 from .scope import Scope, Window
@@ -64,7 +65,8 @@ def _tile_body(
         with context.names.block():
             steps: list[Step] = []
             bounded = high if full else named(context, f"{root}_high", high, steps)
-            narrowed = tiled(context, scope, tiles, root, Window(low, bounded, width if full else None))
+            part = with_fibres(context, scope, root, Window(low, bounded, width if full else None), steps)
+            narrowed = tiled(context, scope, tiles, root, part)
             inner = context.lower(forall.body, narrowed)
             return [*steps, *inner] if inner else []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt, targets
-from ..concrete.shapes import Between, Entries, Through, Tiles
+from ..concrete.shapes import Along, Between, Entries, Through, Tiles
 from ..ir.arithmetic import ZERO, add, compare, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Select, Step, Value
 from ..levels.level import Level
@@ -32,6 +32,8 @@ def window(context: Context, scope: Scope, index: str) -> Window:
             return all_positions(context, scope, entries)
         case Between() as between:
             return coordinate_range(context, scope, between)
+        case Along() as along:
+            return path_range(context, scope, along)
         case _:
             return _pieces(context, scope, index, whole_range(context, scope, index))
 
@@ -56,6 +58,17 @@ def gone_through(context: Context, scope: Scope, index: str) -> list[str]:
 
 def all_positions(context: Context, scope: Scope, entries: Entries) -> Window:
     """Return the positions of the last collapsed level that lie below the present place of the operand, in a tile of coordinates."""
+    return _ranges(context, scope, entries)[-1]
+
+
+def path_range(context: Context, scope: Scope, along: Along) -> Window:
+    """Return the entries and ends of fibres that lie below the present place of the operand, in a tile of coordinates."""
+    *_, fibres, positions = _ranges(context, scope, entries_of(context, along.positions))
+    return Window(add(fibres.low, positions.low), add(fibres.high, positions.high), fibres=(fibres.low, fibres.high))
+
+
+def _ranges(context: Context, scope: Scope, entries: Entries) -> list[Window]:
+    """Return the positions of every collapsed level, outermost first."""
     access, chain = position_chain(context, entries)
     place = scope.place(access)
     levels = context.storage(access).levels[place.depth : place.depth + len(chain)]
@@ -69,9 +82,12 @@ def all_positions(context: Context, scope: Scope, entries: Entries) -> Window:
         first = multiply(place.positions[-1], levels[0].extent) if place.positions else ZERO
         low, high = (ZERO, levels[0].extent) if tile is None else (tile.low, tile.high)
         low, high = add(first, low), add(first, high)
-    for level in (level for level in levels[1:] if not level.kind.shares_positions):  # which counts as the level above
-        low, high = _below(level, low), _below(level, high)
-    return Window(low, high)
+    found = [Window(low, high)]
+    for level in levels[1:]:
+        if not level.kind.shares_positions:  # which counts as the level above
+            low, high = _below(level, low), _below(level, high)
+        found.append(Window(low, high))
+    return found
 
 
 def _below(level: Level, parent: Value) -> Value:
@@ -151,9 +167,12 @@ def position_chain(context: Context, entries: Entries) -> tuple[Access, tuple[st
 
 def with_aliases(context: Context, scope: Scope, aliases: list[str], value: Value) -> Scope:
     """Make the last of some indices known by its value, and those before it, each of which goes through the next."""
+    through = aliases[-1] if aliases else ""
     for alias in reversed(aliases):
+        if isinstance(context.graph.shape(alias), Along):  # tiles of it count items, not positions
+            value, through = context.graph.made_by(alias).recover_child(alias, Here(context, scope)), alias
         base = scope.bases.get(renamed(context, alias))
-        scope = scope.know(alias, subtract(value, base) if base is not None else _own_value(context, scope, alias, value, aliases[-1]))
+        scope = scope.know(alias, subtract(value, base) if base is not None else _own_value(context, scope, alias, value, through))
     return scope
 
 

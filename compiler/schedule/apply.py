@@ -29,6 +29,7 @@ _STEPS: dict[type[d.Directive], _Step] = {
     d.Collapse: loop_directives.collapse,
     d.Pos: loop_directives.pos,
     d.Coord: loop_directives.coord,
+    d.MergePath: loop_directives.merge_path,
     d.Bound: loop_directives.bound,
     d.Unroll: loop_directives.unroll,
     d.Prefetch: loop_directives.prefetch,

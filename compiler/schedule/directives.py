@@ -135,6 +135,16 @@ class Coord(Directive):
 
 
 @frozen
+class MergePath(Directive):
+    """Iterate the entries of a position loop and the ends of the fibres that they lie in, in order, so that tiles have equally many."""
+
+    keyword = "merge_path"
+    parameters = (Parameter("position", "index"), Parameter("item", "new"))
+    position: str
+    item: str
+
+
+@frozen
 class Bound(Directive):
     """Say what is known of the range of a loop."""
 
@@ -370,7 +380,7 @@ class Build(Directive):
     flags: str | None = None
 
 
-LOOPS: Final = (Reorder, Split, SplitUp, Collapse, Pos, Coord, Bound, Unroll, Prefetch, Parallelize)
+LOOPS: Final = (Reorder, Split, SplitUp, Collapse, Pos, Coord, MergePath, Bound, Unroll, Prefetch, Parallelize)
 STATEMENTS: Final = (Addends, Factors, Precompute, Accumulate, Join, Recompute, Loopfuse)
 DATA: Final = (ProtocolDirective, WorkspaceDirective, Convert, Assemble, Merge)
 CODE: Final = (Call, Build)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ..concrete.bounds import bound_holds
 from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
-from ..concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Relation, Split
+from ..concrete.provenance import Bound, Collapse, Coord, MergePath, Pos, Provenance, Relation, Split
+from ..concrete.shapes import Entries
 from ..notation.nodes import Access
 from ..notation.printer import show
 from . import directives as d
@@ -237,7 +238,7 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
         )
     if isinstance(made, Split) and directive.position != made.inner:
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} runs through tiles; coord takes the loop inside a tile, {made.inner}")
-    if isinstance(made, Collapse) or whole.position not in (directive.position, *graph.parents(directive.position)):
+    if isinstance(made, Collapse | MergePath) or whole.position not in (directive.position, *graph.parents(directive.position)):
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} is not a position loop or the inner part of one that was split once")
     if directive.position != whole.position and _unsorted(originals, whole.access, context):
         refuse(
@@ -247,6 +248,29 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
         if set(space.indices).intersection(graph.ancestors(directive.position)):
             refuse(Rule.COORD_OF_POSITION, f"workspace {space.name} has slots for positions of {directive.position}, none for coordinates")
     return replace_loop(program, directive.position, Coord(directive.position, directive.coordinate), directive.path)
+
+
+def merge_path(program: Program, directive: d.MergePath, context: Context) -> Program:
+    """Iterate entries and ends of fibres over the range of a position loop."""
+    graph = graph_of(program.relations)
+    position = directive.position
+    find_loop(program.statement, position, directive.path)
+    if graph.space(position) != "position":
+        refuse(Rule.MERGE_PATH_OF_FIBRES, f"{position} counts coordinates; merge_path takes a loop that pos made")
+    if not isinstance(graph.shape(position), Entries):
+        refuse(Rule.MERGE_PATH_OF_FIBRES, f"{position} is no whole position loop; take the merge path first, and split that")
+    originals, access = graph.originals(position), graph.position_access(position)
+    kind = next(kind for kind, names in context.levels(access) if originals[-1] in names)
+    if len(originals) < 2 or not kind.has_fibres or kind.holes:
+        refuse(
+            Rule.MERGE_PATH_OF_FIBRES,
+            f"{position} does not go through fibres of {show(access)} whose ends are stored;"
+            " collapse a compressed level with the one above it",
+        )
+    for space in program.workspaces:
+        if set(space.indices).intersection(graph.ancestors(position)):
+            refuse(Rule.MERGE_PATH_OF_FIBRES, f"workspace {space.name} has slots for positions of {position}, none for ends of fibres")
+    return replace_loop(program, position, MergePath(position, directive.item), directive.path)
 
 
 def unroll(program: Program, directive: d.Unroll, context: Context) -> Program:

@@ -55,6 +55,12 @@ class _Probe:
         self._ask_above(access, index, value)
         return 0
 
+    def fibre(self, access: Access, index: str, position: int, /) -> int:
+        return 0
+
+    def on_path(self, access: Access, index: str, item: int, /) -> int:
+        return 0
+
     def _ask_above(self, access: Access, index: str, value: Callable[[str], int]) -> None:
         for _, names in self.context.levels(access):
             if index in names:

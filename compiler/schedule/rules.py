@@ -55,6 +55,7 @@ class Rule(IntEnum):
     JOIN_SIBLINGS = 40
     JOIN_OUTERMOST = 41
     JOIN_ORDER = 42
+    MERGE_PATH_OF_FIBRES = 43
 
 
 class Refusal(Exception):

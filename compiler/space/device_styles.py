@@ -1,7 +1,7 @@
 """How a structure is laid over a GPU: which loops go to blocks, warps and threads (Senanayake et al., section 6 and Figure 2e).
 
-Rows go to threads, warps or blocks, or blocks get equal shares of the stored entries; what is left of the loops inside goes to
-threads. What a device cannot do is left out by whoever asks for it.
+Rows go to threads, warps or blocks, or blocks get equal shares of the stored entries, or of these and the ends of rows; what is left
+of the loops inside goes to threads. What a device cannot do is left out by whoever asks for it.
 """
 
 from __future__ import annotations
@@ -67,6 +67,10 @@ def _entries(program: Program, situation: Situation) -> Iterator[Decoration]:
         apart = all(covers(_written(program), loop, graph) for loop in loops[:used])
         for steps, what in _shares(program, graph, position, loops[used:], names, apart):
             yield Decoration((*taken, *steps), f"entries{what}")
+        if used > 1:  # fibres end, each an item beside the entries
+            (item,) = fresh(program, ("m",))
+            for steps, what in _shares(program, graph, item, (), names, apart):
+                yield Decoration((*taken, d.MergePath(position, item), *steps), f"entries and ends of rows{what}")
 
 
 def _shares(

@@ -88,6 +88,12 @@ LIBRARY: tuple[NamedSchedule, ...] = (
         " parallelize(thread, gpu_thread, parallel_reduction)",
         f"{_PAPER}, section 7.3", target="cuda",
     ),
+    NamedSchedule(
+        "merge path", *_SPMV,
+        "collapse(i, j, f); pos(f, p, A(i,j)); merge_path(p, m); split(m, block, ml, 1024); split(ml, thread, item, 8);"
+        " parallelize(block, gpu_block, temporary); parallelize(thread, gpu_thread, temporary)",
+        "Merrill and Garland, Merge-based Parallel Sparse Matrix-Vector Multiplication", target="cuda",
+    ),
     NamedSchedule("columns of the vector", *_SPMSPV, "parallelize(j, cpu_thread, atomics, dynamic, 16)", f"{_PAPER}, section 7.2"),
     NamedSchedule(
         "row split, vectorized dense loop", *_SPMM,

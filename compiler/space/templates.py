@@ -90,7 +90,7 @@ def _count(rows: Sequence[Partition], target: str, filters: Sequence[Filter]) ->
 def template_of(assignment: Assignment, formats: Mapping[str, Format], schedule: Schedule, extents: Mapping[str, int]) -> Transformation:
     """Return the template that a schedule is an instance of: its loops and units, workspaces and tags left aside."""
     situation = _situation(assignment, formats)
-    kept = (d.Reorder, d.Split, d.SplitUp, d.Collapse, d.Pos, d.Coord)
+    kept = (d.Reorder, d.Split, d.SplitUp, d.Collapse, d.Pos, d.Coord, d.MergePath)
     steps = [directive for directive in schedule if isinstance(directive, kept)]
     program = apply_schedule(situation.program, Schedule(steps), situation.formats, extents)
     made = tuple(step for step in steps if not isinstance(step, d.Reorder))

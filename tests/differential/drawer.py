@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
@@ -203,15 +203,16 @@ class Drawn:
         return "; ".join(self.kept)
 
 
-def drawn(drawer: Drawer, default: Program, allowed: Callable[[str], bool] = bool) -> Drawn:
+def drawn(drawer: Drawer, default: Program, allowed: Callable[[str], bool] = bool, begun: Sequence[str] = ()) -> Drawn:
     """Draw a schedule of a default program: first what changes loops and statements, then how they run.
 
     Args:
         drawer: proposes directives.
         default: what they are applied to.
         allowed: whether a directive may be kept if it is legal.
+        begun: directives that the schedule begins with.
     """
-    program, kept, refused = default, list[str](), list[str]()
+    program, kept, refused = apply_schedule(default, "; ".join(begun), drawer.formats, drawer.extents), list(begun), list[str]()
     shaping = drawer.rng.randint(0, 12)
     for number in range(shaping + drawer.rng.randint(0, 9)):
         if not loops(program.statement):

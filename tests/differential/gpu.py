@@ -128,6 +128,8 @@ def carried_gpu(seed: int) -> Scheduled:
     units = [unit for unit in UNITS if rng.random() < 0.6] or ["gpu_block"]
     sizes = sorted((rng.randint(1, 40) for _ in units), reverse=True)
     steps, left, loops = [positions], "p", list[str]()
+    if "=coo" not in formats and rng.random() < 0.5:
+        steps, left = [positions, "merge_path(p, m)"], "m"
     for number, size in enumerate(sizes):
         steps.append(f"split({left}, t{number}, q{number}, {size})")
         loops.append(f"t{number}")

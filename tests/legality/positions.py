@@ -102,6 +102,22 @@ CASES = [
         "p counts positions of i, j together",
     ),
     Case(
+        Rule.MERGE_PATH_OF_FIBRES, SPMV, "collapse(i, j, f); pos(f, p, A); merge_path(p, m)", "collapse(i, j, f); merge_path(f, m)", 2,
+        "f counts coordinates",
+    ),
+    Case(
+        Rule.MERGE_PATH_OF_FIBRES, SPMV, "collapse(i, j, f); pos(f, p, A); merge_path(p, m); split(m, a, b, 4)",
+        "collapse(i, j, f); pos(f, p, A); split(p, a, b, 4); merge_path(b, m)", 4, "b is no whole position loop",
+    ),
+    Case(
+        Rule.MERGE_PATH_OF_FIBRES, SPMV, "collapse(i, j, f); pos(f, p, A); merge_path(p, m)", "pos(j, p, A); merge_path(p, m)", 2,
+        "collapse a compressed level with the one above it",
+    ),
+    Case(
+        Rule.COORD_OF_POSITION, SPMV, "pos(j, p, A); coord(p, c)", "collapse(i, j, f); pos(f, p, A); merge_path(p, m); coord(m, c)", 4,
+        "m counts positions of i, j together",
+    ),
+    Case(
         Rule.BOUND_HOLDS,
         SPMM,
         "bound(k, kb, 32, max_exact)",

@@ -65,6 +65,7 @@ def _nonzeros(names: str, of: str, block: int, thread: int, races: tuple[str, st
 
 
 _ROWS = "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)"
+_PATH = "collapse(i, j, f); pos(f, p, A); merge_path(p, m); split(m, b, q, 512); split(q, t, n, 4);"
 _SPMV = (
     ("row to a thread", "parallelize(i, gpu_thread, no_races)"),
     ("row to a warp", _ROWS),
@@ -72,6 +73,10 @@ _SPMV = (
       for block, thread in ((256, 2), (512, 4), (1024, 8), (2048, 8))),
     *((f"{block} nonzeros to a block, {thread} to a thread, carried in order",
        _nonzeros("collapse(i, j, f)", "A", block, thread, ("temporary", "temporary"))) for block, thread in ((512, 4), (2048, 8))),
+    ("merge path, 512 items to a block, 4 to a thread",
+     f"{_PATH} parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, atomics)"),
+    ("merge path, 512 items to a block, 4 to a thread, carried in order",
+     f"{_PATH} parallelize(b, gpu_block, temporary); parallelize(t, gpu_thread, temporary)"),
 )  # fmt: skip
 _SPMM = (
     ("row to a warp, wide loads", "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w);"

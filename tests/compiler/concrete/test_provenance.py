@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sparsetune.compiler.concrete.provenance import Bound, Collapse, Coord, Pos, Provenance, Recovery, Relation, Rename, Split
+from sparsetune.compiler.concrete.provenance import Bound, Collapse, Coord, MergePath, Pos, Provenance, Recovery, Relation, Rename, Split
 from sparsetune.compiler.notation.nodes import Access, index_subscript
 
 MATRIX = ((0, 1), (0, 4), (2, 0), (2, 1), (2, 3), (3, 2))  # rows 1 and 4 are empty
@@ -73,6 +73,12 @@ class CsrIntegers:
         low, high = self.segment(access, ("j",), value)
         return next((place for place in range(low, high) if self.entries[place][1] >= coordinate), high)
 
+    def fibre(self, access: Access, index: str, position: int) -> int:
+        return self.entries[position][0]
+
+    def on_path(self, access: Access, index: str, item: int) -> int:
+        return next((place for place, (row, _) in enumerate(self.entries) if place + row == item), len(self.entries))
+
 
 def visited(graph: Provenance, loops: tuple[str, ...], arith: CsrIntegers, wanted: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
     """Run the loops with every guard that the graph asks for and yield the values of ``wanted``."""
@@ -124,6 +130,13 @@ def test_split_of_a_collapsed_coordinate(factor: int) -> None:
 def test_position_split_of_collapsed_loops_is_balanced(factor: int) -> None:
     relations = [Collapse("i", "j", "f"), Pos("f", "p", B), Split("p", "p0", "p1", factor)]
     check(relations, ("p0", "p1"), ("i", "j"), list(MATRIX))
+
+
+@given(factor=st.integers(1, 20), constant_inner=st.booleans())
+def test_a_merge_path_leads_through_all_entries_in_order(factor: int, constant_inner: bool) -> None:
+    relations = [Collapse("i", "j", "f"), Pos("f", "p", B), MergePath("p", "m"), Split("m", "m0", "m1", factor, constant_inner)]
+    check(relations, ("m0", "m1"), ("i", "j"), list(MATRIX))
+    assert Recovery(Provenance(relations), CsrIntegers(), {}).length("m") == len(MATRIX) + ROWS
 
 
 @given(factor=st.integers(1, 8))

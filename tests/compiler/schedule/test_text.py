@@ -17,7 +17,7 @@ from sparsetune.compiler.schedule.schedule import Schedule, canonical_names
 
 DESIGN = """
 reorder(i, k, j); split(i, i0, i1, 32); split_up(i, i0, i1, 4); collapse(i, j, f); pos(f, p, A); pos(f, p, A(i,j)); coord(p, i);
-bound(k, kb, 32, max_exact); bound(k, kb, 1, min_exact); bound(k, kb, 1, min_constraint); bound(k, kb, 9, max_constraint);
+merge_path(p, m); bound(k, kb, 32, max_exact); bound(k, kb, 1, min_exact); bound(k, kb, 1, min_constraint); bound(k, kb, 9, max_constraint);
 bound(k, kb, 8, divisible); unroll(kb, 4); prefetch(p, C, 8); parallelize(i0, cpu_thread, no_races);
 parallelize(i0, cpu_thread, no_races, dynamic, 64); parallelize(i0, gpu_block, atomics, static); factors(C, B, D);
 precompute(B(i,k) * C(k,j), j, jw, w); precompute(B(i,k) * C(k,j), [i, j], [iw, jw], w); precompute(B(i,k), [], [], t);
@@ -174,7 +174,7 @@ def values(parameter: d.Parameter) -> st.SearchStrategy[object]:
         case "boolean":
             found = st.booleans()
         case "choice":
-            found = st.sampled_from(parameter.choices)
+            found = st.sampled_from(list(parameter.choices))
         case "expression":
             found = EXPRESSIONS
         case "access":

@@ -59,8 +59,16 @@ SHARED = (
 )
 SPGEMM = "C(i,j) = A(i,k) * B(k,j)"
 CSR = {"A": "csr", "B": "csr", "C": "csr"}
+PATH = (
+    "collapse(i, j, f); pos(f, p, A); merge_path(p, m); split(m, b, q, 64); split(q, t, n, 4); parallelize(b, gpu_block, temporary);"
+    " parallelize(t, gpu_thread, temporary)"
+)
 
 MAPPINGS = {
+    "merge path": (SPMV, {"A": "csr"}, PATH),
+    "merge path of fibres": ("M(i,l) = B(i,j,k) * C(j,l) * D(k,l)", {"B": "csf"}, "collapse(j, k, f); collapse(i, f, g);"
+                             " pos(g, p, B(i,j,k)); merge_path(p, m); split(m, b, n, 16); reorder(b, l, n);"
+                             " parallelize(b, gpu_block, no_races); parallelize(l, gpu_thread, atomics)"),
     "row to a thread": (SPMV, {"A": "csr"}, ""),
     "row to a warp": (SPMV, {"A": "csr"}, WARPS),
     "row to a block": (SPMV, {"A": "csr"}, BLOCKS),
