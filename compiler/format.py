@@ -83,6 +83,11 @@ class Format:
         return tuple(((mode,), not kind.full) for mode, kind in zip(self.order, self.levels, strict=True))
 
     @property
+    def modes_in_memory(self) -> dict[int, tuple[int, ...]]:
+        """By mode as it is in memory: the modes whose indices say its coordinates together."""
+        return {mode: modes for mode, (modes, _) in zip(self.in_memory.order, self.stored_modes, strict=True)}
+
+    @property
     def mirrors(self) -> bool:
         """Whether a half of a symmetric matrix is stored."""
         return any(kind.mirrors for kind in self.levels)

@@ -17,6 +17,7 @@ from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.format import Format
 from ..compiler.levels import COMPRESSED
+from ..compiler.levels.affine import POINT
 from ..compiler.native.machine import this_machine
 from ..compiler.native.toolchain import available_compilers
 from ..compiler.notation.nodes import accesses
@@ -122,10 +123,11 @@ def _conversions(problem: Problem, options: Options) -> Options:
     found: dict[str, tuple[Format, ...]] = {}
     halves = {operand.tensor: half for operand, half in half_formats(problem)}
     for access in dict.fromkeys(accesses(problem.assignment.value)):
-        form = problem.formats[access.tensor]
-        if form.is_dense or not access.is_plain or len(set(access.indices)) < len(access.subscripts):
+        held = problem.formats[access.tensor]
+        form, modes = held.in_memory, held.modes_in_memory
+        if held.is_dense or not access.is_plain or len(set(access.indices)) < len(access.subscripts) or POINT in form.levels:
             continue
-        first = [mode for mode in form.order if access.subscripts[mode].index in target.indices]
+        first = [mode for mode in form.order if any(access.subscripts[own].index in target.indices for own in modes[mode])]
         turned = reordered(form, first), reordered(form, form.order[1:])
         packed = (Format((COMPRESSED,) * len(form), order) for order in (form.order, *(one.order for one in turned)))
         offered = (*turned, *packed, *(half for name, half in halves.items() if name == access.tensor))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..concrete.nodes import PLAIN, Assign, Forall, LoopTag, Program, Stmt, Where, assignments, targets, transform, walk
 from ..concrete.provenance import Bound, Collapse, Coord, Pos, Split
 from ..errors import ScheduleError
+from ..format import Format
 from ..notation.nodes import Access, Affine, Expr, accesses, index_subscript
 from ..notation.nodes import transform as transform_expr
 from ..schedule.apply import apply_schedule
@@ -83,13 +84,18 @@ class _Reader:
             for assign in assignments(said.statement)
             if assign.target.tensor != self.target.tensor
         }
-        default = space.default.program.conversions
-        formats = {operand.tensor: form for operand, form in program.conversions if (operand, form) not in default}
+        formats = {operand.tensor: form.in_memory for operand, form in program.conversions if self._is_converted(operand, form)}
         if not self._converts_whole():
             return None
         build = None if program.build == (None, None) else program.build
         member = Member(number, space.nestings, Derivation(number, 0, (derivation,)), space.top(Start(division, number)).scope)
         return Plan(member, treatments, flipped, formats, assembly, build, kinds, self._told(said.statement, reader)), division
+
+    def _is_converted(self, operand: Access, form: Format) -> bool:
+        """Return whether a schedule stores an operand otherwise: loops alone put the modes of views in order."""
+        if form.in_memory is not form:
+            return form.in_memory != self.space.in_memory[operand.tensor]
+        return (operand, form) not in self.space.default.program.conversions
 
     def _converts_whole(self) -> bool:
         """Return whether conversions are of operands, not of single reads of one that is read in several ways."""

@@ -97,7 +97,8 @@ class Pieces:
 
     Args:
         assignment: the expression; indices in compound subscripts stay as they are.
-        operands: formats of those whose positions may be counted where they are indexed by all of a run.
+        operands: formats of those that are stored; their positions may be counted where they are indexed by all of a run, except where
+            subscripts are compound: no loop goes through all positions of a view.
         levels: how often a loop may be cut.
         watch: called again and again while divisions are listed; it may raise to end that.
     """
@@ -113,7 +114,7 @@ class Pieces:
         self._taken = {*self.indices, *(access.tensor for access in appearing)}
         compound = {name for access in appearing for one in access.subscripts if not one.is_index for name in one.indices}
         self.movable = tuple(name for name in self.indices if name not in compound)
-        self._indexed: dict[str, set[str]] = {name: set() for name in operands}
+        self._indexed: dict[str, set[str]] = {name: set() for name, form in operands.items() if form.in_memory is form}
         for access in appearing:
             if access.tensor in self._indexed:
                 self._indexed[access.tensor].update(access.indices)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate, product
@@ -20,6 +20,7 @@ from ..concrete.applied import acting
 from ..concrete.concretize import Concretized, concretize, started
 from ..format import Format
 from ..frozen import frozen
+from ..levels import level_kinds
 from ..notation.inner_sums import with_sums
 from ..notation.nodes import Access, Assignment
 from .choices import NOTHING, All, Choice, OneOf, perhaps
@@ -180,9 +181,18 @@ class WholeSpace:
 
     @cached_property
     def held(self) -> Orders:
-        """The orders in which the default program reads the modes of the stored operands."""
+        """The orders in which the default program reads the modes of the stored operands, as they are in memory."""
+        return tuple(self.in_memory[name].order for name in self.stored)
+
+    @cached_property
+    def _modes_in_memory(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
+        return {name: self.default.formats[name].modes_in_memory for name in self.stored}
+
+    @cached_property
+    def in_memory(self) -> Mapping[str, Format]:
+        """How the default program reads the stored operands: their formats in memory, which views of them share."""
         said = {operand.tensor: form for operand, form in self.default.program.conversions}
-        return tuple(said.get(name, self.default.formats[name]).order for name in self.stored)
+        return {name: said.get(name, self.default.formats[name]).in_memory for name in self.stored}
 
     def top(self, start: Start) -> Place:
         """Return where the nests of a grouping over the loops of a division begin."""
@@ -197,11 +207,16 @@ class WholeSpace:
         modes = All((perhaps(OneOf((True,))) if options.protocols else NOTHING,) * len(self.modes(start.number)))
         orders = start.orders or (None,) * len(self.stored)
         formats = (
-            options.format(name, len(held), order, held) for name, order, held in zip(self.stored, orders, self.held, strict=True)
+            options.format(name, len(held), order, held) if self._is_given(name) else NOTHING
+            for name, order, held in zip(self.stored, orders, self.held, strict=True)
         )
         assembly = options.assembly(self.structures.formats[self.structures.assignment.target.tensor])
         treatments = All(tuple(map(options.treatments, start.division)))
         return All((treatments, modes, All(tuple(formats)), assembly, options.build))
+
+    def _is_given(self, name: str) -> bool:
+        """Return whether the user gives an operand; points of affine left sides are the compiler's own."""
+        return all(kind in level_kinds() for kind in self.in_memory[name].levels)
 
     def modes(self, number: int) -> list[tuple[int, int, int]]:
         """Return (statement, read, mode) of what a grouping reads of stored operands."""
@@ -274,15 +289,20 @@ class WholeSpace:
             for number in scope.statements
             for access in self.nestings.stored(number)
             for index in run.indices
-            for above in self._above(access, index, place.orders)
+            for above in self._above(access, index, pending, place.orders)
         )
 
-    def _above(self, access: Access, index: str, orders: Orders) -> Iterator[tuple[str, ...]]:
-        """Yield the indices of the levels above the one at which an operand stores the coordinates of an index."""
+    def _above(self, access: Access, index: str, pending: Collection[str], orders: Orders) -> Iterator[tuple[str, ...]]:
+        """Yield the indices of the levels above the one at which an operand stores the coordinates that an index settles: no other index
+        of its subscript is pending."""
         subscripts = self.pieces.narrowed(access).subscripts
-        names = [subscripts[mode].indices for mode in orders[self.stored.index(access.tensor)]]
-        if (index,) in names:
-            yield from names[: names.index((index,))]
+        modes = self._modes_in_memory[access.tensor]
+        names = [
+            tuple(name for own in modes[mode] for name in subscripts[own].indices) for mode in orders[self.stored.index(access.tensor)]
+        ]
+        level = next((number for number, several in enumerate(names) if index in several), 0)
+        if level and not set(pending).intersection(names[level]):
+            yield from names[:level]
 
     def facts(self, loop: str, statements: tuple[int, ...]) -> Facts:
         """Return what is known of a loop around some statements."""

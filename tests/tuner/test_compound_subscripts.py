@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sparsetune as st
+from sparsetune.compiler.space.full import FullSpace
 from sparsetune.compiler.space.instances import Instances
 from sparsetune.tuner.costs import operations
 from sparsetune.tuner.database import open_database
@@ -15,6 +17,7 @@ from sparsetune.tuner.measure.windows import as_read, cut_out
 from sparsetune.tuner.model import model_choice, problem_candidates
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import surviving_space
+from sparsetune.tuner.searched import Beyond, whole_space
 from sparsetune.tuner.subsections import combinations_found
 
 RNG = np.random.default_rng(4)
@@ -138,6 +141,57 @@ def test_what_is_drawn_and_what_is_undominated_is_legal() -> None:
     assert stages[-1]["kept"] > 5
     for schedule in Instances(space.templates).sample(5, 0):
         st.compile(CORRELATION, {"A": "csr"}, schedule=schedule)
+
+
+ROWS = (
+    "reorder(i, j, p, q)",
+    "split(i, i0, i1, 32); reorder(i0, p, q, i1, j)",
+    "split(j, j0, j1, 8); reorder(i, p, j0, q, j1); parallelize(i, cpu_thread, no_races)",
+    'convert(A, "dcsc"); reorder(j, q, i, p)',
+)
+COLUMNS = ("split(j, j0, j1, 32); reorder(j0, q, p, j1, i)", 'convert(A, "dcsr"); split(i, i0, i1, 8); reorder(p, i0, i1, q, j)')
+TILED = {"csr": ROWS, "dcsr": ROWS, "coo": ROWS, "csc": COLUMNS}
+
+
+@pytest.mark.parametrize("form", TILED)
+def test_tiles_with_halos_are_in_the_searched_space_and_draws_are_right(form: str) -> None:
+    image = IMAGE[:9, :11]
+    operands = {"A": st.tensor(image, form), "F": WEIGHTS}
+    searched = whole_space(make_problem(CORRELATION, operands, threads=2))
+    assert all(schedule in searched for schedule in TILED[form])
+    narrowed = searched.filtered().whole
+    options = replace(narrowed.options, sizes=(2, 3), bounds=(), unrolls=(), distances=(), builds=())
+    drawn = FullSpace(narrowed.with_options(options)).sample(8, seed=2)
+    assert len(drawn) == 8
+    assert sum("split" in str(schedule) for schedule in drawn) >= 3
+    expected = np.array([[(image[i : i + 3, j : j + 3] * WEIGHTS).sum() for j in range(9)] for i in range(7)])
+    for schedule in drawn:
+        assert schedule in searched
+        found = st.evaluate(CORRELATION, operands, schedule=schedule, target="interpreter")
+        np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=str(schedule))
+
+
+def test_search_draws_tiles_with_halos() -> None:
+    beyond = Beyond(image_problem(), seed=3, seconds=60)
+    drawn = [beyond.draw([], ()) or "" for _ in range(6)]
+    assert all(drawn)
+    assert any("split" in text for text in drawn)
+
+
+@pytest.mark.parametrize(
+    ("expression", "shape"), [("y(2*i+j) = B(i) * F(j)", {"y": (33,)}), ("y(i) = B(i+1) - B(i-1)", {"i": 14}), ("s = B(3) * B(i)", {})]
+)
+def test_draws_of_points_and_of_several_views_are_right(expression: str, shape: dict[str, Any]) -> None:
+    operands = {"B": st.tensor(SIGNAL[:15], "s"), "F": np.array([1.0, 2, 3])}
+    operands = {name: operand for name, operand in operands.items() if f"{name}(" in expression}
+    narrowed = whole_space(make_problem(expression, operands, threads=2, shape=shape)).filtered().whole
+    options = replace(narrowed.options, sizes=(2, 3), bounds=(), unrolls=(), distances=(), builds=())
+    drawn = FullSpace(narrowed.with_options(options)).sample(5, seed=1)
+    assert drawn
+    expected = st.evaluate(expression, operands, schedule="default", shape=shape, target="interpreter")
+    for schedule in drawn:
+        found = st.evaluate(expression, operands, schedule=schedule, shape=shape, target="interpreter")
+        np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=str(schedule))
 
 
 def test_the_schedule_space_of_compound_subscripts_is_explored() -> None:
