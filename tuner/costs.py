@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where, said_of
+from ..compiler.levels.affine import Affine, Subsection
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Add, Expr, Mul, accesses, walk
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, everywhere, frames
@@ -33,6 +34,7 @@ _REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the firs
 _HELD_REGISTERS = 16  # that hold a result while it is summed up
 _ATOMIC = 10.0  # operations that an atomic update costs
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
+_HALVING = 20.0  # operations that each halving of a row that is not foreseen costs, for the begin of a subsection and its end
 _LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
 _LINE_BYTES = 64
 _MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
@@ -107,15 +109,18 @@ class _Costs(Iterations):
         iterations = self._points(self._covered(address), address, leaf)
         innermost = set(self._graph.originals(loops[-1])) if loops else set()
         read = sum(_distance(self._array_elements(access)) for access in accesses(leaf.value) if self._moves(access, innermost))
-        moves = self._moves(leaf.target, innermost) and not self._is_held(leaf.target, loops)
-        written = 2.0 * _distance(self._elements.get(leaf.target.tensor, 0.0)) if moves else 0.0
+        written = 2.0 * _distance(self._elements.get(leaf.target.tensor, 0.0)) if self._moves(leaf.target, innermost) else 0.0
+        held, kept = self._held(leaf.target, loops), 0.0
+        if written and held is not None:
+            times = self._points(self._originals(loops[:held]), address, leaf)
+            written, kept = 0.0, written * times * self._held_elements(leaf.target, loops[held:])
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         lanes = _VECTOR_LANES if contiguous else 1.0
         started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = self._start(loops, leaf) if started else 0.0
         again = self._passed_again(address, leaf, loops, iterations)
-        return self._shared_out(address, iterations * each + start * started + again, leaf)
+        return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
         """Return what it costs each time that the innermost loop begins: one that is code without a branch has nothing to begin with, but
@@ -175,13 +180,32 @@ class _Costs(Iterations):
 
     def _entering(self, address: Address, leaf: Assign) -> float:
         """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
-        views = {index for access in accesses(leaf.value) if isinstance(self._formats.get(access.tensor), View) for index in access.indices}
+        views = [access for access in accesses(leaf.value) if isinstance(self._formats.get(access.tensor), View)]
         total, outside = 0.0, set[str]()
         for loop in enclosing_loops(self._program.statement, address):
-            if outside and views.intersection(self._graph.originals(loop)):
-                total += self._points(set(outside), address, leaf) * _SUBSECTION
-            outside.update(self._graph.originals(loop))
+            found = set(self._graph.originals(loop))
+            entered = [self._sought(access, found) for access in views if found.intersection(access.indices)]
+            if outside and entered:
+                total += self._points(set(outside), address, leaf) * max(entered)
+            outside.update(found)
         return total / self._threads(address)
+
+    def _sought(self, access: Access, found: set[str]) -> float:
+        """Return what it costs to find where a subsection begins and ends. It is near where a loop outside went from one subsection of the
+        same row to the next; else the row is bisected, and what tells one window from others is not foreseen."""
+        form = said_of(access, self._program.conversions) or self._formats[access.tensor]
+        name = self._sources.get(access.tensor, access.tensor)
+        level = max(place for place, mode in enumerate(form.order) if access.subscripts[mode].index in found)
+        kind, stored, prefixes = form.levels[level], form.stored_level(level), self._prefixes.get(name)
+        if prefixes is None or not isinstance(kind, Affine) or not kind.steps:
+            return _SUBSECTION
+        outside = (form.levels[place] for place in range(level) if form.stored_level(place) == stored)
+        if any(isinstance(one, Subsection) and not (one.across or one.wraps) for one in outside):
+            return _SUBSECTION
+        window = abs(kind.coefficient) * self._problem.extents[access.subscripts[form.order[level]].index]
+        extent = self._problem.operands[self._problem.viewed.source(name)].shape[form.in_memory.order[stored]]
+        row = prefixes[stored] / max(1.0, prefixes[stored - 1] if stored else 1.0)
+        return _SUBSECTION + _HALVING * math.log2(max(1.0, min(row, extent / max(1, window))))
 
     def _meetings(self) -> float:
         """Return what it costs to step through operands that meet in loops: all that they store, whatever they have in common."""
@@ -243,15 +267,22 @@ class _Costs(Iterations):
         originals = {original for index in access.indices for original in self._graph.originals(index)}
         return bool(originals & innermost)
 
-    def _is_held(self, target: Access, loops: Sequence[str]) -> bool:
-        """Return whether what a sum goes to is a few elements that stay in registers while the sum is made."""
+    def _held(self, target: Access, loops: Sequence[str]) -> int | None:
+        """Return the place of the outermost loop inside of which what a sum goes to is a few elements that stay in registers while the sum
+        is made; None: they never do."""
         originals = {original for index in target.indices for original in self._graph.originals(index)}
         places = [place for place, loop in enumerate(loops) if originals.isdisjoint(self._graph.originals(loop))]
         form = self._formats.get(target.tensor)
-        if not places or (form is not None and not form.is_dense):
-            return False
-        lengths = [self._problem.constants.get(loop, math.inf) for loop in loops[places[0] :] if places.count(loops.index(loop)) == 0]
-        return math.prod(lengths) <= _HELD_REGISTERS * this_machine().vector_bytes / self._problem.dtype.itemsize
+        if form is not None and not form.is_dense:
+            return None
+        room = _HELD_REGISTERS * this_machine().vector_bytes / self._problem.dtype.itemsize
+        return next((place for place in places if self._held_elements(target, loops[place:]) <= room), None)
+
+    def _held_elements(self, target: Access, loops: Sequence[str]) -> float:
+        """Return how many elements of a result some loops go through; infinitely many where an extent is not known to the compiler."""
+        originals = {original for index in target.indices for original in self._graph.originals(index)}
+        own = (loop for loop in loops if not originals.isdisjoint(self._graph.originals(loop)))
+        return math.prod(self._problem.constants.get(loop, math.inf) for loop in own)
 
     def _multiplied(self, value: Expr, innermost: set[str]) -> float:
         """Return the operations on values in an iteration of the innermost loop; what stands still in it is multiplied once before."""
