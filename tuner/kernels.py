@@ -159,7 +159,7 @@ def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:
     except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
         return None
     program = found.compiled.concretized.program
-    kept = not problem.limits.binds(workspace_elements(program, problem.extents)) and keeps_values(problem, program)
+    kept = not problem.limits.binds(workspace_elements(program, problem.formats, problem.extents)) and keeps_values(problem, program)
     return found if kept else None
 
 
@@ -173,12 +173,12 @@ def is_legal(problem: Problem, schedule: Schedule) -> bool:
         program = apply_schedule(default.program, schedule, default.formats, {**problem.constants, **problem.viewed.constants})
     except Exception:  # as above
         return False
-    return not problem.limits.binds(workspace_elements(program, problem.extents)) and keeps_values(problem, program)
+    return not problem.limits.binds(workspace_elements(program, problem.formats, problem.extents)) and keeps_values(problem, program)
 
 
 def default_keeps_bound(problem: Problem) -> bool:
     """Return whether the default schedule's workspaces keep the memory bound: else it is there to compare with alone."""
-    return not problem.limits.binds(workspace_elements(problem.concretized().program, problem.extents))
+    return not problem.limits.binds(workspace_elements(problem.concretized().program, problem.formats, problem.extents))
 
 
 def keeps_values(problem: Problem, program: Program) -> bool:

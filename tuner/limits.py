@@ -9,9 +9,11 @@ from typing import Any
 
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import TuningError
+from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.dependence import graph_of
+from ..compiler.space.memory import buffers_of
 from .machine_settings import load_machine
 
 
@@ -20,7 +22,7 @@ class Limits:
     """What workspaces may take.
 
     Attributes:
-        memory_bound: elements of all workspaces together, as ``k.costs["memory"]`` counts them; None: no bound.
+        memory_bound: elements of all workspaces and buffers together, as ``k.costs["memory"]`` counts them; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may fill; None: what ``configs/machines.toml`` says of
             the machine, and for inputs that are larger than that as much as they take.
     """
@@ -68,15 +70,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
-def workspace_elements(program: Program, extents: Mapping[str, int]) -> float:
-    """Return how many elements the workspaces of one thread have at most, scalars left out.
+def workspace_elements(program: Program, formats: Mapping[str, Format], extents: Mapping[str, int]) -> float:
+    """Return how many elements the workspaces of one thread have at most, scalars left out, and the buffers of loops through subsections.
 
     Args:
         program: scheduled.
+        formats: of operands and result.
         extents: of all original indices.
     """
     graph = graph_of(program.relations)
-    total = 0.0
+    total = sum(math.prod(float(factor * extents.get(index, 1)) for factor, index in sizes) for sizes in buffers_of(program, formats))
     for space in program.workspaces:
         if space.indices:
             lengths = (graph.constant_extent(index, extents) for index in space.indices)

@@ -72,7 +72,7 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
     if default is None:
         return None
     room = problem.limits.room(problem.nbytes) / problem.dtype.itemsize / problem.threads
-    elements = {id(found): workspace_elements(found.candidate.program, problem.extents) for found in ranked}
+    elements = {id(found): workspace_elements(found.candidate.program, problem.formats, problem.extents) for found in ranked}
     if problem.limits.binds(elements[id(default)]):
         within = (found for found in ranked if not problem.limits.binds(elements[id(found)]))
         first = next((found.schedule for found in within if is_legal(problem, found.schedule)), None)

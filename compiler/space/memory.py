@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from math import prod
 
 from ..concrete.nodes import Program, assignments, said_of
+from ..format import Format
 from ..notation.nodes import accesses
 from ..schedule.dependence import graph_of
 from ..views import View
@@ -25,17 +26,29 @@ def memory_of(program: Program, situation: Situation) -> str:
             continue
         sizes = [str(graph.constant_extent(index) or " * ".join(graph.originals(index))) for index in space.indices]
         products.append(" * ".join(sizes) or "1")
-    return " + ".join([*products, *_buffers(program, situation)]) or "0"
+    return " + ".join([*products, *_shown(program, situation)]) or "0"
 
 
-def _buffers(program: Program, situation: Situation) -> Iterator[str]:
-    """Yield what is kept of subsections below many parents, a place for each of these (Liu et al., section 6.3.2)."""
+def buffers_of(program: Program, formats: Mapping[str, Format]) -> Iterator[tuple[tuple[int, str], ...]]:
+    """Yield what is kept of subsections below many parents, a place for each of these (Liu et al., section 6.3.2): (factor, index)
+    for each of the numbers whose product a buffer's elements are.
+
+    Args:
+        program: scheduled.
+        formats: of operands and result.
+    """
     reads = dict.fromkeys(access for assign in assignments(program.statement) for access in accesses(assign.value))
     for access in reads:
-        form = said_of(access, program.conversions) or situation.formats.get(access.tensor)
+        form = said_of(access, program.conversions) or formats.get(access.tensor)
         if isinstance(form, View):
             for level in range(len(form)):
                 for terms in product(*form.parents_open(level)):
-                    sizes = [(factor, access.subscripts[mode].index) for mode, factor in terms]
-                    if sizes and prod(factor * situation.extents.get(index, REGISTERS + 1) for factor, index in sizes) > REGISTERS:
-                        yield " * ".join(name for factor, index in sizes for name in ([str(factor)] if factor > 1 else []) + [index])
+                    if terms:
+                        yield tuple((factor, access.subscripts[mode].index) for mode, factor in terms)
+
+
+def _shown(program: Program, situation: Situation) -> Iterator[str]:
+    """Yield the elements of buffers that are too large for registers, as products."""
+    for sizes in buffers_of(program, situation.formats):
+        if prod(factor * situation.extents.get(index, REGISTERS + 1) for factor, index in sizes) > REGISTERS:
+            yield " * ".join(name for factor, index in sizes for name in ([str(factor)] if factor > 1 else []) + [index])

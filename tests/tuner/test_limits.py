@@ -15,7 +15,7 @@ from sparsetune.compiler.errors import ScheduleError, TuningError
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.database import open_database
-from sparsetune.tuner.kernels import compile_problem
+from sparsetune.tuner.kernels import compile_problem, is_legal
 from sparsetune.tuner.limits import make_limits, workspace_elements
 from sparsetune.tuner.lookup import lookup
 from sparsetune.tuner.measure.finals import Burst, play
@@ -46,7 +46,7 @@ def problem(bound: float | None = None, share: float | None = None) -> Problem:
 
 
 def elements(of: Problem, schedule: Schedule) -> float:
-    return workspace_elements(compile_problem(of, schedule).compiled.concretized.program, of.extents)
+    return workspace_elements(compile_problem(of, schedule).compiled.concretized.program, of.formats, of.extents)
 
 
 @pytest.fixture
@@ -58,6 +58,19 @@ def test_elements_are_those_of_the_costs() -> None:
     schedule = "precompute(B(i,j,k) * D(k,s), s, s, w); precompute(w(s) * C(j,r), [r, s], [r, s], v)"
     kernel = st.compile(TTMC, {"B": "csf"}, schedule=schedule)
     assert eval(kernel.costs["memory"], {"r": 16, "s": 12}) == elements(problem(), Schedule(schedule)) == 12 + 12 * 16
+
+
+@pytest.mark.parametrize(("order", "needed"), [("i, p, j, q", 0), ("i, j, p, q", 3), ("j, i, p, q", 3 + 18)])
+def test_the_bound_counts_buffers_of_loops_through_subsections(order: str, needed: int) -> None:
+    image = scipy.sparse.random_array((20, 30), density=0.1, rng=np.random.default_rng(0))
+    given = {"A": st.tensor(image, "csr"), "F": np.ones((3, 4))}
+    schedule, least = Schedule(f"reorder({order})"), max(0, needed - 1)
+    within, below = (
+        make_problem("Y(i,j) = A(i+p,j+q) * F(p,q)", given, threads=1, limits=make_limits(bound)) for bound in (needed, least)
+    )
+    assert elements(within, schedule) == needed
+    assert is_legal(within, schedule)
+    assert is_legal(below, schedule) == (needed <= least)
 
 
 @pytest.mark.parametrize("bound", [0, 11, 12, 203, 204])
@@ -83,7 +96,7 @@ def test_what_is_searched_keeps_the_bound() -> None:
     assert stages[place]["kept"] < stages[place - 1]["kept"]
     for template in space.templates:
         program = apply_schedule(default.program, template.fill(), default.formats)
-        assert workspace_elements(program, of.extents) <= 12
+        assert workspace_elements(program, of.formats, of.extents) <= 12
 
 
 def test_records_answer_under_the_limits_that_they_were_made_under(database: Path) -> None:

@@ -130,7 +130,7 @@ def hopeful(case: Case, problem: Problem, schedules: Mapping[str, Schedule]) -> 
     most, kept = ENDLESS * min(costs.values()), dict[str, Schedule]()
     for who, schedule in schedules.items():
         program = apply_schedule(default.program, schedule, default.formats, problem.constants)
-        if who in ALWAYS or (costs[who] <= most and workspace_elements(program, problem.extents) <= MOST_ELEMENTS):
+        if who in ALWAYS or (costs[who] <= most and workspace_elements(program, problem.formats, problem.extents) <= MOST_ELEMENTS):
             kept[who] = schedule
         else:
             click.echo(f"{case.name}: {who} is left out, at {costs[who] / min(costs.values()):.0f} times the least operations", err=True)
