@@ -13,6 +13,7 @@ from .consecutive import join_segments
 from .counted import count_from_zero, name_registers_apart, shared_register_names
 from .dead import remove_dead, unread
 from .flags import raise_flags_before_loops, raised_in_loops
+from .held import hold_rows
 from .manager import Pass, PassList, Property
 from .offered import offer_vectors, undecided
 from .placement import place_large_arrays, too_large_for_stack
@@ -38,6 +39,7 @@ TAGGED = Property("sums are tagged")
 APART = Property("register arrays have names of their own", shared_register_names)
 COUNTED = Property("loops of constant extent count from zero")
 KEPT = Property("rows that loops update again and again are in registers")
+HELD = Property("rows that loops read again and again are in registers")
 CUT = Property("loops are cut into vectors")
 OFFERED = Property("loops without a vector form are offered to the C compiler, or are plain", undecided)
 
@@ -67,7 +69,8 @@ CPU = PassList(
         Pass("registers", name_registers_apart, requires=_all(PLACED), gives=_all(APART)),
         Pass("counted", count_from_zero, requires=_all(TAGGED), gives=_all(COUNTED)),
         Pass("accumulators", keep_accumulators, requires=_all(APART, COUNTED), gives=_all(KEPT)),
-        Pass("vectorize", vectorize, requires=_all(APART, COUNTED, KEPT), gives=_all(CUT), ends=_all(FOLDED, LIVE, RAISED)),
+        Pass("held", hold_rows, requires=_all(APART, COUNTED, KEPT), gives=_all(HELD)),
+        Pass("vectorize", vectorize, requires=_all(APART, COUNTED, KEPT, HELD), gives=_all(CUT), ends=_all(FOLDED, LIVE, RAISED)),
         Pass("fold", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("streams", pass_caches, requires=_all(STORED_ONCE, CUT, FOLDED)),
         Pass("offered", offer_vectors, requires=_all(CUT), gives=_all(OFFERED)),

@@ -1,0 +1,152 @@
+"""Rows that a loop only reads, and does not move, held in registers while it runs.
+
+``for p: for k in 0 .. 32: Y[crd[p]*32 + k] += x[p] * U[i*32 + k]`` reads the same row of ``U`` for every p. The C compiler reads it
+again each time, since it cannot tell that ``Y`` is elsewhere; and where loops are short the row comes from far, and is asked for only
+once their length is known. It is read into a ``registers`` array before the loop, if that runs at all. What rows are multiplied with
+stays in its order, so results stay the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..frozen import frozen
+from ..ir.nodes import (
+    BOOL,
+    I64,
+    Allocate,
+    ArrayRef,
+    Binary,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Function,
+    Grow,
+    If,
+    Load,
+    Node,
+    Parallel,
+    Publish,
+    Select,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Take,
+    Var,
+    While,
+)
+from ..ir.rewrite import as_steps, block, mentions, nodes_of, transform
+from .forms import WRITTEN_OUT, is_short, is_vectorizable
+from .manager import Setting
+from .plan import chunks_of
+
+WIDE, NARROW = 24, 8
+"""Vectors that rows and accumulators may take together, where vectors have 64 bytes and there are 32 registers, and where there are 16:
+sums and what is read need some too."""
+
+
+@frozen
+class Row:
+    """Consecutive elements that a loop reads: ``load`` for ``variable`` in 0 .. ``extent``."""
+
+    load: Load
+    variable: Var
+    extent: int
+
+
+def hold_rows(function: Function, setting: Setting) -> Function:
+    """Return a kernel in which rows that loops read again and again are in registers around the outermost loops that do not move them."""
+    lanes = setting.lanes(function)
+    return function if lanes == 1 else replace(function, body=as_steps(_Pass(function, setting, lanes).visit(function.body)))
+
+
+class _Pass:
+    def __init__(self, function: Function, setting: Setting, lanes: int) -> None:
+        self.lanes, self.fresh = lanes, setting.names(function)
+        held = [node for node in nodes_of(function.body, Allocate) if node.storage == "registers"]
+        self.registers = {node.array for node in held}
+        taken = sum(len(chunks_of(int(node.length.value), lanes)) for node in held if isinstance(node.length, Const))
+        self.room = (WIDE if setting.unit.bytes == 64 else NARROW) - taken
+
+    def visit(self, statement: Step) -> Step:
+        if isinstance(statement, For) and statement.tag is None and not is_vectorizable(statement, self.lanes):
+            before: list[Step] = []
+            changed: Step = statement
+            for row in self._rows(statement):
+                size = len(chunks_of(row.extent, self.lanes))
+                if size <= self.room:
+                    self.room -= size
+                    name = self.fresh(f"{row.load.array}_held")
+                    self.registers.add(name)
+                    made, changed = _held(row, changed, name)
+                    before += made
+            if before:
+                assert isinstance(changed, For)
+                inner = self._children(changed)
+                return If(Binary("<", statement.low, statement.high, BOOL), block([*before, inner]))
+        return self._children(statement)
+
+    def _children(self, statement: Step) -> Step:
+        children = tuple(self.visit(child) if isinstance(child, Step) else child for child in statement.children)
+        return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
+
+    def _rows(self, loop: For) -> list[Row]:
+        """Return the rows that every iteration of a loop reads, and that it neither moves nor changes."""
+        if any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
+            return []
+        bound = {loop.variable.name, *(node.variable.name for node in nodes_of(loop.body, Declare, SetVar, For))}
+        spoilt = self.registers | {node.array for node in nodes_of(loop.body, Store, ArrayRef, Fill, Grow, Take, Allocate, Publish)}
+        found: dict[Load, Row] = {}
+        for inner in _always(loop.body):
+            if not self._fits(inner):
+                continue
+            assert isinstance(inner.high, Const)
+            for load in nodes_of(inner.body, Load):
+                still = not mentions(load.index, bound - {inner.variable.name})
+                if load.array not in spoilt and load.type.is_float and load.first is None and still and _consecutive(load, inner.variable):
+                    found.setdefault(load, Row(load, inner.variable, int(inner.high.value)))
+        return list(found.values())
+
+    def _fits(self, loop: For) -> bool:
+        """Return whether a loop runs straight through rows of a few vectors."""
+        if not isinstance(loop.high, Const) or not isinstance(loop.low, Const) or loop.low.value != 0:
+            return False
+        if nodes_of(loop.body, For, If, While, Select):
+            return False
+        extent = int(loop.high.value)
+        return extent >= self.lanes and is_short(extent, WRITTEN_OUT, self.lanes) and is_vectorizable(loop, self.lanes)
+
+
+def _always(statement: Step) -> Iterator[For]:
+    """Yield the loops in a statement that stand under no condition."""
+    for inner in statement.statements if isinstance(statement, Steps) else (statement,):
+        if isinstance(inner, For):
+            yield inner
+            yield from _always(inner.body)
+        elif isinstance(inner, Steps):
+            yield from _always(inner)
+
+
+def _consecutive(load: Load, variable: Var) -> bool:
+    """Return whether a load moves on by one element with a variable."""
+    match load.index:
+        case Var() as place:
+            return place == variable
+        case Binary("+", base, place) if place == variable:
+            return not mentions(base, {variable.name})
+    return False
+
+
+def _held(row: Row, loop: Step, name: str) -> tuple[list[Step], Step]:
+    """Return what reads a row into registers, and a loop that finds it there."""
+    extent, kind = Const(row.extent, I64), row.load.type
+    copy = Load(name, row.variable, kind)
+
+    def redirect(node: Node) -> Node:
+        return copy if node == row.load else node
+
+    read = For(row.variable, Const(0, I64), extent, Store(name, row.variable, row.load))
+    return [Allocate(name, kind, extent, "registers"), read], transform(loop, redirect)

@@ -1,0 +1,83 @@
+"""Rows that loops only read and do not move are read once, before the loop, and only where it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from loop_runs import function, run_both
+from sparsetune.compiler.ir.nodes import BOOL, F64, I64, Allocate, Binary, Const, For, If, Load, Step, Steps, Store, Value, Var
+from sparsetune.compiler.ir.rewrite import nodes_of
+from sparsetune.compiler.passes.held import hold_rows
+from sparsetune.compiler.passes.manager import Setting, VectorUnit
+from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.storage.construct import tensor
+
+WIDTH = 8
+P, R, Q, LOW, HIGH = (Var(name, I64) for name in ("p", "r", "q", "low", "high"))
+KINDS = {"a": ("f64", False), "y": ("f64", True)}
+
+
+def at(row: Value) -> Value:
+    return Binary("+", Binary("*", row, Const(WIDTH, I64), I64), R, I64)
+
+
+def over_rows(*steps: Step) -> For:
+    return For(R, Const(0, I64), Const(WIDTH, I64), Steps(steps))
+
+
+def added(place: Value, target: Value) -> Step:
+    return over_rows(Store("y", target, Load("a", place, F64), "+"))
+
+
+def held(*steps: Step) -> Steps:
+    """Return a loop over p after the pass."""
+    return hold_rows(function((For(P, LOW, HIGH, Steps(steps)),), KINDS, ["low", "high", "q"]), Setting(VectorUnit(32))).body
+
+
+def rows_in(body: Steps) -> list[str]:
+    return [node.array for node in nodes_of(body, Allocate)]
+
+
+@pytest.mark.parametrize(("low", "high", "row"), [(0, 3, 1), (2, 3, 0), (3, 3, 10**6)])
+def test_a_row_is_read_before_a_loop_that_runs(low: int, high: int, row: int) -> None:
+    body = held(added(at(Q), at(P)))
+    assert rows_in(body) == ["a_held"]
+    assert not [node for loop in nodes_of(body, For) if loop.variable == P for node in nodes_of(loop, Load) if node.array == "a"]
+    a, y = np.arange(2.0 * WIDTH), np.ones(3 * WIDTH)
+    run_both(function(body.statements, KINDS, ["low", "high", "q"]), [a, y], [low, high, row])
+    expected = np.ones((3, WIDTH))
+    if low < high:
+        expected[low:high] += a.reshape(2, WIDTH)[row]
+    np.testing.assert_array_equal(y, expected.ravel())
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (added(at(P), at(Q)),),
+        (If(Binary("<", Q, P, BOOL), added(at(Q), at(P))),),
+        (added(Binary("*", R, Q, I64), at(P)),),
+        (added(at(Q), at(P)), Store("a", P, Const(0.0, F64))),
+    ],
+    ids=["moved by the loop", "read under a condition", "a column", "written by the loop"],
+)
+def test_other_rows_are_not(steps: tuple[Step, ...]) -> None:
+    assert rows_in(held(*steps)) == []
+
+
+def test_rows_take_no_more_than_the_registers() -> None:
+    loops = [added(at(Binary("+", Q, Const(number, I64), I64)), at(P)) for number in range(9)]
+    assert len(rows_in(held(*loops))) == 4
+
+
+def test_factors_of_a_tensor_with_empty_fibres() -> None:
+    """The rows that outer indices give are read once for all loops below, in the order of their products."""
+    rng = np.random.default_rng(4)
+    dense = rng.random((6, 5, 7)) * (rng.random((6, 5, 7)) < 0.15)
+    dense[2] = dense[:, 3] = 0
+    b, c = rng.random((6, 16)), rng.random((5, 16))
+    text, operands = "A(k,r) = T(i,j,k) * B(i,r) * C(j,r)", {"T": tensor(dense, "dense, dense, compressed"), "B": b, "C": c}
+    kernel = compile_kernel(text, {"T": "dense, dense, compressed"}, extents={"r": 16})
+    assert "B_vals_held" in kernel.source
+    assert "C_vals_held" in kernel.source
+    np.testing.assert_allclose(kernel(**operands), np.einsum("ijk,ir,jr->kr", dense, b, c))
