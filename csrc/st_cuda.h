@@ -644,6 +644,14 @@ ST_EXPORT void st_release(void *memory) {
 ST_EXPORT int32_t st_upload(void *to, const void *from, int64_t bytes) { return st_runtime::write(to, from, bytes) ? 0 : 2; }
 ST_EXPORT int32_t st_download(void *to, const void *from, int64_t bytes) { return st_runtime::read(to, from, bytes) ? 0 : 2; }
 ST_EXPORT int32_t st_zero(void *memory, int64_t bytes) { return bytes <= 0 || st_runtime::zero(memory, bytes) ? 0 : 2; }
+/* Fills memory with an element, which is transferred once and copied there, each time as often as it is there already. */
+ST_EXPORT int32_t st_repeat(void *memory, const void *element, int64_t size, int64_t bytes) {
+  if (bytes <= 0) return 0;
+  bool right = st_runtime::write(memory, element, (size_t)size);
+  for (int64_t done = size; right && done < bytes; done *= 2)
+    right = st_runtime::copy((char *)memory + done, memory, (size_t)(done < bytes - done ? done : bytes - done));
+  return right ? 0 : 2;
+}
 ST_EXPORT const char *st_trouble() { return st_runtime::trouble(); }
 /* Loads kernels that were compiled apart from the host's part; 0, or the driver's number for what is wrong, -1 where there is none. */
 ST_EXPORT int32_t st_open(const void *image) { return st_runtime::open(image); }

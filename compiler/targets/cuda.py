@@ -36,7 +36,8 @@ DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void *st_get(int64_t bytes); void st_release(void *memory); "
     "int32_t st_upload(void *to, const void *from, int64_t bytes); int32_t st_download(void *to, const void *from, int64_t bytes); "
     "const char *st_trouble(void); int32_t st_open(const void *image); int32_t st_code(void); "
-    "int32_t st_zero(void *memory, int64_t bytes); void st_use_stream(void *stream, int32_t waits); "
+    "int32_t st_zero(void *memory, int64_t bytes); "
+    "int32_t st_repeat(void *memory, const void *element, int64_t size, int64_t bytes); void st_use_stream(void *stream, int32_t waits); "
     "void st_adopt(void *memory, int64_t bytes, int32_t writable); void st_disown(void *memory); "
     "int32_t st_time(void **arrays, int64_t *sizes, int64_t threads, const int64_t *zeroed, const int64_t *made, int64_t count, "
     "int64_t flushed, int64_t runs, double *seconds); int32_t st_copy_time(int64_t bytes, int64_t runs, double *seconds);"
@@ -83,12 +84,12 @@ class CudaLaunch:
         return status
 
     def fill(self, array: DeviceArray, value: float) -> None:
-        """Set all elements of an array of the device."""
+        """Set all elements of an array of the device, to which one is transferred at most."""
         memory = foreign_interface(DECLARATIONS).cast("void *", array.pointer)
         if value == 0:
             return self._moved(self.kernel.library.st_zero(memory, array.nbytes), 0)
-        filled = np.full(array.shape, value, array.dtype)
-        return self._moved(self.kernel.library.st_upload(memory, _pointer(filled), filled.nbytes), filled.nbytes)
+        element = np.full(1, value, array.dtype)
+        return self._moved(self.kernel.library.st_repeat(memory, _pointer(element), element.nbytes, array.nbytes), element.nbytes)
 
     def seconds(self, runs: int, flushed: int = 0) -> list[float]:
         """Return what so many runs take on the device, by its own clock, operands and result being there.

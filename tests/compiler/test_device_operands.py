@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.storage.on_device import DeviceArray, DeviceTensor, device_array, device_tensor
+from sparsetune.compiler.targets.cuda import CudaLaunch
 from sparsetune.compiler.targets.streams import current_stream
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
@@ -122,6 +123,53 @@ def test_sparse_results_are_left_there() -> None:
     np.testing.assert_array_equal(made.toarray(), wanted.toarray())
     chained = on_executor(SPMV, {"A": "csr"})(A=sampled, x=Foreign(np.ones(3)))
     np.testing.assert_array_equal(chained.to_numpy(), 2 * (MATRIX @ np.ones(3)))
+
+
+COUNTED = {
+    "product": ("C(i,j) = A(i,k) * B(k,j)", "A=csr B=csr C=csr", ""),
+    "sum": ("C(i,j) = A(i,j) + B(i,j)", "A=csr B=csr C=csr", ""),
+    "sum by warps": ("C(i,j) = A(i,j) + B(i,j)", "A=csr B=csr C=csr", "parallelize(i, gpu_warp, no_races); assemble(C, insert)"),
+    "rows and products": ("C(i,j) = A(i,j) * B(i,j)", "A=csr B=csr C=dcsr", ""),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counted_results_move_nothing_but_their_sizes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting, summing up and filling happen where operands are: what the host reads in between is as large as a scalar."""
+    expression, text, schedule = COUNTED[name]
+    left, right = (scipy.sparse.csr_array(np.random.default_rng(seed).integers(0, 3, (40, 40)).astype(float)) for seed in (0, 1))
+    kernel = on_executor(expression, dict(pair.split("=") for pair in text.split()), schedule)
+    wanted = {"product": left @ right, "rows and products": left * right}.get(name, left + right)
+    asked: list[int] = []
+    bound = kernel.bind(A=Rows(left), B=Rows(right))
+    monkeypatch.setattr(CudaLaunch, "_moved", lambda _, status, count: asked.append(count))
+    made = bound()
+    assert isinstance(made, DeviceTensor)
+    assert not any(asked)
+    assert "st_device.take(" in kernel.source
+    monkeypatch.undo()
+    values, place = made.values.to_numpy(), made.levels[1].parts["crd"].to_numpy()
+    rows = made.levels[1].parts["pos"].to_numpy()
+    if "crd" in made.levels[0].parts:
+        counts = np.zeros(40, np.int64)
+        counts[made.levels[0].parts["crd"].to_numpy()] = np.diff(rows)
+        rows = np.concatenate(([0], np.cumsum(counts)))
+    found = scipy.sparse.csr_array((values, place, rows), shape=(40, 40))
+    np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_a_result_that_begins_with_infinity_is_filled_where_it_is(count: int) -> None:
+    matrix = scipy.sparse.csr_array((np.ones(3), ([0, 0, count // 2], [0, 1, 1])), shape=(count, 2))
+    bound = on_executor("y(j) = A(i,j) * x(i)", {"A": "csr"}, "parallelize(i, gpu_thread, atomics)", semiring=("min", "+")).bind(
+        A=Rows(matrix), x=Foreign(np.arange(float(count)))
+    )
+    wanted = [min((matrix[i, j] + i for i in range(count) if matrix[i, j]), default=np.inf) for j in range(2)]
+    np.testing.assert_array_equal(bound().to_numpy(), wanted)
+    assert bound.launch.transferred <= 8
+    made = bound.kernel.executable.empty((count,), np.dtype(float))
+    bound.launch.fill(made, np.inf)
+    assert (made.to_numpy() == np.inf).all()
 
 
 NO_RESERVE = 0x4000
