@@ -109,19 +109,27 @@ class _Verifier:
         """Check statements in order. What a block inside declares stays in sight, unless it hides a name of this block."""
         for statement in statements:
             if isinstance(statement, Steps):
-                inside, arrays = dict(scope), dict(local)
+                inside, arrays, shared = dict(scope), dict(local), self.shared
                 self.block(statement.statements, inside, arrays)
+                self.shared = shared
                 scope |= {name: kind for name, kind in inside.items() if name not in scope}
                 local |= {name: kind for name, kind in arrays.items() if name not in local}
             else:
                 self.here = statement
                 self.statement(statement, scope, local)
 
+    def inner(self, body: Step, scope: Scope, local: Scope) -> None:
+        """Check what has a scope of its own: what it declares, and hides, is its own."""
+        shared = self.shared
+        self.block((body,), dict(scope), dict(local))
+        self.shared = shared
+
     def statement(self, statement: Step, scope: Scope, local: Scope) -> None:
         match statement:
             case Declare(variable, value):
                 self.assigned(variable, value, "", scope, local)
                 scope[variable.name] = variable.type
+                self.hidden((variable.name,))
             case SetVar(variable, value, op):
                 self.variable(variable, scope)
                 if op not in _UPDATES:
@@ -133,12 +141,12 @@ class _Verifier:
                 self.store(statement, scope, local)
             case If(condition, then, otherwise):
                 self.condition(condition, scope, local)
-                self.block((then,), dict(scope), dict(local))
+                self.inner(then, scope, local)
                 if otherwise is not None:
-                    self.block((otherwise,), dict(scope), dict(local))
+                    self.inner(otherwise, scope, local)
             case While(condition, body):
                 self.condition(condition, scope, local)
-                self.block((body,), dict(scope), dict(local))
+                self.inner(body, scope, local)
             case For():
                 self.loop(statement, scope, local)
             case Prefetch(array, index, _):
@@ -154,7 +162,7 @@ class _Verifier:
                 self.block((body,), dict(scope), dict(local) | {made.array: made.type for made in scratch})
                 self.shared = outside
             case Once(unit, body) if unit in _GROUPS:
-                self.block((body,), dict(scope), dict(local))
+                self.inner(body, scope, local)
             case Barrier(unit) if unit in _GROUPS:
                 pass
             case Comment():
@@ -179,7 +187,8 @@ class _Verifier:
             self.shared = frozenset()
         self.block(loop.private, outside, arrays)
         self.hidden(outside.keys() - scope.keys())
-        self.block((loop.body,), {**outside, loop.variable.name: loop.variable.type}, dict(arrays))
+        self.hidden((loop.variable.name,))
+        self.inner(loop.body, {**outside, loop.variable.name: loop.variable.type}, arrays)
         self.block(loop.finish, outside, arrays)
         self.shared = shared
 

@@ -70,6 +70,7 @@ WELL_FORMED = {
     "a loop": [loop(put(Load("x", AT, F64)))],
     "threads": [loop(Store("y", AT, X, "+", atomic=True), tag=Parallel())],
     "what threads have": [loop(SetVar(T, X, "+"), tag=Parallel(), private=(Declare(T, HALF),), finish=(put(T),))],
+    "a name of threads that hides one": [Declare(T, X), loop(Declare(T, HALF), SetVar(T, X, "+"), put(T), tag=Parallel())],
     "an array": [HELD, Fill("h", ZERO, N, X), put(Load("h", ZERO, F64)), Free("h")],
     "narrower places": [put(Load("x", Load("pos", ZERO, I32), F64))],
     "a vector": [Declare(Var("v", F64.vector(4)), Load("x", ZERO, F64.vector(4))), Store("y", ZERO, Var("v", F64.vector(4)))],
@@ -122,6 +123,10 @@ ILL_FORMED: dict[str, tuple[list[Step], str]] = {
     "step": ([For(AT, ZERO, N, put(X), step=0)], "a loop counts upwards in whole numbers"),
     "private": ([loop(put(X), private=(Declare(T, X),))], "only threads have something private"),
     "race": ([Declare(T, X), loop(SetVar(T, X, "+"), tag=Parallel())], "threads assign t, which is declared outside of their loop"),
+    "race behind a hidden name": (
+        [Declare(T, X), loop(loop(Declare(T, HALF)), SetVar(T, X, "+"), tag=Parallel())],
+        "threads assign t, which is declared outside of their loop",
+    ),
     "atomic": ([Store("y", ZERO, X, "+", atomic=True)], "only scalars are updated atomically, and only by threads"),
     "stream": ([Store("y", ZERO, X, streams=True)], "only whole vectors are written past the caches"),
     "update": ([Declare(T, X), SetVar(T, X, "^")], r"nothing is updated by \^"),
