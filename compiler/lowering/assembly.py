@@ -143,9 +143,11 @@ class Assembly:
         before: list[Step] = [Declare(begin, cursor(below))]
         count = subtract(cursor(below), begin)
         if inserts:
-            after: list[Step] = [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
+            counted: list[Step] = [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
             notes = self._notes(level, coordinates)
-            return before, [*after, If(compare(">", cursor(below), begin), Steps(tuple(notes)))] if notes else after
+            if self.phase == "fill" and self.stored_above(level) is not None:
+                counted, notes = [], [*counted, *notes]  # a block without children is not kept: its place may be another thread's
+            return before, [*counted, If(compare(">", cursor(below), begin), Steps(tuple(notes)))] if notes else counted
         record: list[Step] = []
         if below.head == level + 1:
             record = self._stored(below.pos, I64, below.pos_capacity, add(cursor(entry), ONE), count)

@@ -434,6 +434,22 @@ def test_transfers_are_counted() -> None:
 
 
 @needs_cxx
+def test_dense_blocks_without_entries_take_no_place() -> None:
+    """Below a compressed level: the place where one would go is that of the next one, which another thread fills."""
+    order = (2, 0, 1)
+    kernel = st.compile(
+        "A(j,i,l) = B(l,j,i)",
+        {"B": "dense, dense, compressed", "A": st.Format("compressed, dense, compressed", order)},
+        target="cuda-executor",
+    )
+    b = np.zeros((7, 3, 4))
+    b[2, 1, 3], b[4, 0, 0], b[4, 2, 1] = 1.0, 2.0, 3.0
+    found = kernel(B=st.tensor(b, format="dense, dense, compressed"))
+    assert found.nnz == 3
+    np.testing.assert_array_equal(found.to_numpy(), b.transpose(1, 2, 0))
+
+
+@needs_cxx
 def test_faults_of_kernels_are_errors() -> None:
     kernel = st.compile(SPMV, {"A": "csr"}, target="cuda-executor").default_kernel
     kernel.__dict__["source"] = kernel.source.replace("y_vals[i] = ty", "y_vals[0] = ty")
