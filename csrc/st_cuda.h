@@ -426,6 +426,14 @@ template <class B> ST_DEVICE bool st_bits_have(B bits, int64_t key) {
   const uint64_t word = bits[key >> 6];
   return word >> (key & 63) & 1;
 }
+/* Sets a bit of an array of words. */
+struct st_marked {
+  uint64_t mask;
+  ST_DEVICE uint64_t operator()(uint64_t old) const { return old | mask; }
+};
+template <class B> ST_DEVICE void st_atomic_mark(B bits, int64_t place) {
+  st_atomically(&bits[place >> 6], st_marked{UINT64_C(1) << (place & 63)});
+}
 template <class B> ST_DEVICE bool st_few_insert(B bits, int64_t n, int64_t key) { return st_bits_insert(bits, n, key); }
 template <class A, class B> ST_DEVICE int64_t st_drain(A keys, B bits, int64_t n) {
   int64_t count = 0;

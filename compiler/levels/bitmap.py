@@ -50,7 +50,7 @@ class Bitmap(LevelKind):
     inserts = True
     intrinsics = MappingProxyType({
         "bits_have": Intrinsic(_have, "st_bits_have", "st_bits.h", comparisons=lambda _arguments, _result: 1, gives=BOOL),
-        "bits_mark": Intrinsic(_mark, "st_atomic_mark", "st_atomic.h", updates=True, on_gpu=False),
+        "bits_mark": Intrinsic(_mark, "st_atomic_mark", "st_atomic.h", updates=True),
     })
 
     def types(self, width: Type) -> dict[str, Type]:

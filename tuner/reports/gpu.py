@@ -7,6 +7,7 @@ which shows that it runs, not how fast.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ from ...compiler.targets.cuda_objects import cubin_of, host_object
 from ...compiler.targets.executor import FLAGS as EXECUTOR_FLAGS
 from ...datasets import load
 from ..measure.eviction import FLUSHED
+from .gpu_bundle import begin, bundle
 from .gpu_cases import KERNELS, Kernel, edges, kernels_for, skewed
 from .gpu_page import page
 from .gpu_rivals import SOURCE, Run, by_hand, installed, runs_by_hand, runs_of_libraries
@@ -186,16 +188,25 @@ PARTS = {"machine": part_machine, "edges": part_edges, "kernels": part_kernels, 
 @click.option("--size", type=float, default=1.0, show_default=True, help="Of what is generated, as a share of what the paper has.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results/gpu.md"), show_default=True, help="Of page.")
 @click.option("--arch", default="sm_90", show_default=True, help="Of part prepare: compiled for it.")
+@click.option("--bundle", "taken", type=click.Path(path_type=Path), help="Of part prepare: a new folder, for all to take along.")
+@click.option("--data", type=click.Path(path_type=Path), default=Path("../shared/data"), show_default=True, help="Of part prepare: inputs.")
 def main(
-    part: str, inputs: Sequence[str], folder: Path, minutes: float, target: str, runs: int, size: float, output: Path, arch: str
-) -> None:
+    part: str, inputs: Sequence[str], folder: Path, minutes: float, target: str, runs: int, size: float, output: Path, arch: str,
+    taken: Path | None, data: Path,
+) -> None:  # fmt: skip
     """Run a PART: machine, edges, kernels (on INPUTS: files or names), skew; or page, or prepare, which need no device."""
     if part == "page":
         output.write_text(page([row for name in PARTS for row in read_rows(folder / f"gpu_{name}.csv")]))
         return
     try:
         if part == "prepare":
+            if taken is not None:
+                begin(taken)
+                os.environ["SPARSETUNE_CACHE"] = str(taken.resolve() / "cache")  # which has nothing else
             click.echo(f"{prepare(arch)} kernels are compiled for {arch} in {cache_folder()}; take the folder along as SPARSETUNE_CACHE")
+            if taken is not None:
+                size = bundle(taken, data) / (1 << 20)
+                click.echo(f"{taken} has {size:.0f} MiB, with {len(list((taken / 'inputs').iterdir()))} inputs: copy it, and start its run")
             return
         device = Device.here(target)
         PARTS[part](device, Rows(folder, part, device.name, minutes), inputs, runs, size)

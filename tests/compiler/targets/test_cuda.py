@@ -114,6 +114,7 @@ MAPPINGS = {
     "product": (SPGEMM, CSR, ""),
     "product of dense result": (SPGEMM, {"A": "csr", "B": "csr"}, "parallelize(i, gpu_warp, no_races);"
                                 " parallelize(j, gpu_thread, no_races)"),
+    "bitmap": (SPMV, {"A": "csr", "y": "bitmap"}, ""),
     "sum": ("Z(i,j) = B(i,j) + C(i,j)", {"B": "csr", "C": "csr", "Z": "csr"}, ""),
     "sum by warps": ("Z(i,j) = B(i,j) + C(i,j)", {"B": "csr", "C": "csr", "Z": "csr"}, "parallelize(i, gpu_warp, no_races);"
                      " assemble(Z, insert)"),
@@ -124,6 +125,7 @@ MAPPINGS = {
     "hashed result of one thread": ("y(i) = A(j,i) * x(j)", {"A": "csr", "y": "hashed"}, "assemble(y, insert)"),
     "one thread": ("y(i) = A(i,j) * x(j)", {"A": "csr", "x": "compressed"}, "bound(i, ib, 0, min_exact)"),
 }  # fmt: skip
+KERNELS = range(len((*gpu.TEMPLATES, *gpu.LARGE)))
 EXTENTS = {"i": 19, "j": 14, "k": 37, "l": 6, "m": 3}
 
 
@@ -161,19 +163,47 @@ def test_every_mapping_is_right(tmp_path: Path) -> None:
             np.testing.assert_array_equal(dense(kernel(**arrays)), expected, err_msg=f"{name}, {density}")
 
 
+ODD = ("one row", "empty rows", "nothing")
+
+
+def odd_operands(expression: str, formats: dict[str, str], pattern: str, rows: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return operands whose first slices are next to all empty, but for one that has everything, or all of them; and the extents."""
+    rng, found = np.random.default_rng(0), {}
+    extents = dict.fromkeys("ijklm", 5)
+    extents |= {"one row": {"j": 300}, "empty rows": {"i": rows}, "nothing": {}}[pattern]
+    for access in accesses(parse(expression).value):
+        shape = tuple(extents[name] for name in access.indices)
+        values = rng.integers(1, 5, shape).astype(float)
+        if access.tensor in formats:
+            kept = np.zeros(shape, bool)
+            if pattern == "one row":
+                kept[2] = True
+            elif pattern == "empty rows":
+                kept[[1, -2]] = rng.random((2, *shape[1:])) < 0.6
+            values *= kept
+        found[access.tensor] = scipy.sparse.csr_array(values) if access.tensor in formats and values.ndim == 2 else values
+    return found, extents
+
+
 @needs_cxx
-@pytest.mark.parametrize("schedule", ["", WARPS, BLOCKS, NONZEROS, CARRIED], ids=["thread", "warp", "block", "nonzeros", "carried"])
-def test_rows_of_any_length(schedule: str) -> None:
-    kernel = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda-executor")
-    for pattern in ("one row", "empty rows", "nothing"):
-        rows, columns = (3, 4000) if pattern == "one row" else (700, 5)
-        matrix = scipy.sparse.lil_array((rows, columns))
-        if pattern == "one row":
-            matrix[1, :] = np.arange(columns)
-        elif pattern == "empty rows":
-            matrix[[7, 650], [3, 1]] = 5
-        stored, x = matrix.tocsr(), np.ones(columns)
-        np.testing.assert_array_equal(kernel(A=stored, x=x), stored @ x, err_msg=pattern)
+@pytest.mark.parametrize("rows", [700, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_rows_of_any_length_in_all_mappings(rows: int, tmp_path: Path) -> None:
+    """One row with all entries, so many rows next to none of which has entries, and no entries."""
+    library = {f"library: {found.name}, {found.expression}": found for found in LIBRARY if found.target == "cuda"}
+    every = MAPPINGS | {name: (found.expression, dict(found.formats), found.text) for name, found in library.items() if not found.extents}
+    made = {name: st.compile(text, formats, schedule=schedule, target="cuda-executor") for name, (text, formats, schedule) in every.items()}
+    gpu.build_on_processor([kernel.default_kernel for kernel in made.values()], tmp_path, "mappings")
+    for name, kernel in made.items():
+        expression, formats, _ = every[name]
+        for pattern in ODD:
+            arrays, extents = odd_operands(expression, formats, pattern, rows if expression == SPMV and "A" in formats else 400)
+            if expression == SPMV:
+                x = arrays["x"]
+                expected = arrays["A"] @ (x if isinstance(x, np.ndarray) else x.toarray().ravel())
+            else:
+                plain = {tensor: value if isinstance(value, np.ndarray) else value.toarray() for tensor, value in arrays.items()}
+                expected = reference(expression, plain, extents)
+            np.testing.assert_array_equal(dense(kernel(**arrays)), expected, err_msg=f"{name}, {pattern}")
 
 
 @needs_cxx
@@ -219,9 +249,18 @@ def test_a_campaign_of_random_expressions() -> None:
 
 
 @needs_cxx
+def test_templates_of_every_kernel_are_right() -> None:
+    """A few of those that have few."""
+    first = [kernel * gpu.EACH + number for kernel in (0, 1, 4, 5) for number in (0, 2)]
+    assert not gpu.run_templates(first)
+
+
+@needs_cxx
 @pytest.mark.nightly
-def test_all_templates_are_right() -> None:
-    numbers = range(len(gpu.mapped_templates()))
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_templates_are_right(kernel: int) -> None:
+    numbers = gpu.numbers_of_templates(kernel)
+    assert numbers
     found = run_isolated(numbers, chunk=20, work=gpu.run_templates, describe=gpu.one_template)
     assert not found, "\n".join(map(str, found))
 
@@ -273,8 +312,18 @@ def test_forty_kernels_compile_for_two_architectures(nvcc: str, tmp_path: Path) 
 
 
 @pytest.mark.nightly
-def test_all_templates_compile_for_two_architectures(nvcc: str, tmp_path: Path) -> None:
-    sources = [gpu.compiled(case).source for case in gpu.mapped_templates()]
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_templates_compile_for_two_architectures(kernel: int, nvcc: str, tmp_path: Path) -> None:
+    """All of the kernels with hundreds of templates, and every tenth of those with thousands."""
+    sources: list[str] = []
+    refused: list[ScheduleError] = []
+    numbers = gpu.numbers_of_templates(kernel)
+    for number in numbers if len(numbers) < 500 else numbers[::10]:
+        try:
+            sources.append(gpu.compiled(gpu.one_template(number)).source)
+        except ScheduleError as error:
+            refused.append(error)
+    assert all(gpu.NEVER in str(error) for error in refused)
     for first in range(0, len(sources), 40):
         folder = tmp_path / str(first)
         folder.mkdir()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,8 @@ from sparsetune.compiler.errors import BuildError
 from sparsetune.compiler.native.devices import find_nvcc
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.datasets import load
-from sparsetune.tuner.reports import gpu
+from sparsetune.tuner.reports import gpu, gpu_bundle
+from sparsetune.tuner.reports.gpu_bundle import chosen
 from sparsetune.tuner.reports.gpu_cases import KERNELS, kernels_for, skewed
 from sparsetune.tuner.reports.gpu_rows import read_rows
 
@@ -110,3 +113,59 @@ def test_everything_is_compiled_for_a_device_that_is_not_here(tmp_path: Path, mo
     refused = CliRunner().invoke(gpu.main, ["prepare", "--arch", "sm_11"])
     assert refused.exit_code == 1
     assert refused.output.startswith("Error: NVRTC does not know the architecture sm_11")
+
+
+def _inputs(folder: Path, sizes: dict[str, int]) -> Path:
+    folder.mkdir()
+    for name, size in sizes.items():
+        (folder / name).write_bytes(bytes(size))
+    return folder
+
+
+def test_ten_inputs_of_twenty_megabytes_are_chosen(tmp_path: Path) -> None:
+    sizes = {f"{size:02d}.mtx.gz": size << 18 for size in range(1, 25)} | {"huge.mtx": 30 << 20, "notes.txt": 5}
+    found = chosen(_inputs(tmp_path / "data", sizes).iterdir())
+    assert len(found) == 10
+    assert 15 << 20 < sum(file.stat().st_size for file in found) <= 20 << 20
+    assert {file.suffix for file in found} == {".gz"}
+    assert not chosen(())
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_all_that_a_device_needs_is_put_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bool) -> None:
+    pytest.importorskip("cuda.core")
+    monkeypatch.setattr(gpu, "KERNELS", (next(kernel for kernel in KERNELS if kernel.name == "SpGEMM"),))
+    monkeypatch.setattr(gpu_bundle, "_fetch_wheels", Path.mkdir)
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "other"))
+    inputs, target = tmp_path / "data", tmp_path / "taken"
+    if data:
+        _inputs(inputs, {"a.mtx": 10, "b.tns": 20})
+    words = ["prepare", "--bundle", str(target), "--data", str(inputs)]
+    done = CliRunner().invoke(gpu.main, words)
+    assert done.exit_code == 0, done.output
+    assert f"with {2 if data else 0} inputs" in done.output
+    assert {path.name for path in target.iterdir()} == {"cache", "inputs", "run", "sparsetune", "wheels"}
+    assert {path.suffix for path in (target / "cache").iterdir()} == {".cubin", ".so"}
+    assert (target / "sparsetune" / "csrc" / "st_cuda.h").is_file()
+    assert not (target / "sparsetune" / "tests").exists()
+    shown = subprocess.run(
+        [sys.executable, "-P", "-m", "sparsetune.tuner.reports.gpu", "--help"], cwd=target, env={**os.environ, "PYTHONPATH": str(target)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "prepare" in shown.stdout, shown.stderr
+    again = CliRunner().invoke(gpu.main, words)
+    assert again.output.startswith(f"Error: {target} is there already")
+
+
+def test_wheels_that_are_not_to_be_had_are_told(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"^the wheels of cuda-core, .* could not be fetched: "):
+        gpu_bundle._fetch_wheels(tmp_path, (("false",), ("/nowhere/pip",)))
+
+
+@pytest.mark.nightly
+def test_a_folder_with_wheels_and_all_kernels_is_small_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cuda.core")
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "other"))
+    done = CliRunner().invoke(gpu.main, ["prepare", "--bundle", str(tmp_path / "taken")])
+    assert done.exit_code == 0, done.output
+    assert len(list((tmp_path / "taken" / "wheels").glob("*.whl"))) == len(gpu_bundle.WHEELS)
