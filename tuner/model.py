@@ -154,8 +154,13 @@ def disagreements(program: Program, formats: Mapping[str, Format]) -> int:
 def is_far_cheaper(problem: Problem, schedule: Schedule) -> bool:
     """Return whether a legal schedule is expected to take a small part of the operations of the default one."""
     found = problem.concretized()
-    program = apply_schedule(found.program, schedule, found.formats, problem.constants)
-    return FAR * operations(problem, program, found.sources) < operations(problem, found.program, found.sources)
+    return FAR * expected_cost(problem, schedule) < operations(problem, found.program, found.sources)
+
+
+def expected_cost(problem: Problem, schedule: Schedule) -> float:
+    """Return the cost of a legal schedule, in operations, by which candidates are ranked."""
+    found = problem.concretized()
+    return operations(problem, apply_schedule(found.program, schedule, found.formats, problem.constants), found.sources)
 
 
 def is_plainly_stored(problem: Problem, name: str) -> bool:

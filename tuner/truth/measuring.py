@@ -16,6 +16,7 @@ from ..environment import code_version, commit
 from ..kernels import is_legal
 from ..measure.runner import Runner, Worker
 from ..measure.worker import AHEAD
+from ..model import expected_cost
 from ..problem import Problem
 from ..prune import surviving_space
 from ..records import Measurement, Status, now
@@ -134,12 +135,20 @@ def _point(campaign: Campaign, record: Measurement, measured: Measurement) -> Po
         origin=record.origin or "space",
         source=record.source,
         build_seconds=_seconds(record.build_seconds),
+        expected=_seconds(_expected(campaign.problem, record)),
     )
     return replace(found, origin="default") if record.schedule == DEFAULT else found
 
 
+def _expected(problem: Problem, record: Measurement) -> float | None:
+    """Return what the static model says of a schedule; None of one that is not legal."""
+    if record.status == Status.ILLEGAL:
+        return None
+    return expected_cost(problem, problem.from_canonical(record.schedule))
+
+
 def _seconds(found: float | None) -> float | None:
-    """Return seconds with as many digits as tell two points apart."""
+    """Return a figure with as many digits as tell two points apart."""
     return None if found is None else _rounded(found, 4)
 
 

@@ -2,7 +2,8 @@
 
 The numbers in the texts of schedules are parameters: schedules that differ in their numbers alone are points of one template, so that a
 strategy can learn what it could on hardware. A table holds a part of what such a template stands for; a proposal that it does not hold
-means the point of the template whose numbers are nearest.
+means the point of the template whose numbers are nearest. Templates stand in the order in which the static model ranks their best point,
+as they do in a search.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def replay(table: TruthTable, trials: int, seed: int = 0, sampler: str = USUAL_S
         TuningError: there is no such sampler.
     """
     points = {point.schedule: point for point in table.points}
-    space = TableSpace.of(tuple(points))
+    space = TableSpace.of([point.schedule for point in sorted(table.points, key=_ranked)])
     strategy = choose_strategy(Search(space, trials, seed, None, "replay"), sampler)
     steps: list[Step] = []
 
@@ -103,6 +104,10 @@ def replay(table: TruthTable, trials: int, seed: int = 0, sampler: str = USUAL_S
         strategy.tell(proposal, take(proposal.schedule))
     strategy.close()
     return Replay(table, tuple(steps))
+
+
+def _ranked(point: Point) -> float:
+    return math.inf if point.expected is None else point.expected
 
 
 Group = dict[tuple[int, ...], str]

@@ -34,6 +34,7 @@ class Point:
         origin: of ``ORIGINS``.
         source: digest of the generated code; equal code was measured once.
         build_seconds: of code generation and C compilation.
+        expected: operations by the static model, which ranks what is tried first; None: nothing is known.
     """
 
     schedule: str
@@ -46,6 +47,7 @@ class Point:
     origin: str = "space"
     source: str = ""
     build_seconds: float | None = None
+    expected: float | None = None
 
 
 @frozen(kw_only=True)
@@ -116,6 +118,7 @@ _POINT: dict[str, fields.Check] = {
     "origin": fields.one_of(ORIGINS),
     "source": fields.text(),
     "build_seconds": fields.optional(fields.number(0, 1e9)),
+    "expected": fields.optional(fields.number(0, 1e300)),
 }
 _TABLE: dict[str, fields.Check] = {
     "expression": fields.text(fields.TEXT_LETTERS, empty=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,13 @@ def test_numbers_are_parameters() -> None:
     assert len(space.templates) == 4
     assert space.size == len(decoy(0.4).points)
     assert sorted(space.schedule(place) for place in space.points()) == sorted(point.schedule for point in decoy(0.4).points)
+
+
+def test_what_the_static_model_ranks_first_is_tried_first() -> None:
+    table = decoy()
+    deep = [replace(point, expected=1.0 if point.schedule.startswith("split(i,") else 2.0) for point in table.points]
+    assert sequence(table, 2, 0)[1].startswith("split(j,")
+    assert sequence(replace(table, points=tuple(deep)), 2, 0)[1].startswith("split(i,")
 
 
 def test_the_best_so_far_only_falls() -> None:
