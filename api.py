@@ -178,8 +178,8 @@ def evaluate(
         expression, operands, output_format = _on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
     elif shape is None and boundary is None and type(operands) is dict:
         known = _lookups().evidence(database) if schedule == "auto" else None
-        options = output_format, schedule, dtype, target, convert, semiring, memory_bound, cache_share
-        repeats = compute.repeats_of(expression, *options, known)
+        given = memory_bound, cache_share
+        repeats = compute.repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, given, known)
         if repeats is not None and (result := repeats(operands, threads)) is not compute.MISS:
             return result
     ready = _from_paths(operands)
@@ -245,7 +245,7 @@ def evaluate_all(
         "convert": convert, "semiring": semiring, "database": database, "memory_bound": memory_bound, "cache_share": cache_share,
         "boundary": boundary, "output_pattern": output_pattern,
     }  # fmt: skip
-    return compute(expressions, _from_paths(operands), evaluate, options)
+    return compute(expressions, _from_paths(operands), evaluate, options, lambda: _lookups().evidence(database))
 
 
 @overload

@@ -131,10 +131,18 @@ def evaluate(
     return or_default(expression, decided, run) if chooses else run(decided)
 
 
-def repeats_of(*request: Hashable) -> Repeats | None:
-    """Return the calls kept of a request: an expression and everything beside operands and threads; None where it is no key."""
+def repeats_of(
+    expression: Hashable, output_format: Hashable, schedule: Hashable, dtype: Hashable, target: Hashable, convert: Hashable,
+    semiring: Hashable, limits: Hashable, evidence: Hashable,
+) -> Repeats | None:  # fmt: skip
+    """Return the calls kept of a request: an expression and everything beside operands and threads; None where it is no key.
+
+    Args:
+        limits: of schedules that are looked up.
+        evidence: what changes when another schedule may be found; None where it is given.
+    """
     try:
-        return _repeats_of(*request)
+        return _repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, limits, evidence)
     except TypeError:  # something that cannot be hashed, which the whole path refuses or takes
         return None
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
+from .build.kernel import thread_count
+from .build.repeat import MISS, Repeats
 from .concrete.check import check_assignment, tensor_names
 from .errors import ExpressionError
+from .evaluate import repeats_of
 from .frozen import frozen
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .output_pattern import named_operand
-from .shared_products import computed_together
+from .shared_products import computed_together, may_share
 from .storage.recalled import recalled
 
 KEPT = 256  # expressions that a process keeps at hand
@@ -25,6 +29,15 @@ OF_EACH = frozenset((*BY_RESULT, "shape"))
 
 LIMITING = ("dtype", "memory_bound", "cache_share", "boundary")
 """Options that each expression follows on its own."""
+
+SELDOM = ("shape", "memory_bound", "cache_share", "boundary", "output_pattern")
+"""Options with which a call is planned anew each time."""
+
+TELLING = ("output_format", "schedule", "dtype", "target", "convert", "semiring")
+"""The other options on which a plan hangs."""
+
+_plans: dict[Hashable, _Plan] = {}
+_planning = Lock()  # while a plan is put among the others
 
 
 @frozen
@@ -93,37 +106,127 @@ def _sequential(text: str) -> Sequential:
     return Sequential(assignment.text, assignment.target.tensor, tensor_names(assignment), indices, assignment)
 
 
+@frozen(eq=False)
+class _Step:
+    """One expression of a sequence, with what the options say of it alone.
+
+    Attributes:
+        one: the expression.
+        options: those of ``OF_EACH`` that are said for it.
+        again: the calls kept of it, alone in a list; none where the sequence is not kept.
+    """
+
+    one: Sequential
+    options: Mapping[str, Any]
+    again: list[Repeats | None]
+
+
+@frozen(eq=False)
+class _Plan:
+    """All of a call of ``evaluate_all`` that hangs on expressions, names and options, checked.
+
+    Attributes:
+        free: the results that may be made together with others.
+    """
+
+    steps: tuple[_Step, ...]
+    free: frozenset[str]
+
+
 def evaluate_all(
-    expressions: Sequence[str], operands: Mapping[str, Any], compute: Callable[..., Any], options: Mapping[str, Any]
+    expressions: Sequence[str],
+    operands: Mapping[str, Any],
+    compute: Callable[..., Any],
+    options: Mapping[str, Any],
+    evidence: Callable[[], Hashable] | None = None,
 ) -> list[Any]:
     """Compute expressions in order; see ``sparsetune.evaluate_all``.
 
     Args:
         compute: ``evaluate``, called with an expression, its operands and its options.
         options: of all expressions; those of ``BY_RESULT`` may be mappings by the name of the result.
+        evidence: gives what changes when another schedule may be found; None: nothing is kept for calls that come again.
     """
-    ordered = in_order(expressions, operands, options.get("output_pattern"))
-    _check_options(ordered, options)
-    shape: Mapping[str, int] = options.get("shape") or {}
-    available = {name: recalled(data) for name, data in operands.items()} if len(ordered) > 1 else dict(operands)
+    known = evidence() if evidence is not None else None
+    plan = _kept_plan(expressions, operands, options, known) if evidence is not None else None
+    if plan is None:
+        plan = _plan(expressions, operands, options)
+    alone = len(plan.steps) == 1
+    available = dict(operands) if alone else {name: recalled(data) for name, data in operands.items()}
+    threads = options.get("threads")
+    count: int | None = None
     results, shared = list[Any](), dict[str, Any]()
-    free = _free(ordered, options)
-    alike = {name: value for name, value in options.items() if name not in OF_EACH}
-    for place, one in enumerate(ordered):
-        if one.result not in shared and one.result in free:
-            rest = [other.assignment for other in ordered[place:]]
-            shared |= computed_together(rest, free, available, options.get("semiring"), options.get("threads"))
+    for place, step in enumerate(plan.steps):
+        one = step.one
+        if one.result in plan.free and one.result not in shared:
+            rest = [other.one.assignment for other in plan.steps[place:]]
+            shared |= computed_together(rest, plan.free, available, options.get("semiring"), threads)
         if one.result in shared:
-            available[one.result] = shared[one.result]
-            results.append(shared[one.result])
-            continue
-        own = {name: _of(options.get(name), one.result) for name in BY_RESULT}
-        own = {name: value for name, value in own.items() if value is not None}
-        extents = {index: extent for index, extent in shape.items() if index in one.indices}
-        result = compute(one.text, {name: available[name] for name in one.operands}, shape=extents or None, **alike, **own)
+            result = shared[one.result]
+        else:
+            own = {name: available[name] for name in one.operands}
+            result, again = MISS, step.again[0]
+            if again is not None:
+                count = thread_count(threads) if count is None else count
+                result = again.with_threads(own, count)
+            if result is MISS:
+                alike = {name: value for name, value in options.items() if name not in OF_EACH}
+                result = compute(one.text, own, **alike, **step.options)
+                if again is not None:
+                    step.again[0] = _again(one, step.options, options, known)
         available[one.result] = result
         results.append(result)
     return results
+
+
+def _plan(expressions: Sequence[str], operands: Mapping[str, Any], options: Mapping[str, Any]) -> _Plan:
+    """Check a call. Raises ``ExpressionError`` for what does not fit."""
+    ordered = in_order(expressions, operands, options.get("output_pattern"))
+    _check_options(ordered, options)
+    free = _free(ordered, options)
+    if not may_share([one.assignment for one in ordered if one.result in free]):
+        free = frozenset()
+    return _Plan(tuple(_Step(one, _own(one, options), [None]) for one in ordered), free)
+
+
+def _own(one: Sequential, options: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: _of(options.get(name), one.result) for name in BY_RESULT}
+    shape: Mapping[str, int] = options.get("shape") or {}
+    own["shape"] = {index: extent for index, extent in shape.items() if index in one.indices} or None
+    return {name: value for name, value in own.items() if value is not None}
+
+
+def _kept_plan(expressions: Sequence[str], operands: Any, options: Mapping[str, Any], known: Hashable) -> _Plan | None:
+    """Return the plan of a call like one before; None where a part of it cannot be told from others by a key, or is seldom given."""
+    if type(expressions) not in (list, tuple) or type(operands) is not dict or any(options[name] is not None for name in SELDOM):
+        return None
+    told = tuple(_key(options[name]) for name in TELLING)
+    key = tuple(expressions), tuple(operands), told, known
+    try:
+        plan = _plans.get(key)
+    except TypeError:  # not hashable: the whole path takes or refuses it
+        return None
+    if plan is None:
+        plan = _plan(expressions, operands, options)
+        for step in plan.steps:
+            step.again[0] = _again(step.one, step.options, options, known)
+        with _planning:
+            while len(_plans) >= KEPT:
+                del _plans[next(iter(_plans))]
+            _plans[key] = plan
+    return plan
+
+
+def _again(one: Sequential, own: Mapping[str, Any], options: Mapping[str, Any], known: Hashable) -> Repeats | None:
+    """Return the calls that ``evaluate`` keeps of an expression."""
+    schedule, limits = own.get("schedule", "auto"), (None, None)
+    kind, target, convert, semiring = (options[name] for name in ("dtype", "target", "convert", "semiring"))
+    known = known if schedule == "auto" else None
+    return repeats_of(one.text, own.get("output_format"), schedule, kind, target, convert, semiring, limits, known)
+
+
+def _key(option: Any) -> Any:
+    return (dict, *option.items()) if type(option) is dict else option
 
 
 def _free(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozenset[str]:

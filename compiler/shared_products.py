@@ -82,6 +82,12 @@ def computed_together(
     return {}
 
 
+def may_share(assignments: Sequence[Assignment]) -> bool:
+    """Return whether some expressions could be made together, whatever their operands are."""
+    some = [one for one in assignments if any(len(access.subscripts) >= LEAST_MODES for access in accesses(one.value))]
+    return len(some) > 1
+
+
 def _members(ordered: Sequence[Assignment], operand: str, free: Container[str], available: Mapping[str, Any]) -> tuple[Assignment, ...]:
     """Return the expressions that could be computed now in one pass over an operand, the first of all among them; none where it cannot."""
     found, made = list[Assignment](), set[str]()

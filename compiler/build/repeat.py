@@ -107,8 +107,8 @@ class Repeat:
     address: Callable[[Any], Any]
     cast: Callable[[str, Any], Any]
 
-    def __call__(self, operands: Mapping[str, Any], threads: int | None) -> Any:
-        if len(operands) != len(self.inputs) or thread_count(threads) != self.threads:
+    def __call__(self, operands: Mapping[str, Any], threads: int) -> Any:
+        if len(operands) != len(self.inputs) or threads != self.threads:
             return MISS
         for name, reference in self.decided_for:
             if reference() is not operands.get(name):
@@ -133,13 +133,17 @@ class Repeats:
 
     def __call__(self, operands: Mapping[str, Any], threads: int | None) -> Any:
         """Make a call again. Returns its result, or ``MISS`` where none of the kept ones is like it."""
+        return self.with_threads(operands, thread_count(threads)) if self._known else MISS
+
+    def with_threads(self, operands: Mapping[str, Any], threads: int) -> Any:
+        """Make a call again with as many threads as ``thread_count`` has just said."""
         try:
             repeat = self._known.pop()  # so that no other thread makes it meanwhile
         except IndexError:
             return MISS
         result = repeat(operands, threads)
         if result is MISS:
-            result = self(operands, threads)  # the next one
+            result = self.with_threads(operands, threads)  # the next one
         self._known.append(repeat)
         return result
 

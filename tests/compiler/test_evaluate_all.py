@@ -111,3 +111,15 @@ def test_a_matrix_that_comes_again_is_looked_up_once_and_read_anew(monkeypatch: 
     matrix.indices[0] = 99
     with pytest.raises(st.DataError, match="operand 'A'"):
         st.evaluate_all(softmax, {"A": matrix}, output_format={"E": "csr", "P": "csr"})
+
+
+def test_a_call_that_comes_again_is_not_planned_anew_and_reads_what_is_there_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, matrix = ["E(i,j) = exp(A(i,j))", "S(i) = E(i,j)", "P(i,j) = E(i,j) / S(i)"], MATRIX.copy()
+    stored = st.tensor(matrix)
+    formats = {"E": "csr", "P": "csr"}
+    st.evaluate_all(texts, {"A": stored}, output_format=formats)
+    monkeypatch.setattr("sparsetune.compiler.evaluate_all._plan", None)
+    stored.values[:] *= 2
+    again = st.evaluate_all(texts, {"A": stored}, output_format=formats)
+    assert np.allclose(again[0].values, np.exp(stored.values))
+    assert np.allclose(again[1], np.add.reduceat(np.exp(stored.values), matrix.indptr[:-1]))
