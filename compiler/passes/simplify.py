@@ -21,6 +21,7 @@ from ..ir.nodes import (
     Binary,
     Cast,
     Const,
+    Dealt,
     Declare,
     For,
     Function,
@@ -237,7 +238,7 @@ def _simpler_for(loop: For) -> Step:
     if isinstance(loop.low, Const) and isinstance(loop.high, Const):
         if loop.low.value >= loop.high.value:
             return _EMPTY
-        if loop.low.value + loop.step >= loop.high.value and not isinstance(loop.tag, Parallel):
+        if loop.low.value + loop.step >= loop.high.value and not isinstance(loop.tag, Parallel | Dealt):
             return substitute(loop.body, {loop.variable.name: Const(int(loop.low.value), loop.variable.type)})
     return loop
 
