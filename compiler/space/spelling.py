@@ -15,6 +15,7 @@ from typing import TypeVar
 from ..concrete.assembled import handing
 from ..concrete.concretize import Concretized
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, operand_of, said_of, transform
+from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Assignment, Expr, index_subscript
 from ..notation.nodes import transform as transform_expr
@@ -275,10 +276,17 @@ class Speller:
         return address[: outside[-1] + 1] if outside else ()
 
     def loop(self, number: int, index: str) -> Address:
-        """Return the address of the loop over an index around an assignment."""
+        """Return the address of the loop over an index around an assignment.
+
+        Raises:
+            ScheduleError: the loop is shared, but the language computes the assignment before it.
+        """
         address = self.address(number)
         found = frames(self.program.statement, address)
-        return address[: next(depth for depth, frame in enumerate(found) if isinstance(frame, Forall) and frame.index == index)]
+        depth = next((depth for depth, frame in enumerate(found) if isinstance(frame, Forall) and frame.index == index), None)
+        if depth is None:
+            raise ScheduleError(f"no loop over {index} is around {self._name(number)}")
+        return address[:depth]
 
     def path(self, address: Address) -> tuple[int, ...]:
         return path_to(self.program.statement, address)

@@ -88,3 +88,35 @@ def test_a_worker_that_does_not_answer_is_lost() -> None:
     with Worker(1, [sys.executable, "-c", ANSWERS.format(seconds=60)]) as worker, pytest.raises(Lost, match="no answer within 1 s") as lost:
         worker.ask(1.3, "anything")
     assert lost.value.status is Status.TIMEOUT
+
+
+class _Dropped:
+    def __del__(self) -> None:
+        time.sleep(0.15)  # what is raised in here is dropped
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_alarm_that_nobody_hears_rings_again() -> None:
+    def work() -> None:
+        _Dropped()
+        time.sleep(5)
+
+    begin = time.monotonic()
+    with pytest.raises(alarm.TooLong, match="over"), alarm.limited(0.05, "over"):
+        work()
+    assert time.monotonic() - begin < 4
+
+
+def test_an_alarm_does_not_ring_while_what_it_ended_cleans_up() -> None:
+    cleaned = []
+
+    def work() -> None:
+        try:
+            time.sleep(5)
+        finally:
+            time.sleep(4 * alarm.AGAIN)
+            cleaned.append(True)
+
+    with pytest.raises(alarm.TooLong, match="over"), alarm.limited(0.05, "over"):
+        work()
+    assert cleaned

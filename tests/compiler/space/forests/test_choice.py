@@ -177,7 +177,7 @@ def test_six_tensors_without_tuning() -> None:
     train = tensor((coordinates, np.ones(coordinates.shape[1])), "csf", (20,) * 6)
     operands = {"T": train, **{name: np.ones(shape) for name, shape in shapes.items()}}
     problem = make_problem(TTTC6, operands, threads=1)
-    chosen = model_choice(problem)
+    chosen = model_choice(problem, Deadline(60.0))
     counted = compile_kernel(TTTC6, {"T": "csf"}, None, chosen).bind(**operands, threads=1).count()["flops"]
     space = Forests(problem.assignment, problem.formats)
     fibres = stored_prefixes(train)
