@@ -1,0 +1,65 @@
+"""Nodes of kernels of a GPU; only the passes for it make these."""
+
+from __future__ import annotations
+
+from ...frozen import frozen
+from .node import Step, Value
+from .tags import Group, Member
+from .types import Type
+from .values import Var
+
+
+@frozen
+class Combine(Value):
+    """What all members of a group get of the values that each has: their sum, product, minimum ... by ``op``, in one order always.
+
+    ``unit`` is what the members are, ``within`` whose; threads of one member have the same value. Only ``passes.members`` makes it.
+    """
+
+    op: str
+    value: Value
+    unit: Member
+    within: Group
+    type: Type
+
+
+@frozen
+class Scratch:
+    """An array of ``length`` elements on the heap for every block, warp or thread of a kernel."""
+
+    array: str
+    type: Type
+    length: Value
+    unit: Member
+    zero: bool
+
+
+@frozen
+class Kernel(Step):
+    """Runs on the GPU; what stands around it is host code, which waits for it and goes on with the scalars that it ``gives``.
+
+    Attributes:
+        blocks: how many there are at most; iterations are dealt out to as many as run.
+        threads: of a block; a multiple of 32, or 1 where nothing is dealt out.
+    """
+
+    body: Step
+    blocks: Value
+    threads: int
+    gives: tuple[Var, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
+
+
+@frozen
+class Once(Step):
+    """Done by one thread of a block or warp for all of them."""
+
+    unit: Group
+    body: Step
+
+
+@frozen
+class Barrier(Step):
+    """All threads of a block or warp wait for one another, and see what the others wrote before."""
+
+    unit: Group

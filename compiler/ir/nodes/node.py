@@ -1,0 +1,120 @@
+"""What all nodes of the loop IR have in common: children, what stands below, the variables named there, rebuilding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from operator import is_
+from typing import ClassVar
+
+from ...kept import Kept
+from .types import Type
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(entry.name for entry in fields(kind))
+
+
+@cache
+def _fields_of_nodes(kind: type) -> tuple[str, ...]:
+    """Return the fields of a class that may hold nodes: those in whose annotations one is named."""
+    return tuple(entry.name for entry in fields(kind) if not _NODES.isdisjoint(re.findall(r"\w+", str(entry.type))))
+
+
+_NODES: set[str] = set()
+"""The names of all classes of nodes; each enters its own when it is defined."""
+
+
+class Node:
+    """Base of expressions and statements; children are the fields that are nodes or tuples of nodes."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _NODES.add(cls.__name__)
+
+    @Kept
+    def children(self) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for name in _fields_of_nodes(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(item for item in value if isinstance(item, Node))
+        return tuple(found)
+
+    @Kept
+    def below(self) -> tuple[Node, ...]:
+        """Everything below the node, parents first, in written order."""
+        found: list[Node] = []
+        for child in self.children:
+            found.append(child)
+            found.extend(child.below)
+        return tuple(found)
+
+    @Kept
+    def kinds(self) -> frozenset[type[Node]]:
+        """The classes of the node and of everything below it."""
+        return frozenset((type(self),)).union(*(child.kinds for child in self.children))
+
+    @Kept
+    def variables(self) -> frozenset[str]:
+        """The names of all variables in the node, those that it declares included."""
+        return frozenset(self._named()).union(*(child.variables for child in self.children))
+
+    @Kept
+    def declared(self) -> frozenset[str]:
+        """The names of the variables that statements in the node declare or count with."""
+        return frozenset(self._declares()).union(*(child.declared for child in self.children))
+
+    @Kept
+    def assigned(self) -> frozenset[str]:
+        """The names of the variables that statements in the node assign."""
+        return frozenset(self._assigns()).union(*(child.assigned for child in self.children))
+
+    def _named(self) -> tuple[str, ...]:
+        """Return the name of the variable that the node itself is, if it is one."""
+        return ()
+
+    def _declares(self) -> tuple[str, ...]:
+        """Return the name of the variable that the node itself declares, if it does."""
+        return ()
+
+    def _assigns(self) -> tuple[str, ...]:
+        """Return the name of the variable that the node itself assigns, if it does."""
+        return ()
+
+    settled: ClassVar[Callable[[Node], Node] | None] = None
+    """The change that is known to leave the node as it is (``rewrite.settle``)."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in _field_names(type(self))}
+
+    def rebuild(self, children: tuple[Node, ...]) -> Node:
+        """Return the same node over other children, given in the order of ``children``; itself over its own."""
+        if len(children) == len(self.children) and all(map(is_, children, self.children)):
+            return self
+        rest = iter(children)
+        values: list[object] = []
+        for name in _field_names(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Node):
+                value = next(rest)
+            elif isinstance(value, tuple) and value:
+                value = tuple(next(rest) if isinstance(item, Node) else item for item in value)
+            values.append(value)
+        assert next(rest, None) is None
+        return type(self)(*values)
+
+
+class Value(Node):
+    """An expression: it has a value of its type."""
+
+    type: Type
+
+
+class Step(Node):
+    """A statement."""

@@ -1,0 +1,45 @@
+"""Types of the loop IR: scalars, vectors of them, and two opaque ones."""
+
+from __future__ import annotations
+
+from ...frozen import frozen
+from ...kept import Kept
+
+
+@frozen
+class Type:
+    """A scalar type, by the letter of its kind and its width in bits: i8 ... i64, u8 ... u64, f32, f64, bool.
+
+    Two types are opaque (see ``ir.intrinsics``): ``map``, a hash map from 64-bit keys to ordinals, and ``parts``, numbered places for
+    arrays that threads leave behind. A vector of scalars has its lanes behind an x, ``f64x8``; only the pass ``passes.vectorize`` makes
+    them.
+    """
+
+    name: str
+
+    @Kept
+    def is_float(self) -> bool:
+        return self.name.startswith("f")
+
+    @Kept
+    def lanes(self) -> int:
+        """How many scalars a value holds: 1, or the lanes of a vector."""
+        return int(self.name.partition("x")[2] or 1)
+
+    @Kept
+    def element(self) -> Type:
+        """The scalar type of one lane."""
+        return Type(self.name.partition("x")[0])
+
+    def vector(self, lanes: int) -> Type:
+        """The vector of ``lanes`` scalars of this type; the scalar type itself for one lane."""
+        return Type(f"{self.element.name}x{lanes}") if lanes > 1 else self.element
+
+    @Kept
+    def bytes(self) -> int:
+        """The size of a value in memory."""
+        return self.lanes * (1 if self.element.name == "bool" else int(self.element.name[1:]) // 8)
+
+
+U16, I32, I64, F32, F64, BOOL, MAP, PARTS = (Type(name) for name in ("u16", "i32", "i64", "f32", "f64", "bool", "map", "parts"))
+OPAQUE = (MAP, PARTS)

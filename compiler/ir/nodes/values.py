@@ -1,0 +1,87 @@
+"""Expressions of the loop IR."""
+
+from __future__ import annotations
+
+from ...frozen import frozen
+from .node import Value
+from .types import Type
+
+
+@frozen
+class Var(Value):
+    name: str
+    type: Type
+
+    def _named(self) -> tuple[str, ...]:
+        return (self.name,)
+
+
+@frozen
+class Const(Value):
+    """A constant of the node's type; floats may be inf, -inf or nan."""
+
+    value: int | float | bool
+    type: Type
+
+
+@frozen
+class Binary(Value):
+    """``left op right``: + - * / % min max and or == != < <= > >=; integer / truncates; comparisons are bool."""
+
+    op: str
+    left: Value
+    right: Value
+    type: Type
+
+
+@frozen
+class Unary(Value):
+    """``-operand`` or ``not operand``."""
+
+    op: str
+    operand: Value
+    type: Type
+
+
+@frozen
+class Load(Value):
+    """``array[index]``; an index that is a vector gathers elements from wherever its lanes say.
+
+    ``first`` says how many lanes of a vector are read; the others are 0 then, and what would stand there is not touched.
+    """
+
+    array: str
+    index: Value
+    type: Type
+    first: Value | None = None
+
+
+@frozen
+class Select(Value):
+    condition: Value
+    then: Value
+    otherwise: Value
+    type: Type
+
+
+@frozen
+class Cast(Value):
+    operand: Value
+    type: Type
+
+
+@frozen
+class ArrayRef(Value):
+    """A whole array (or map, or parts) as an argument of an intrinsic."""
+
+    array: str
+    type: Type
+
+
+@frozen
+class Call(Value):
+    """A pure or updating intrinsic that returns a value: searches, map look-ups, the number of a share."""
+
+    function: str
+    arguments: tuple[Value, ...]
+    type: Type
