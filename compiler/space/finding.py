@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..concrete.nodes import PLAIN, Assign, Forall, LoopTag, Program, Stmt, Where, assignments, targets, transform, walk
-from ..concrete.provenance import Bound, Collapse, Coord, Pos, Split
+from ..concrete.provenance import Bound, Collapse, Coord, MergePath, Pos, Split
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Affine, Expr, accesses, index_subscript
@@ -136,7 +136,7 @@ class _Reader:
         """Return what was done with indices, and the loops that came of it."""
         if not set(order) <= set(self.space.pieces.movable):
             return (Treatment(order), list(order)) if len(order) == 1 and not self._next(order[0]) else None
-        current, operand, tiles, loops, back = order[0], None, list[tuple[str, int]](), list[str](), False
+        current, operand, tiles, loops, path, back = order[0], None, list[tuple[str, int]](), list[str](), False, False
         for index in order[1:]:
             relation = self._next(current)
             if not isinstance(relation, Collapse) or (relation.outer, relation.inner) != (current, index):
@@ -146,6 +146,8 @@ class _Reader:
             match relation:
                 case Pos(_, position, access) if operand is None and not tiles:
                     operand, current = access.tensor, position
+                case MergePath(_, item) if len(order) > 1 and not tiles and not path:
+                    path, current = True, item
                 case Split(_, outer, inner, factor, constant_inner) if not back:
                     tiles.append(("split" if constant_inner else "split_up", factor))
                     loops.append(outer)
@@ -154,7 +156,7 @@ class _Reader:
                     back, current = True, coordinate
                 case _:
                     return None
-        return Treatment(order, operand, tuple(tiles), back), [*loops, current]
+        return Treatment(order, operand, path, tuple(tiles), back), [*loops, current]
 
     def _next(self, name: str) -> object | None:
         """Return the relation that replaced a loop; None where none did."""

@@ -22,6 +22,9 @@ from .forms import unwatched
 TILES = ("split", "split_up")
 """Ways to cut a loop: tiles of a number of iterations, a number of tiles."""
 
+_BY_COORDINATES = (None, False, False)
+"""How a run of indices is gone through where no positions are counted."""
+
 
 @frozen
 class Treatment:
@@ -30,12 +33,14 @@ class Treatment:
     Attributes:
         order: the indices in the order in which they are collapsed.
         positions: the operand whose positions are counted; None: coordinates.
+        path: whether the ends of fibres are passed among the positions: the merge path.
         tiles: (kind of ``TILES``, number) for every cut, the outermost first.
         back: the innermost loop runs through coordinates again.
     """
 
     order: tuple[str, ...]
     positions: str | None = None
+    path: bool = False
     tiles: tuple[tuple[str, int], ...] = ()
     back: bool = False
 
@@ -46,7 +51,7 @@ class Treatment:
     @property
     def value(self) -> Hashable:
         """What stands for it among ``Run.treatments``."""
-        return self.order, (self.positions, self.back), self.tiles
+        return self.order, (self.positions, self.path, self.back), self.tiles
 
 
 @frozen
@@ -70,13 +75,19 @@ class Run:
         return self.loops == self.indices
 
     def treatments(self, sizes: Sequence[int]) -> Choice:
-        """Return what gives these loops: the order of the indices; (operand or None, whether back to coordinates); the tiles."""
+        """Return what gives these loops: the order of the indices; how what results is gone through; the tiles.
+
+        The second is (operand whose positions are counted or None, whether along the merge path, whether back to coordinates). A merge
+        path goes through fibres, which the last of several indices has.
+        """
         orders = OneOf(tuple(permutations(self.indices)))
+        along = [(False, False), (True, False)] if len(self.indices) > 1 else [(False, False)]
         if len(self.loops) == 1:
-            ways = OneOf(tuple((name, False) for name in self.operands) if self.by_positions else ((None, False),))
+            found = ((name, *how) for name in self.operands for how in along)
+            ways = OneOf(tuple(found) if self.by_positions else (_BY_COORDINATES,))
             return All((orders, ways, OneOf(((),))))
-        back = (False, True) if len(self.loops) == 2 else (False,)
-        ways = OneOf(((None, False), *product(self.operands, back)))
+        along += [(False, True)] if len(self.loops) == 2 else []
+        ways = OneOf((_BY_COORDINATES, *((name, *how) for name in self.operands for how in along)))
         cuts = All(tuple(All((OneOf(TILES), OneOf(sizes))) for _ in self.loops[1:]))
         return All((orders, ways, cuts))
 
@@ -242,8 +253,8 @@ def _with_coordinates(appearing: Sequence[Access], name: str, form: Format) -> f
 def treatment(value: Hashable) -> Treatment:
     """Return what a value of ``Run.treatments`` stands for."""
     assert isinstance(value, tuple)
-    order, (positions, back), tiles = value
-    return Treatment(order, positions, tiles, back)
+    order, (positions, path, back), tiles = value
+    return Treatment(order, positions, path, tiles, back)
 
 
 def _runs(items: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ...]]:

@@ -106,9 +106,13 @@ class _Writer(Speller):
             yield d.Collapse(head, index, fused)
             head = fused
         if one.positions is not None:
-            position = f"{stem}_p" if one.tiles else loops[0]
+            position = f"{stem}_p" if one.tiles or one.path else loops[0]
             yield d.Pos(head, position, Access(one.positions))
             head = position
+        if one.path:
+            item = f"{stem}_m" if one.tiles else loops[0]
+            yield d.MergePath(head, item)
+            head = item
         for place, (kind, number) in enumerate(one.tiles):
             last = place == len(one.tiles) - 1
             inner = f"{stem}_t{place}" if not last or one.back else loops[-1]
