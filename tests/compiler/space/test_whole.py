@@ -176,6 +176,37 @@ def test_sums_of_several_terms_have_tiles(name: str) -> None:
     assert shared
 
 
+_PATH = "collapse(i, j, f); pos(f, p, A(i,j)); merge_path(p, m)"
+
+
+@pytest.mark.parametrize("rest", ["", "; split(m, b, t, 2)", "; split_up(m, t, e, 3); parallelize(t, cpu_thread, atomics)"])
+@pytest.mark.parametrize("name", ["SpMV", "SpMM", "SDDMM"])
+def test_merge_paths_are_in_the_space_and_right(name: str, rest: str) -> None:
+    space, assignment = whole(name), parse(KERNELS[name][0])
+    found = found_in(_PATH + rest, space)
+    assert found is not None
+    assert space.rank(*found) is not None
+    schedule = written(found[0], space)
+    assert "merge_path" in str(schedule)
+    again = found_in(schedule, space)
+    assert again is not None
+    assert written(again[0], space) == schedule == Schedule(str(schedule))
+    arrays = random_operands(assignment, 4, 1)
+    arrays["A"] *= np.random.default_rng(2).random((4, 4)) < 0.5
+    program = apply_schedule(space.default.program, schedule, space.default.formats)
+    (result,) = evaluate(program, arrays, space.default.formats).values()
+    np.testing.assert_array_equal(result, reference(assignment, arrays, 4), str(schedule))
+
+
+def test_ways_through_a_matrix_are_counted_as_listed_by_hand() -> None:
+    """Of (i, j) as one loop of positions and as two of coordinates, entries, entries and ends of rows, or entries and coordinates again."""
+    pieces = whole("SpMV").pieces
+    counts = {(len(run.loops), run.by_positions): run.treatments((2, 4)).count for run in pieces.becoming["i", "j"]}
+    assert counts == {(1, False): 2, (1, True): 2 * 2, (2, False): 2 * 4 * (2 * 2)}
+    rows = {(len(run.loops), run.by_positions): run.treatments((2, 4)).count for run in pieces.becoming["j",]}
+    assert rows == {(1, False): 1, (1, True): 1, (2, False): 3 * (2 * 2)}
+
+
 @pytest.mark.parametrize(
     "schedule", ["split(i, i0, i1, 32)", "split(j, j0, j1, 32)", "split_up(i, i0, i1, 4); parallelize(i0, cpu_thread, no_races)"]
 )
