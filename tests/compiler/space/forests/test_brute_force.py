@@ -113,6 +113,12 @@ CASES = {
     "four, a ring": Case("", ("ij", "jk", "kl", "li"), {0: "ij"}),
     "four, a star": Case("i", ("ijk", "i", "j", "k"), {0: "ijk"}),
     "four, two of them sparse": Case("il", ("ij", "jk", "ik", "kl"), {0: "ij", 2: "ik"}),
+    "three, a tensor and a matrix, both sparse": Case("il", ("ijk", "jk", "kl"), {0: "ijk", 1: "jk"}),
+    "three, an index of the result alone in one": Case("ijl", ("ij", "i", "jl"), {0: "ji"}),
+    "three, all sparse": Case("", ("ij", "jk", "ki"), {0: "ij", 1: "jk", 2: "ik"}),
+    "four, vectors on both sides": Case("", ("ij", "jk", "i", "k"), {0: "ij"}),
+    "four, stored the other way": Case("l", ("ijk", "i", "jl", "kl"), {0: "kij"}),
+    "four, two pairs": Case("il", ("ij", "j", "jk", "kl"), {0: "ij", 2: "jk"}),
 }
 
 
