@@ -74,7 +74,7 @@ static struct {
   st_slot slots[SLOTS];
   _Alignas(64) int32_t asleep, callers, workers, making, refusals;
   int64_t crowded, alone;       /* until then nobody spins, and callers work alone */
-  int64_t alone_calls;          /* counts calls that worked alone for that */
+  int64_t alone_calls;          /* counts calls that worked alone for that, and long ones to which not all workers came */
   uint32_t lost;                /* counts workers that have lost their core in a job */
 } team;
 
@@ -271,10 +271,13 @@ static void call(st_slot *slot, st_job job, int32_t seats) {
   if (__atomic_load_n(&team.asleep, __ATOMIC_SEQ_CST)) wake(called, seats < WOKEN ? seats : WOKEN);
 }
 
-/* Let nobody in any more, and wait for those who are inside. Returns for how long, as far as that is worth a look at the clock. */
-static int64_t join(st_slot *slot) {
+/* Let nobody in any more, and wait for those who are inside. Returns for how long, as far as that is worth a look at the clock, and
+   whether seats were `free` still. */
+static int64_t join(st_slot *slot, bool *free) {
   int64_t begin = 0;
-  uint32_t word = __atomic_and_fetch(&slot->word, ~(uint32_t)SEATS_MASK, __ATOMIC_ACQUIRE);
+  uint32_t word = __atomic_fetch_and(&slot->word, ~(uint32_t)SEATS_MASK, __ATOMIC_ACQUIRE);
+  *free = word & SEATS_MASK;
+  word &= ~(uint32_t)SEATS_MASK;
   for (; word & INSIDE_MASK; word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE)) {
     if (!begin) begin = now();
     if (spin(&slot->word, UINT32_MAX, word, JOINING)) continue;
@@ -344,8 +347,10 @@ void st_team_run(int64_t threads, int64_t pieces, bool own, st_work *work, const
   const int64_t piece = st_next(&claims);
   if (piece >= 0) work(context, &claims, piece);
   if (slot) {
-    const int64_t waited = join(slot);
-    judge(now() - begin, waited, __atomic_load_n(&team.lost, __ATOMIC_RELAXED) != lost);
+    bool free;
+    const int64_t waited = join(slot, &free), took = now() - begin;
+    if (free && took > OFF_CORE) __atomic_fetch_add(&team.alone_calls, 1, __ATOMIC_RELAXED);
+    judge(took, waited, __atomic_load_n(&team.lost, __ATOMIC_RELAXED) != lost);
   }
   __atomic_fetch_sub(&team.callers, 1, __ATOMIC_RELAXED);
 }

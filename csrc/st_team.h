@@ -33,7 +33,7 @@ void st_team_allow(int64_t running, const uint64_t *mask, int64_t bytes, int64_t
 /* How many workers there are. */
 int64_t st_team_workers(void);
 
-/* How many calls worked alone, though they had work for several threads, since workers had had no core before. */
+/* How many calls that had work for several threads did without some: since workers had had no core before, or had none by the end. */
 int64_t st_team_alone_calls(void);
 /* end */
 

@@ -60,7 +60,7 @@ class FakeKernel:
         self.task = task
         self.words = schedule.split()
         self.source = f"{task.expression}: {schedule.removeprefix('same as ')}"
-        self.converts = False
+        self.converts = self.shares_work = False
         self.built_by = ("gcc: 1.0", "-O3")
 
     def load(self, seconds: float) -> None:

@@ -58,7 +58,8 @@ def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tu
         if sample is None:
             return None
         samples[schedule].append(sample)
-        return Burst(sample[0], Sample.from_row(sample).company.disturbed)
+        found = Sample.from_row(sample)
+        return Burst(found.alone, found.company.disturbed)
 
     verdict = None
     with suppress(TimeOver):

@@ -21,7 +21,7 @@ from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.pipeline import Kernel, compile_kernel, constant_extents
 from ..compiler.schedule.apply import apply_schedule
-from ..compiler.schedule.directives import Build
+from ..compiler.schedule.directives import Build, Parallelize
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from ..compiler.targets.c import compile_flags, possible_flags
@@ -98,6 +98,11 @@ class Candidate:
     def converts(self) -> bool:
         """Whether operands are converted when they are bound."""
         return any(operand.given != operand.format for operand in self.kernel.spec.operands)
+
+    @property
+    def shares_work(self) -> bool:
+        """Whether loops of the schedule are for several threads."""
+        return any(isinstance(step, Parallelize) and step.unit == "cpu_thread" for step in self.compiled.schedule)
 
     def load(self, seconds: float) -> None:
         """Compile and load. Raises ``BuildError``."""

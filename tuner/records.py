@@ -21,11 +21,11 @@ from ..compiler.frozen import frozen
 SCHEMA_VERSION = 3
 """Of tables and of JSON lines; a newer one is refused, older ones are read."""
 
-SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load", "lacked")
-"""The figures of a sample: seconds a run, seconds of the whole sample, and its company (``measure.company``). Older samples
-have all but the last, those of schema 1 the first alone."""
+SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load", "lacked", "worked", "threads")
+"""The figures of a sample: seconds a run, seconds of the whole sample, its company (``measure.company``), processor time a run, and how
+many threads were to share it. Older samples have all but the last two or three, those of schema 1 the first alone."""
 
-SAMPLE_LENGTHS = (1, len(SAMPLE) - 1, len(SAMPLE))
+SAMPLE_LENGTHS = (1, len(SAMPLE) - 3, len(SAMPLE) - 2, len(SAMPLE))
 """How many figures a sample may have."""
 
 

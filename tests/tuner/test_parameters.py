@@ -94,6 +94,9 @@ def test_constants_without_sense_are_not_used(text: str, tmp_path: Path, monkeyp
 class Crowded(Alone):
     """A witness of a machine on which other programs keep a core busy."""
 
+    def worked(self) -> float:
+        return 0.0
+
     def since(self, before: Look) -> Company:
         return Company(0.1, others=0.1)
 

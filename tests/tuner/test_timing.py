@@ -140,6 +140,9 @@ class Crowd:
     def look(self) -> Look:
         return Look(0.0)
 
+    def worked(self) -> float:
+        return 0.0
+
     def since(self, before: Look) -> Company:
         self.samples += 1
         return Company(0.01, waited=0.009 if self.disturbed(self.samples - 1) else 0.0)
@@ -176,6 +179,22 @@ def test_waiting_counts_out_of_what_is_hopeless() -> None:
     sample = Sample(1.0, Company(1.0, waited=0.9))
     assert sample.least == pytest.approx(0.1)
     assert sample.company.disturbed
+
+
+def test_processor_time_tells_what_a_run_takes_without_company() -> None:
+    """Two threads of 1.1 s each on one core that another process wants too, and one thread of 1.8 s beside such a process."""
+    two = Sample(4.4, Company(4.4, waited=3.0), 2.2, threads=2)
+    one = Sample(3.6, Company(3.6, waited=1.8), 1.8)
+    assert two.alone == pytest.approx(2.2 / 1.6)
+    assert one.alone == pytest.approx(1.8)
+    assert Sample.from_row(two.as_row()) == two
+    assert Sample(1.1, Company(1.1), 2.2, threads=2).alone == 1.1  # nothing disturbed it
+    assert Sample(1.0, Company(1.0, waited=0.9)).alone == 1.0  # of before processor time was kept
+    assert Sample.from_row(two.as_row()[:8]) == Sample(4.4, Company(4.4, waited=3.0))
+    timing = Timing((two,) * 6, (one,) * 6, "time")
+    assert timing.disturbed
+    assert timing.seconds == pytest.approx(1.375)
+    assert timing.ratio == pytest.approx(1.375 / 1.8)
 
 
 def test_what_a_call_takes_beside_the_run_counts_in_every_sample() -> None:

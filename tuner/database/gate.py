@@ -30,7 +30,7 @@ _amount = fields.number(0, 1e9)
 
 
 def _sample(value: Any) -> tuple[float, ...]:
-    """The figures of ``records.SAMPLE``, all but the last of them, or seconds alone."""
+    """The figures of ``records.SAMPLE``, all but the last ones, or seconds alone."""
     if not isinstance(value, (list, tuple)):
         return (_seconds(value),)
     if len(value) not in SAMPLE_LENGTHS:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -32,7 +32,7 @@ class Company:
         throttled: the quota of a control group or the heat of a core held this process back.
         others: other processes ran (counted in ticks of the system: only long samples tell).
         load: threads of the whole machine, beside the one that looks, that ran or were ready to run at the end of the sample.
-        lacked: threads that parallel loops did without, since others had kept them from their cores a moment before.
+        lacked: threads that parallel loops did without, since others kept them from their cores, or had a moment before.
     """
 
     seconds: float
@@ -49,6 +49,15 @@ class Company:
         waited = self.waited > max(_WAITED * self.seconds, _LEAST_WAIT)
         stolen = self.stolen > max(_STOLEN * self.seconds, _TICK)
         return waited or stolen or self.throttled > 0 or self.lacked > 0
+
+
+    def within(self, seconds: float) -> Company:
+        """Return the company of the part of a sample that was timed: so long, in one piece.
+
+        Reading the counters takes time too. Where the process lost its core there, on the way in or out, what was timed is as it is
+        without company: a short run fits between two turns of other processes.
+        """
+        return replace(self, waited=max(0.0, self.waited - max(0.0, self.seconds - seconds)))
 
 
 def share_of_others(found: Sequence[Company]) -> float:
@@ -97,6 +106,10 @@ class Witness:
         throttled, alone = sum(map(_throttled, self._throttles)), 0 if self._team is None else self._team.alone_calls()
         return Look(time.perf_counter(), _waited(), stolen, throttled, busy, time.process_time(), alone)
 
+    def worked(self) -> float:
+        """Return the processor time of this process in seconds."""
+        return time.process_time()
+
     def since(self, before: Look) -> Company:
         """Return what happened since an earlier look."""
         now = self.look()
@@ -113,6 +126,9 @@ class Alone:
 
     def look(self) -> Look:
         return Look(0.0)
+
+    def worked(self) -> float:
+        return 0.0
 
     def since(self, before: Look) -> Company:
         return Company(0.0)

@@ -3,7 +3,8 @@
 Two times taken minutes apart on a shared machine say little; two taken one after the other, again and again, say which is faster
 whatever the machine does meanwhile. The interval of the median ratio comes from order statistics (the sign test), so that it
 assumes nothing about the noise. But where other programs keep the cores, a schedule of two threads is as fast as one of a thread, so
-rounds that were disturbed are repeated, and count only where there are too few others.
+rounds that were disturbed are repeated, and count only where there are too few others: by the processor time that was taken
+(``timing.Sample.alone``).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Burst:
-    """Seconds of a run of a finalist in one round, and whether something disturbed it."""
+    """Seconds of a run of a finalist in one round, as it is without company, and whether something disturbed it."""
 
     seconds: float
     disturbed: bool = False

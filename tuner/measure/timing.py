@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, Protocol, TypeVar
 
+from ..records import SAMPLE
 from .company import Alone, Company, Look, crowded
 from .order_statistics import fast_end_rank, median, median_interval_ranks
 from .policy import Policy
@@ -28,6 +29,7 @@ _LEAST_BATCH = 5e-5  # seconds; a clock reads to a few tens of nanoseconds
 _LEAST_BATCHES = 5
 _LONG = 0.02  # seconds; programs take turns on a core after some milliseconds
 _LOSSES = 3  # pairs that a candidate has to lose
+_FURTHER = 0.6  # of what the first thread does, each further one does, where all share one memory
 PATIENCE = 4
 """Where samples are disturbed a candidate may take so many times the seconds, and a burst so many times the samples, of a quiet machine."""
 
@@ -40,6 +42,7 @@ class Contestant:
         run: one call.
         beside: seconds that a call takes beside it, such as converting operands, which every sample counts in.
         before: called before each run, outside of what is timed, such as what empties the caches; None: runs follow each other.
+        threads: that share the work of a run.
         device: gives the seconds of so many runs by the clock of a GPU, where operands and result are; None: the processor's clock counts.
     """
 
@@ -47,23 +50,35 @@ class Contestant:
     beside: float = 0.0
     before: Run | None = None
     device: Callable[[int], float] | None = None
+    threads: int = 1
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Seconds a run, and what else the machine did meanwhile."""
+    """What a run took.
+
+    Attributes:
+        seconds: a run.
+        company: what else the machine did meanwhile.
+        worked: processor time a run, of all threads of this process; 0 where it is not known.
+        threads: that were to share the work.
+    """
 
     seconds: float
     company: Company
+    worked: float = 0.0
+    threads: int = 1
 
     def as_row(self) -> list[float]:
         """Return the figures of ``records.SAMPLE``."""
-        return [self.seconds, *astuple(self.company)]
+        return [self.seconds, *astuple(self.company), self.worked, self.threads]
 
     @classmethod
     def from_row(cls, row: Sequence[float]) -> Sample:
         """Return the sample of figures of ``records.SAMPLE``."""
-        return cls(row[0], Company(*row[1:]))
+        if len(row) < len(SAMPLE):
+            return cls(row[0], Company(*row[1:]))
+        return cls(row[0], Company(*row[1:-2]), row[-2], int(row[-1]))
 
     @property
     def least(self) -> float:
@@ -71,6 +86,18 @@ class Sample:
         length = self.company.seconds
         ran = self.seconds * max(0.0, 1 - self.company.waited / length) if length > 0 else self.seconds
         return ran / (1 + self.company.lacked)
+
+    @property
+    def alone(self) -> float:
+        """The seconds that a run takes without company, by what is known of it.
+
+        Where others keep the cores, a kernel of several threads takes as long as one of a thread, and times would choose the latter for
+        good. The processor time that both took does not depend on that, so it decides in a sample that was disturbed: spread over
+        the threads as they share a memory, which is less than a kernel gains that computes.
+        """
+        if not self.company.disturbed or not self.worked:
+            return self.seconds
+        return min(self.seconds, self.worked / (1 + _FURTHER * (self.threads - 1)))
 
 
 @dataclass(frozen=True)
@@ -99,7 +126,7 @@ class Timing:
 
     @property
     def seconds(self) -> float:
-        """The fastest run, an undisturbed one if there is any."""
+        """The fastest run, where all were disturbed the middle one, as it is without company (``Sample.alone``)."""
         return least(self.samples)
 
     @property
@@ -110,8 +137,12 @@ class Timing:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Between which seconds the fastest tenth of runs ends, with a confidence of 95%; the fastest run is its lower end."""
-        times = sorted(sample.seconds for sample in _quiet(self.samples) or self.samples)
+        """Between which seconds the fastest tenth of runs ends, with a confidence of 95%; the fastest run is its lower end. Where all were
+        disturbed: between which their median lies."""
+        times = sorted(sample.alone for sample in _quiet(self.samples) or self.samples)
+        if not any(_quiet(self.samples)):
+            low, high = median_interval_ranks(len(times))
+            return times[low], times[high]
         return times[0], times[fast_end_rank(len(times))]
 
     @property
@@ -130,6 +161,8 @@ class Counters(Protocol):
     def look(self) -> Look: ...
 
     def since(self, before: Look) -> Company: ...
+
+    def worked(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -272,17 +305,22 @@ def _quiet_pairs(samples: Sequence[Sample], beside: Sequence[Sample]) -> list[tu
 
 def _ratios(samples: Sequence[Sample], beside: Sequence[Sample]) -> list[float]:
     pairs = _quiet_pairs(samples, beside) or list(zip(samples, beside, strict=False))
-    return [mine.seconds / other.seconds for mine, other in pairs]
+    return [mine.alone / other.alone for mine, other in pairs]
 
 
 def take_sample(contestant: Contestant, batch: int, counters: Counters, clock: Clock = time.perf_counter) -> Sample:
     """Time a batch of runs, and tell what else the machine did."""
     before = counters.look()
     if contestant.device is not None:
-        seconds = contestant.device(batch)
-    else:
-        seconds = _run_apart(contestant, batch, clock) if contestant.before else _run_together(contestant, batch, clock)
-    return Sample(seconds / batch + contestant.beside, counters.since(before))
+        return Sample(contestant.device(batch) / batch + contestant.beside, counters.since(before))
+    if contestant.before is not None:
+        seconds = _run_apart(contestant, batch, clock)
+        return Sample(seconds / batch + contestant.beside, counters.since(before))
+    worked = counters.worked()
+    seconds = _run_together(contestant, batch, clock)
+    worked = counters.worked() - worked
+    company = counters.since(before).within(seconds)
+    return Sample(seconds / batch + contestant.beside, company, worked / batch + contestant.beside, contestant.threads)
 
 
 def _run_together(contestant: Contestant, batch: int, clock: Clock) -> float:
@@ -329,13 +367,15 @@ def least_of(run: Run, batch: int, samples: int, clock: Clock = time.perf_counte
 
 
 def fastest(samples: Sequence[Sample]) -> Sample:
-    """Return the fastest sample, an undisturbed one if there is any."""
-    return min(_quiet(samples) or samples, key=lambda sample: sample.seconds)
+    """Return the fastest undisturbed sample; if there is none, the middle one by ``Sample.alone``: processor time of other threads is
+    counted in turns of the system, so that the least may lack some."""
+    quiet = _quiet(samples)
+    return min(quiet, key=lambda sample: sample.seconds) if quiet else sorted(samples, key=lambda sample: sample.alone)[len(samples) // 2]
 
 
 def least(samples: Sequence[Sample]) -> float:
-    """Return the seconds of the fastest sample, an undisturbed one if there is any."""
-    return fastest(samples).seconds
+    """Return the seconds of ``fastest``, as they are without company."""
+    return fastest(samples).alone
 
 
 def burst_size(seconds: float, expected: float, cold: bool = False) -> tuple[int, int]:

@@ -75,6 +75,11 @@ class Compiled(Protocol):
         """Whether binding converts operands, which is then part of the cost."""
         ...
 
+    @property
+    def shares_work(self) -> bool:
+        """Whether several threads share its work, if there are several."""
+        ...
+
     def load(self, seconds: float) -> None:
         """Compile and load."""
         ...
@@ -250,10 +255,11 @@ class Worker:
             start = time.perf_counter()
             bound = kernel.bind(self._operands, self._task.threads, self._out)
             conversion = time.perf_counter() - start if kernel.converts else 0.0
+            threads = self._task.threads if kernel.shares_work else 1
             if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
                 self._out = first  # all candidates, this one too, write into the same memory, so that its pages favour none
                 bound = kernel.bind(self._operands, self._task.threads, first)
-            self._bound[schedule] = Contestant(bound, conversion, device=device_clock(bound))
+            self._bound[schedule] = Contestant(bound, conversion, device=device_clock(bound), threads=threads)
             while len(self._bound) > _KEPT_BOUND:
                 self._bound.popitem(last=False)
         self._bound.move_to_end(schedule)
