@@ -92,9 +92,21 @@ def _broken(tensor: Tensor, pos: NDArray[Any], crd: NDArray[Any]) -> int | None:
     """Return the place of an entry that is not the one across the diagonal; None where there is none."""
     other_pos, other_crd, other_values = active().transpose(pos, crd, tensor.values, tensor.shape[1])
     if not np.array_equal(pos, other_pos) or not np.array_equal(crd, other_crd):
-        rows = active().expand(pos, None, _WIDE)
-        here, there = (rows * tensor.shape[0] + crd), (crd.astype(_WIDE) * tensor.shape[0] + rows)
-        return int(np.flatnonzero(~np.isin(here, there))[0])
+        return _lonely(pos, crd, other_pos, other_crd)
     values = tensor.values
     differ = (values != other_values) & ~((values != values) & (other_values != other_values))
     return int(np.argmax(differ)) if differ.any() else None
+
+
+def _lonely(pos: NDArray[Any], crd: NDArray[Any], other_pos: NDArray[Any], other_crd: NDArray[Any]) -> int:
+    """Return the place of an entry that has none across the diagonal, by the first row in which a pattern and its transpose differ."""
+    longer = np.flatnonzero(pos != other_pos)
+    row = int(longer[0]) - 1 if len(longer) else len(pos) - 1
+    alike = int(pos[row])
+    if (unlike := np.flatnonzero(crd[:alike] != other_crd[:alike])).size:
+        row = int(np.searchsorted(pos, unlike[0], side="right")) - 1
+    mine, others = crd[pos[row] : pos[row + 1]], other_crd[other_pos[row] : other_pos[row + 1]]
+    if (alone := np.flatnonzero(~np.isin(mine, others))).size:
+        return int(pos[row] + alone[0])
+    column = int(others[~np.isin(others, mine)][0])
+    return int(pos[column]) + int(np.searchsorted(crd[pos[column] : pos[column + 1]], row))

@@ -20,6 +20,7 @@ from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.measure import handover, runner
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.runner import Rival, Runner, Worker
+from sparsetune.tuner.measure.turn import Turn
 from sparsetune.tuner.measure.verify import Reference, difference, sampled_problem, tolerance_factor
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.records import SAMPLE, Status
@@ -54,6 +55,15 @@ def test_another_schedule_may_give_the_result_to_compare_with(worker: Worker) ->
         assert rival.schedule == "sleep 0.002"
         assert 0.002 <= rival.seconds < 0.0021
         assert runner.measure("", rival).status is Status.OK, "the default schedule is checked against it"
+
+
+def test_other_campaigns_are_waited_for_no_longer_than_there_is_time(prepared: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another campaign has the machine for itself, and this one has a second."""
+    path = tmp_path / "measuring.lock"
+    monkeypatch.setattr(prepared, "_turn", Turn(path))
+    with Turn(path):
+        monkeypatch.setattr(prepared, "end", time.monotonic() + 1.0)
+        assert prepared.measure("").status is Status.OK
 
 
 @pytest.mark.parametrize("schedule", ["crash", "wrong", "illegal", "compile"])

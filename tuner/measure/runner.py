@@ -28,11 +28,12 @@ from ..records import Status
 from . import handover
 from .policy import Policy
 from .timing import PATIENCE, Sample, burst_size
-from .turn import Turn
+from .turn import WAIT_SECONDS, Turn
 from .worker import BUILD_SECONDS, CORES
 
 _LOAD_SECONDS = 300.0
 _DEFAULT_SECONDS = 60.0  # that the default schedule may take at least, beside whatever it is timed
+_WAITING_SHARE = 0.2  # of the time that is left, to wait for other campaigns
 _GRACE_SECONDS = 10.0  # beside the runs themselves: page faults, checking the result, a busy machine
 
 WORKER = (sys.executable, "-P", "-m", __package__ or "")
@@ -321,7 +322,7 @@ class Runner:
         limit = grace + 2 * PATIENCE * self.policy.max_seconds + 10 * self.policy.hopeless * slowest
         limit = max(limit, _DEFAULT_SECONDS) if schedule == "" else limit
         try:
-            with self._turn:
+            with self._in_turn():
                 beside = {"rival": rival and rival.schedule, "rival_seconds": rival and rival.seconds}
                 reply = self._ask(limit, "measure", schedule=schedule, policy=self.policy.as_dict(), **beside)
         except Lost as lost:
@@ -341,7 +342,7 @@ class Runner:
         batch, batches = burst_size(seconds, expected, cold)
         limit = _GRACE_SECONDS + 100 * (batch * batches + 1) * expected
         try:
-            with self._turn:
+            with self._in_turn():
                 reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches, cold=cold)
         except Lost:
             return None
@@ -354,10 +355,16 @@ class Runner:
             TuningError: the process died.
         """
         try:
-            with self._turn:
+            with self._in_turn():
                 return self._ask(_GRACE_SECONDS, "yardstick")["seconds"]
         except Lost as lost:
             raise LostProcess(f"the measuring process was lost: {lost.message}") from None
+
+    def _in_turn(self) -> Turn:
+        """Return the turn to wait for, but only for a part of the time that is left: what is measured beside others counts less, and no
+        measurement at all counts nothing."""
+        self._turn.wait = min(WAIT_SECONDS, max(0.0, _WAITING_SHARE * (self.end - time.monotonic())))
+        return self._turn
 
     def _ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
         if not self._worker.running or self._loaded != self._worker.starts:

@@ -17,18 +17,21 @@ class Turn:
     """A lock on the machine, held while something is timed; the system lets go of it when its process dies.
 
     It is a file of this user's, whatever caches and databases a campaign works with. Where there is no place for it, nobody waits.
+
+    Attributes:
+        wait: seconds that are waited for it at most.
     """
 
     def __init__(self, path: Path | None = None, wait: float = WAIT_SECONDS) -> None:
         self._path = path or user_cache_path("sparsetune") / "measuring.lock"
-        self._wait = wait
+        self.wait = wait
         self._lock = filelock.FileLock(self._path)
 
     def __enter__(self) -> bool:
         """Wait for the turn; return whether this process has it."""
         with contextlib.suppress(OSError, filelock.Timeout):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=self._wait, poll_interval=0.005)
+            self._lock.acquire(timeout=self.wait, poll_interval=0.005)
         return self._lock.is_locked
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,28 @@ def test_what_is_not_symmetric_is_refused(rows: list[list[float]], reason: str) 
     kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule=f'convert(A, "{FORM}")')
     with pytest.raises(FormatError, match=reason):
         kernel(A=np.array(rows), x=np.ones(len(rows[0])))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_entry_that_a_refusal_names_has_another_across(seed: int) -> None:
+    """Of patterns that lack an entry here or there, in rows of all lengths."""
+    generator = np.random.default_rng(seed)
+    extent = int(generator.integers(2, 8))
+    matrix = np.where(generator.random((extent, extent)) < generator.random(), generator.integers(1, 9, (extent, extent)), 0)
+    matrix = matrix + matrix.T
+    row, column = generator.integers(0, extent, 2)
+    matrix[row, column] = generator.integers(0, 2)
+    stored = st.tensor(scipy.sparse.csr_array(matrix.astype(np.float64)))
+    if (matrix == matrix.T).all():
+        assert (st.tensor(stored, FORM).to_numpy() == matrix).all()
+        return
+    with pytest.raises(FormatError, match="is symmetric, and there is") as refused:
+        st.tensor(stored, FORM)
+    found = re.search(r"there is (\S+) at \((\d+), (\d+)\), but (\S+) at", str(refused.value))
+    assert found is not None
+    here, there = matrix[int(found[2]), int(found[3])], matrix[int(found[3]), int(found[2])]
+    assert here == float(found[1]) != 0
+    assert here != there == (0 if found[4] == "nothing" else float(found[4]))
 
 
 @pytest.mark.parametrize("form", ["symmetric", "dense, dense, symmetric", "compressed, symmetric", "symmetric, dense"])
