@@ -57,7 +57,7 @@ def test_another_schedule_may_give_the_result_to_compare_with(worker: Worker) ->
         assert runner.measure("", rival).status is Status.OK, "the default schedule is checked against it"
 
 
-def test_other_campaigns_are_waited_for_no_longer_than_there_is_time(prepared: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_campaign_in_a_hurry_does_not_wait_for_others(prepared: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another campaign has the machine for itself, and this one has a second."""
     path = tmp_path / "measuring.lock"
     monkeypatch.setattr(prepared, "_turn", Turn(path))
