@@ -20,6 +20,11 @@ from ...compiler.native.machine import allowed_cores
 Disturbance = Callable[[int], AbstractContextManager[None]]
 """A disturbance of the process with a number, as long as the context is open."""
 
+_BUSY = """
+import os, sys
+while os.getppid() == int(sys.argv[1]):  # and no longer: who disturbs may be killed
+    for _ in range(10**6): pass
+"""
 _PERIOD = 100_000  # microseconds, of a quota
 _V1, _V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
 
@@ -36,7 +41,7 @@ def busy(a_core: int) -> Disturbance:
     @contextlib.contextmanager
     def disturb(_process: int) -> Iterator[None]:
         count = a_core * len(allowed_cores())
-        others = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(count)]
+        others = [subprocess.Popen([sys.executable, "-S", "-c", _BUSY, str(os.getpid())]) for _ in range(count)]
         try:
             yield
         finally:

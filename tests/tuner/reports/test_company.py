@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from sparsetune.tuner.reports.company import DISTURBANCES, KERNELS, SIZES, Times, _percentiles, measure, page
@@ -31,6 +32,28 @@ def test_other_processes_end_with_the_disturbance() -> None:
             children = subprocess.run(["ps", "--ppid", str(process.pid)], capture_output=True, check=False)
         assert children.returncode == 1  # they are nobody's but ours
         process.communicate()
+
+
+def test_what_disturbs_ends_with_who_disturbs() -> None:
+    """A report that is killed leaves no process behind that keeps a core busy."""
+    program = "import time; from sparsetune.tuner.reports.disturbances import busy\nwith busy(1)(0): print(flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = subprocess.run(["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, text=True, check=True).stdout.split()
+        process.kill()
+    deadline = time.monotonic() + 60
+    while any(_runs(number) for number in found) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert found
+    assert not any(_runs(number) for number in found)
+
+
+def _runs(number: str) -> bool:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def test_a_stopped_process_goes_on() -> None:
