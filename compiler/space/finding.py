@@ -25,7 +25,8 @@ from .pieces import Division, Run, Treatment
 from .reading import ungathered, with_modes
 from .recognise import Recognizer, program_key, recognised
 from .space import Member
-from .whole import LoopOf, Plan, Start, Told, WholeSpace
+from .whole import WholeSpace
+from .whole_plan import LoopOf, Plan, Start, Told
 
 
 def rank_of(schedule: Schedule | str, space: WholeSpace, extents: Mapping[str, int] | None = None) -> int | None:
@@ -94,7 +95,7 @@ class _Reader:
     def _is_converted(self, operand: Access, form: Format) -> bool:
         """Return whether a schedule stores an operand otherwise: loops alone put the modes of views in order."""
         if form.in_memory is not form:
-            return form.in_memory != self.space.in_memory[operand.tensor]
+            return form.in_memory != self.space.facts.in_memory[operand.tensor]
         return (operand, form) not in self.space.default.program.conversions
 
     def _converts_whole(self) -> bool:
@@ -259,7 +260,7 @@ class _Reader:
 
     def _tag(self, tag: LoopTag, bound: tuple[str, int] | None, inside: frozenset[int]) -> Told:
         distances = {operand.tensor: distance for operand, distance in tag.prefetch}
-        ahead = tuple(distances.get(name) for name in self.space.read(sorted(inside)))
+        ahead = tuple(distances.get(name) for name in self.space.facts.read(sorted(inside)))
         chunks = None if tag.chunking is None else (tag.chunking, tag.chunk)
         return tag.unit, (None if tag.unit is None else (tag.race, chunks), tag.merge, bound, tag.unroll, ahead, tag.routine)
 

@@ -16,7 +16,8 @@ from ..schedule.schedule import Schedule
 from .finding import found_in
 from .moves import Moves
 from .options import Options
-from .whole import Plan, WholeSpace
+from .whole import WholeSpace
+from .whole_plan import Plan
 from .writing import written
 
 ACCEPTED = "accepted"

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from ..frozen import frozen
 from .grammar import Alternative, Derivation
-from .whole import Chosen, LoopOf, Opened, Place, Start, WholeSpace
+from .whole import WholeSpace
+from .whole_plan import Chosen, LoopOf, Opened, Place, Start
 
 _MOST_DIVIDED = 1
 """Runs of indices that become other loops, in a schedule that nothing is known of."""
@@ -69,7 +70,7 @@ class Moves:
         if not spots:
             return None
         spot, way = self._random.choice(spots)
-        choice = self._space.choice(spot.place, way.label)
+        choice = self._space.nests.choice(spot.place, way.label)
         value = choice.near(choice.at(spot.tree.choices), self._random)
         rank = choice.rank(value)
         assert rank is not None
@@ -103,7 +104,7 @@ class Moves:
 
     def _grown(self, place: Place, way: Alternative[Place], told: dict[LoopOf, Derivation]) -> Derivation:
         """Return a derivation that begins in one way; loops that there were keep what they were told."""
-        label, choice = way.label, self._space.choice(place, way.label)
+        label, choice = way.label, self._space.nests.choice(place, way.label)
         choices = 0 if choice.count < 2 else choice.rank(choice.plainest(self._random)) or 0
         if isinstance(label, Opened):
             known = told.get((label.loop.index, frozenset(way.parts[0].scope.statements)))
@@ -122,10 +123,10 @@ class Moves:
         assert isinstance(way.label, Opened)
         inside = way.parts[0].scope
         last = not inside.loops and len(inside.statements) == 1
-        return way.label.unit is None or self._space.is_usual(place, way.label.unit, last)
+        return way.label.unit is None or self._space.nests.is_usual(place, way.label.unit, last)
 
     def _ways(self, place: Place) -> list[Alternative[Place]]:
-        return [way for way, _ in self._space.grammar.alternatives(place)]
+        return [way for way, _ in self._space.nests.grammar.alternatives(place)]
 
     def _way(self, place: Place, tree: Derivation) -> Alternative[Place]:
         return next(way for way in self._ways(place) if way.label == tree.label)

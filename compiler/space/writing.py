@@ -22,7 +22,8 @@ from .layout import Nest
 from .pieces import Treatment
 from .reading import with_modes
 from .spelling import Speller, told_apart
-from .whole import Plan, WholeSpace
+from .whole import WholeSpace
+from .whole_plan import Plan
 
 _OTHER = {"step": "locate", "locate": "step"}
 
@@ -172,7 +173,7 @@ class _Writer(Speller):
                 self.write(d.Merge(index, merge, path=path))
             if unroll is not None:
                 self.write(d.Unroll(index, unroll, path=path))
-            for operand, distance in zip(self.space.read(sorted(statements)), distances, strict=True):
+            for operand, distance in zip(self.space.facts.read(sorted(statements)), distances, strict=True):
                 if distance is not None:
                     self.write(d.Prefetch(index, Access(operand), distance, path=path))
             if routine is not None:

@@ -95,6 +95,6 @@ def test_neighbours_of_values() -> None:
 def test_loops_that_are_counted_as_alike_are(name: str) -> None:
     """Nests of a few starts, all of them with what is known of loops, are as many as those that are counted one by one."""
     whole = narrowed(name).whole
-    one_by_one = Grammar(whole._alternatives)
+    one_by_one = Grammar(whole.nests._alternatives)
     for start in whole.starts[:: max(1, len(whole.starts) // 12)]:
-        assert whole.grammar.count(whole.top(start)) == one_by_one.count(whole.top(start))
+        assert whole.nests.grammar.count(whole.top(start)) == one_by_one.count(whole.top(start))

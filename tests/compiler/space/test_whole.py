@@ -105,7 +105,7 @@ def test_loops_of_one_statement_are_counted_as_orders_of_pieces() -> None:
     assignment = parse("y(i) = b(i)")
     space = WholeSpace(assignment, formats_of(assignment, {}), options=Options(divisions=True, sizes=range(1, 11)))
     alone = [start for start in space.starts if len(space.structures.groupings[start.number].statements) == 1]
-    assert [space.data(start).count * space.grammar.count(space.top(start)) for start in alone] == [1, 2 * 10 * 2]
+    assert [space.data(start).count * space.nests.grammar.count(space.top(start)) for start in alone] == [1, 2 * 10 * 2]
 
 
 @pytest.mark.parametrize("name", ["SpMV", "SpMM", "residual"])
