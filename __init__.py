@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import autograd as torch
     from . import distributed
-    from .api import autotune, compile, einsum, evaluate, evaluate_all, lookup, tensor, tune
+    from .api.compiling import compile
+    from .api.einsum import einsum
+    from .api.evaluating import evaluate, evaluate_all
+    from .api.operands import tensor
+    from .api.tuning import autotune, lookup, tune
     from .compiler.build.kernel import BoundKernel
     from .compiler.errors import (
         BuildError,
@@ -61,18 +65,18 @@ _HOMES = {
     "Tensor": ".compiler.storage.tensor",
     "TuneResult": ".tuner.tune_result",
     "TuningError": ".compiler.errors",
-    "autotune": ".api",
-    "compile": ".api",
+    "autotune": ".api.tuning",
+    "compile": ".api.compiling",
     "distributed": ".distributed",
-    "einsum": ".api",
-    "evaluate": ".api",
-    "evaluate_all": ".api",
+    "einsum": ".api.einsum",
+    "evaluate": ".api.evaluating",
+    "evaluate_all": ".api.evaluating",
     "explore": ".tuner.explore",
-    "lookup": ".api",
+    "lookup": ".api.tuning",
     "on_stream": ".compiler.targets.streams",
-    "tensor": ".api",
+    "tensor": ".api.operands",
     "torch": ".autograd:*",
-    "tune": ".api",
+    "tune": ".api.tuning",
 }
 
 __all__ = [

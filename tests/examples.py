@@ -33,7 +33,7 @@ def pages() -> list[Path]:
 
 
 def sources() -> list[Path]:
-    folders = ("compiler", "tuner", "datasets")
+    folders = ("api", "compiler", "tuner", "datasets")
     return sorted([*ROOT.glob("*.py"), *(path for folder in folders for path in (ROOT / folder).rglob("*.py"))])
 
 

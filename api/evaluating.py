@@ -1,0 +1,190 @@
+"""Expressions computed on operands: ``evaluate``, and ``evaluate_all`` for several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
+
+from .operands import Boundary, DenseFormat, Shape, SparseFormat, from_paths, on_pattern
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from numpy.typing import DTypeLike, NDArray
+
+    from ..compiler.format import Format
+    from ..compiler.schedule.schedule import Schedule
+    from ..compiler.storage.tensor import Tensor
+
+
+@cache
+def _compute() -> ModuleType:
+    """Import what computes expressions; found at once from the second call on."""
+    from ..compiler.uncollected import uncollected
+
+    with uncollected():
+        from ..compiler import evaluate as module
+
+    return module
+
+
+@cache
+def lookups() -> ModuleType:
+    """Import what looks schedules up."""
+    from ..compiler.uncollected import uncollected
+
+    with uncollected():
+        from ..tuner import lookup as module
+
+    return module
+
+
+@overload
+def evaluate(
+    expression: str, operands: Mapping[str, Any], output_format: DenseFormat | None = None, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
+) -> NDArray[Any]: ...
+@overload
+def evaluate(
+    expression: str, operands: Mapping[str, Any], output_format: SparseFormat, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
+) -> Tensor: ...
+@overload
+def evaluate(
+    expression: str, operands: Mapping[str, Any], output_format: Format | str, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
+) -> Any: ...
+@overload
+def evaluate(
+    expression: str, operands: Mapping[str, Any], output_format: Format | str | None = None, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None, *, output_pattern: str,
+) -> Any: ...
+def evaluate(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    schedule: str | Schedule = "auto",
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    convert: str = "auto",
+    semiring: tuple[str, str] | None = None,
+    database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
+    boundary: Boundary = None,
+    output_pattern: str | None = None,
+) -> Any:
+    """Compute an expression on operands.
+
+    Args:
+        expression: index notation, ``"y(i) = A(i,j) * x(j)"``.
+        operands: by name: ndarrays, sparse arrays of SciPy, PyData or torch, ``Tensor``s, paths, and numbers for order 0.
+        output_format: of the result; None: dense. "auto": for one product, or an elementwise expression, all of whose operands
+            are sparse, compressed (vectors), csr (matrices) or csf (beyond); else dense.
+        schedule: "auto" (database, then static model), "default", a text, or a ``Schedule``.
+        shape: extents of indices that no operand determines, by index; the whole shape of the result under its name.
+        dtype: of the values; None: ``numpy.result_type`` of the operands.
+        target: "cpu".
+        threads: how many run at most, and into how many shares work is cut; None: $SPARSETUNE_THREADS, or the cores at hand.
+        convert: "never" refuses schedules that convert operands.
+        semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
+        database: path or URL; None: $SPARSETUNE_DATABASE or the default file.
+        memory_bound: elements that the workspaces of a schedule have at most all together, where schedule is "auto"; None: no bound.
+        cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
+        boundary: what compound subscripts such as ``B(i + j)`` read outside of their operand, where ``shape`` or another operand lets
+            indices go that far: "fill" (None) for the fill value, "wrap" for the other end; or one of these by index.
+        output_pattern: the access of an operand whose pattern the result has, and nothing else is computed: ``"I(x,y,:)"``, ":" for
+            modes that are projected out; indices of the result that are not named are dense. ``"I"`` alone where it has the indices of
+            the left side in order. Where ``output_format`` is None the result is sparse then.
+
+    Returns:
+        An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
+
+    Raises:
+        SparsetuneError: a subclass that says what does not fit.
+    """
+    compute, repeats = _compute(), None
+    if output_pattern is not None:
+        expression, operands, output_format = on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
+    elif shape is None and boundary is None and type(operands) is dict:
+        known = lookups().evidence(database) if schedule == "auto" else None
+        given = memory_bound, cache_share
+        repeats = compute.repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, given, known)
+        if repeats is not None and (result := repeats(operands, threads)) is not compute.MISS:
+            return result
+    ready = from_paths(operands)
+    limits = {"memory_bound": memory_bound, "cache_share": cache_share}
+    if limits != {"memory_bound": None, "cache_share": None}:
+        from ..tuner.limits import make_limits
+
+        make_limits(memory_bound, cache_share)  # says what limits are
+
+    def choose(*request: Any) -> Schedule:
+        given = compute.checked_extents(request[0], shape) if shape else None
+        return lookups().choose(
+            expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=given, boundary=boundary,
+            **limits,
+        )
+
+    return compute.evaluate(
+        expression, ready, output_format, schedule, shape, dtype, target, threads, convert, semiring, choose,
+        repeats=repeats, boundary=boundary,
+    )  # fmt: skip
+
+
+def evaluate_all(
+    expressions: Sequence[str],
+    operands: Mapping[str, Any],
+    output_format: Format | str | Mapping[str, Format | str] | None = None,
+    schedule: str | Schedule | Mapping[str, str | Schedule] = "auto",
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    convert: str = "auto",
+    semiring: tuple[str, str] | None = None,
+    database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
+    boundary: Boundary = None,
+    output_pattern: str | Mapping[str, str] | None = None,
+) -> list[Any]:
+    """Compute expressions in order; a result is an operand of those that follow, in the format in which it was made.
+
+    ``+=`` starts from the operand given. Products of one sparse tensor of three modes or more with ndarrays, such as MTTKRP in all modes,
+    are computed in one pass over it, which shares partial products between them, where the cost model says that it pays and no schedule,
+    format, dtype or limit is given for them.
+
+    Args:
+        expressions: index notation, a result each, of different names.
+        operands: by name; each is used by some expression.
+        output_format, output_pattern, schedule: as for ``evaluate``, for all results or by the name of the result.
+        shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share, boundary: as for ``evaluate``.
+
+    Returns:
+        The results, in order.
+
+    Raises:
+        ExpressionError: two results have one name; an operand is missing or not used; an option names what there is not.
+        SparsetuneError: as ``evaluate``.
+    """
+    from ..compiler.evaluate_all import evaluate_all as compute
+
+    options = {
+        "output_format": output_format, "schedule": schedule, "shape": shape, "dtype": dtype, "target": target, "threads": threads,
+        "convert": convert, "semiring": semiring, "database": database, "memory_bound": memory_bound, "cache_share": cache_share,
+        "boundary": boundary, "output_pattern": output_pattern,
+    }  # fmt: skip
+    return compute(expressions, from_paths(operands), evaluate, options, lambda: lookups().evidence(database))

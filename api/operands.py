@@ -1,0 +1,66 @@
+"""What users hand over: ``tensor``, operands by name, results on the pattern of an operand; and the types of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..compiler.format import Format
+    from ..compiler.storage.tensor import Tensor
+
+DenseFormat: TypeAlias = Literal["dense"]
+Boundary: TypeAlias = Literal["fill", "wrap"] | Mapping[str, Literal["fill", "wrap"]] | None
+Shape: TypeAlias = Mapping[str, int | Sequence[int]]
+SparseFormat: TypeAlias = Literal["csr", "csc", "dcsr", "dcsc", "coo", "csf", "compressed"]
+
+
+def tensor(
+    data: Any, format: Format | str | None = None, shape: Any = None, dtype: DTypeLike | None = None, fill_value: Any = None
+) -> Tensor:
+    """Store data as a tensor.
+
+    Args:
+        data: ndarray, scipy.sparse array or matrix (n-D ``coo_array`` too), PyData sparse, torch or CuPy sparse array,
+            ``Tensor``, (coordinates, values) with coordinates of shape (order, nnz), or the path of a .mtx, .tns (.gz) or
+            .npz file.
+        format: how to store it; None: dense for ndarrays, CSR or CSC for matrices, CSF for the rest.
+        shape: extents, where data do not say them.
+        dtype: of the values; None: as they are.
+        fill_value: what is not stored stands for, as the identity of a semiring's sum; None: the data's own, or 0.
+
+    Raises:
+        DataError: data hold no tensor. FormatError: the format does not fit it.
+    """
+    from ..compiler.storage.construct import tensor as construct
+    from ..compiler.storage.foreign import path_of
+
+    if (path := path_of(data)) is not None:
+        from ..datasets import load
+
+        data = load(path)
+    return construct(data, format, shape, dtype, fill_value)
+
+
+def from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return operands with what files hold in place of their paths; what is no mapping is left for its reader to refuse."""
+    if not isinstance(operands, Mapping):
+        return operands
+    from ..compiler.storage.foreign import path_of
+
+    return {name: tensor(data) if path_of(data) is not None else data for name, data in operands.items()}
+
+
+def on_pattern(
+    expression: str, operands: Mapping[str, Any], pattern: str | None, output_format: Format | str | None,
+    semiring: tuple[str, str] | None, dtype: DTypeLike | None,
+) -> tuple[str, Any, Format | str | None]:  # fmt: skip
+    """Return expression, operands and format of the result, on the pattern of an operand where one is asked for."""
+    if pattern is None:
+        return expression, operands, output_format
+    from ..compiler.output_pattern import restriction
+
+    found = restriction(expression, pattern, semiring, dtype)
+    return found.expression, found.operands(from_paths(operands)), found.usual_format if output_format is None else output_format
