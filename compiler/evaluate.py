@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from .build.repeat import MISS, Repeats
 from .concrete.affine import Boundary
 from .concrete.check import check_assignment, formats_of, tensor_names
+from .concrete.given import checked_dtype, checked_extents, checked_semiring, constant_extents
 from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, FormatError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
@@ -24,7 +25,7 @@ from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .notation.suggest import indexed_name
 from .notation.value_types import number_dtype
-from .pipeline import Kernel, checked_dtype, checked_extents, checked_semiring, compile_kernel, constant_extents
+from .pipeline import Kernel, compile_kernel
 from .schedule.schedule import Schedule
 from .storage.aligned import FEWER_LEVELS
 from .storage.construct import borrowed

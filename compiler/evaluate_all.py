@@ -8,12 +8,12 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-from .build.kernel import thread_count
 from .build.repeat import MISS, Repeats
 from .concrete.check import check_assignment, tensor_names
 from .errors import ExpressionError
 from .evaluate import repeats_of
 from .frozen import frozen
+from .native.team import thread_count
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .output_pattern import named_operand

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .concrete.affine import fresh, names_of
 from .concrete.check import check_assignment, formats_of, tensor_names
+from .concrete.given import checked_dtype, checked_semiring, supported_dtype
 from .errors import ExpressionError
 from .evaluate import checked_operands
 from .format import Format
@@ -23,7 +24,6 @@ from .lowering.context import loop_type
 from .lowering.semiring import identity
 from .notation.nodes import Assignment
 from .notation.parser import parse
-from .pipeline import checked_dtype, checked_semiring, supported_dtype
 from .storage.construct import tensor
 from .storage.tensor import Tensor
 

@@ -15,17 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from .build.kernel import TypedKernel, thread_count
+from .build.kernel import TypedKernel
 from .concrete.affine import Viewed
 from .concrete.check import tensor_names
+from .concrete.given import CONSTANT_BOUND, checked_semiring
 from .concrete.nodes import PLAIN, LoopTag
 from .concrete.one_pass import OnePass, Product
 from .format import Format, dense_format
-from .lowering.context import TYPES, TensorType
+from .lowering.context import TensorType
 from .lowering.lower import lower
 from .native.machine import this_machine
+from .native.team import thread_count
 from .notation.nodes import Access, Affine, Assignment, Mul, accesses, index_subscript
-from .pipeline import CONSTANT_BOUND, checked_semiring
+from .notation.value_types import TYPES
 from .storage import aligned
 from .storage.construct import borrowed
 from .storage.tensor import Tensor

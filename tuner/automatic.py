@@ -10,11 +10,12 @@ from typing import Any
 
 from ..compiler.build.kernel import TypedKernel
 from ..compiler.concrete.affine import Boundary
+from ..compiler.concrete.given import constant_extents
 from ..compiler.errors import ExpressionError
 from ..compiler.evaluate import evaluate, or_default
 from ..compiler.notation.parser import parse
 from ..compiler.output_pattern import restriction
-from ..compiler.pipeline import Kernel, constant_extents
+from ..compiler.pipeline import Kernel
 from ..compiler.schedule.schedule import Schedule
 from .extents import known_extents
 from .kernels import kept_kernel

@@ -23,6 +23,7 @@ from typing import Any, Literal, overload
 from ..compiler.concrete.affine import viewed
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ..compiler.concrete.concretize import started
+from ..compiler.concrete.given import checked_semiring
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ExpressionError, TuningError
 from ..compiler.format import Format, csf_format
@@ -31,7 +32,6 @@ from ..compiler.notation.functions import has_functions
 from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.notation.parser import parse
 from ..compiler.output_pattern import restriction
-from ..compiler.pipeline import checked_semiring
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.schedules import Schedules
 from ..compiler.space.space import PIGEON, Member, Rules, ScheduleSpace

@@ -13,20 +13,20 @@ from ..compiler.build.kernel import BoundKernel, TypedKernel
 from ..compiler.concrete.affine import Boundary
 from ..compiler.concrete.check import formats_of
 from ..compiler.concrete.concretize import Concretized
+from ..compiler.concrete.given import constant_extents
 from ..compiler.concrete.nodes import Program
 from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.native.toolchain import Compiler, find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import Kernel, compile_kernel, constant_extents
-from ..compiler.schedule.apply import apply_schedule
-from ..compiler.schedule.directives import Build, Parallelize
+from ..compiler.pipeline import Kernel, compile_kernel
+from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
-from ..compiler.targets.c import compile_flags, possible_flags
+from ..compiler.targets.c import compile_flags
 from .extents import reads
-from .halves import halves_hold
+from .legality import keeps_values
 from .limits import workspace_elements
 from .problem import Problem
 from .records import digest
@@ -147,16 +147,6 @@ def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
     return compile_task(Task.of(problem), str(schedule), problem.operands)
 
 
-def usually_built_with(problem: Problem, schedule: Schedule) -> tuple[str, str]:
-    """Return the identity of the compiler of a schedule, and the flags that its code is compiled with unless it is long.
-
-    Nothing is generated, unlike in ``compile_problem``. Raises ``BuildError``: there is no such compiler.
-    """
-    asked = next((directive for directive in reversed(schedule.directives) if isinstance(directive, Build)), Build(None))
-    flags, _ = possible_flags(asked.flags, str(problem.dtype))
-    return find_compiler(asked.compiler).identity, " ".join(flags)
-
-
 def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:
     """Return the generated code of a schedule that nobody asked for in particular, for the CPU; None where it is not to be used."""
     try:
@@ -168,33 +158,9 @@ def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:
     return found if kept else None
 
 
-def is_legal(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether code can be generated for a schedule of a problem, nothing being compiled, and its workspaces keep the memory bound;
-    for a GPU, whether it can be applied."""
-    if problem.target == "cpu":
-        return legal_candidate(problem, schedule) is not None
-    try:
-        default = problem.concretized()
-        program = apply_schedule(default.program, schedule, default.formats, {**problem.constants, **problem.viewed.constants})
-    except Exception:  # as above
-        return False
-    return not problem.limits.binds(workspace_elements(program, problem.formats, problem.extents)) and keeps_values(problem, program)
-
-
 def default_keeps_bound(problem: Problem) -> bool:
     """Return whether the default schedule's workspaces keep the memory bound: else it is there to compare with alone."""
     return not problem.limits.binds(workspace_elements(problem.concretized().program, problem.formats, problem.extents))
-
-
-def keeps_values(problem: Problem, program: Program) -> bool:
-    """Return whether a program of a problem gives what the default one gives whatever the values are, but that halves of matrices hold the
-    whole of these alone that are symmetric.
-
-    Workspaces take factors out of sums, which is right in semirings whose products distribute over sums.
-    """
-    if not halves_hold(problem, program):
-        return False
-    return problem.distributes or len(program.workspaces) <= len(problem.concretized().program.workspaces)
 
 
 def lowers(problem: Problem, program: Program, default: Concretized) -> bool:

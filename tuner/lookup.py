@@ -36,7 +36,8 @@ from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
-from ..compiler.schedule.apply import apply_schedule
+from ..compiler.native.toolchain import find_compiler, possible_flags
+from ..compiler.schedule.directives import Build
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from .costs import operations
@@ -44,7 +45,7 @@ from .database import database_url, open_database, sqlite_path
 from .database.sqlite import file_stamp
 from .environment import code_version
 from .features import distance
-from .kernels import compile_problem, is_legal, usually_built_with
+from .legality import applied, is_legal
 from .limits import make_limits
 from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
@@ -242,6 +243,8 @@ def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
         return f"the record of this input is of version {decision.code or 'unknown'}, not of {code_version()}: tune again"
     if problem.target != "cpu" or _is_built_as_then(problem, decision, schedule):
         return ""
+    from .kernels import compile_problem  # which generates code
+
     compiler, flags = compile_problem(problem, schedule).built_by
     if (decision.compiler, decision.flags) != (compiler, flags):
         made = f"{decision.compiler or 'an unknown compiler'} {decision.flags}".rstrip()
@@ -271,8 +274,9 @@ def _is_built_as_then(problem: Problem, decision: Decision, schedule: Schedule) 
     """
     programs = decision.environment.get("programs")
     known = programs.get(decision.compiler) if isinstance(programs, Mapping) else None
-    identity, flags = usually_built_with(problem, schedule)
-    return known == identity and decision.flags == flags
+    asked = next((directive for directive in reversed(schedule.directives) if isinstance(directive, Build)), Build(None))
+    flags, _ = possible_flags(asked.flags, str(problem.dtype))
+    return known == find_compiler(asked.compiler).identity and decision.flags == " ".join(flags)
 
 
 def known_inputs(problem: Problem, store: Evidence) -> list[tuple[float, Decision]]:
@@ -363,8 +367,7 @@ def _shipped_note(strange: float, decision: Decision) -> str:
 def _expected_of(problem: Problem, schedule: Schedule) -> float:
     """Return the log speed-up that the static model expects of a schedule."""
     default = problem.concretized()
-    program = apply_schedule(default.program, schedule, default.formats, {**problem.constants, **problem.viewed.constants})
-    cost = operations(problem, program, default.sources)
+    cost = operations(problem, applied(problem, schedule), default.sources)
     return MODEL_TRUST * math.log(max(operations(problem, default.program, default.sources), 1.0) / max(cost, 1.0))
 
 

@@ -24,7 +24,7 @@ from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.views import View
 from .costs import operations
 from .iterations import stored_prefixes
-from .kernels import is_legal
+from .legality import is_legal
 from .limits import workspace_elements
 from .parameters import settled
 from .problem import Problem

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler.build.kernel import thread_count
 from ..compiler.concrete.affine import Boundary, Viewed, wrapped, writings_of
 from ..compiler.concrete.affine import viewed as plainly
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from ..compiler.concrete.concretize import Concretized, concretize, initial_name
+from ..compiler.concrete.given import checked_dtype, checked_extents, checked_semiring, constant_extents, supported_dtype
 from ..compiler.concrete.mirrored import is_mirrored
 from ..compiler.concrete.result_format import AUTO, auto_format
 from ..compiler.errors import DataError, ExpressionError, FormatError, ShapeError, TuningError
@@ -25,10 +25,10 @@ from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.native.devices import architecture_here, require_device
 from ..compiler.native.machine import this_machine
+from ..compiler.native.team import thread_count
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import checked_dtype, checked_extents, checked_semiring, constant_extents, supported_dtype
 from ..compiler.schedule.schedule import Schedule, canonical_names
 from ..compiler.space.joins import Joins
 from ..compiler.storage.construct import tensor

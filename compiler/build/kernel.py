@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Mapping
 from functools import cached_property
@@ -18,9 +17,9 @@ from ..frozen import frozen
 from ..ir.memory import numpy_type
 from ..ir.nodes import PAST_CACHES, ArrayParameter
 from ..lowering.kernel_spec import KernelSpec
-from ..native import team
 from ..native.machine import available_cores, this_machine
 from ..native.memory import FLOOR, claim
+from ..native.team import thread_count
 from ..schedule.schedule import Schedule
 from ..storage.aligned import ALIGNMENT
 from ..storage.on_device import DeviceArray
@@ -36,9 +35,6 @@ from .workspaces import Workspace, workspace_bytes, workspaces
 
 COMPILE_SECONDS = 120.0
 """For compiling one kernel."""
-
-MOST_THREADS = 1024
-"""Shares into which the work of a call may be cut; more are a mistake, as some kernels keep a copy of the result for each."""
 
 
 class TypedKernel:
@@ -344,23 +340,3 @@ def _passes_caches(result: NDArray[Any] | None) -> bool:
     """Return whether a result takes most of the caches, and begins where vectors of any size may be written past them."""
     assert result is not None
     return result.nbytes > this_machine().last_level_cache // 2 and result.ctypes.data % ALIGNMENT == 0
-
-
-def thread_count(threads: int | None) -> int:
-    """Return how many threads a kernel runs with: as many as said, or $SPARSETUNE_THREADS, or the available cores.
-
-    Raises:
-        DataError: the number is none that this machine can run.
-    """
-    running = team.respect_limits()
-    asked: Any = threads
-    if asked is None:
-        asked = os.environ["SPARSETUNE_THREADS"] if "SPARSETUNE_THREADS" in os.environ else ""  # noqa: SIM401 twice as fast as get
-        if not asked:
-            return running
-        if not asked.isdecimal() or not 1 <= int(asked) <= MOST_THREADS:
-            raise DataError(f"SPARSETUNE_THREADS is a whole number from 1 to {MOST_THREADS}, not {asked!r}")
-        return int(asked)
-    if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or not 1 <= asked <= MOST_THREADS:
-        raise DataError(f"threads is a whole number from 1 to {MOST_THREADS}, not {asked!r}")
-    return int(asked)

@@ -18,13 +18,14 @@ from ..format import Format
 from ..frozen import frozen
 from ..native.machine import this_machine
 from ..native.memory import FLOOR
+from ..native.team import thread_count
 from ..storage.aligned import ALIGNMENT
 from ..storage.level_arrays import LevelArrays
 from ..storage.pooled import LEAST, pooled_empty
 from ..storage.tensor import Tensor
 from ..targets.c import NativeLaunch, interface
 from .inputs import Input, Slots, make_input
-from .kernel import BoundKernel, no_memory, thread_count
+from .kernel import BoundKernel, no_memory
 from .results import shared_levels
 
 MISS: Final = object()

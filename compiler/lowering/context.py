@@ -16,6 +16,7 @@ from ..ir.arithmetic import integer, multiply
 from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value, Var
 from ..levels.level import Level, LevelArray, Terms
 from ..notation.nodes import Access, Div, walk
+from ..notation.value_types import TYPES
 from ..workspaces.held import HeldWorkspace
 from ..workspaces.levels import Storage
 from .assembly import Assembly
@@ -49,12 +50,6 @@ class StoreFacts:
     """What the stores to one tensor need: zeros before them, because some are conditional or accumulate."""
 
     needs_zero: bool = False
-
-
-TYPES = {
-    "float64": "f64", "float32": "f32", "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-}  # fmt: skip
 
 
 def loop_type(dtype: str) -> Type:

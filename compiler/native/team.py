@@ -5,17 +5,23 @@ Whoever loads an object with parallel loops points its ``st_team`` to the team; 
 
 from __future__ import annotations
 
+import os
 import time
 from functools import cache
 from typing import Any
 
-from ..errors import BuildError
+import numpy as np
+
+from ..errors import BuildError, DataError
 from ..warn import inform
 from .library import CSRC, declared_in, foreign_interface, load_source
 from .machine import affinity, available_cores, usable_cores
 
 DECLARATION = "extern void *st_team;"
 """Of the pointer, for the interface of an object with parallel loops."""
+
+MOST_THREADS = 1024
+"""Shares into which the work of a call may be cut; more are a mistake, as some kernels keep a copy of the result for each."""
 
 _FLAGS = ("-O2", "-pthread")
 _PATIENCE = 1_000_000
@@ -44,6 +50,26 @@ def respect_limits() -> int:
             _tell(found, tuple(sorted(usable_cores())), running)
         _respected = now, tenth, running
     return running
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads a kernel runs with: as many as said, or $SPARSETUNE_THREADS, or the available cores.
+
+    Raises:
+        DataError: the number is none that this machine can run.
+    """
+    running = respect_limits()
+    asked: Any = threads
+    if asked is None:
+        asked = os.environ["SPARSETUNE_THREADS"] if "SPARSETUNE_THREADS" in os.environ else ""  # noqa: SIM401 twice as fast as get
+        if not asked:
+            return running
+        if not asked.isdecimal() or not 1 <= int(asked) <= MOST_THREADS:
+            raise DataError(f"SPARSETUNE_THREADS is a whole number from 1 to {MOST_THREADS}, not {asked!r}")
+        return int(asked)
+    if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or not 1 <= asked <= MOST_THREADS:
+        raise DataError(f"threads is a whole number from 1 to {MOST_THREADS}, not {asked!r}")
+    return int(asked)
 
 
 def is_there() -> bool:

@@ -22,6 +22,9 @@ MISSING = "no C compiler was found: install one (Debian, Ubuntu: apt install gcc
 REQUIRED_FLAGS = ("-std=gnu11", "-fPIC", "-fopenmp-simd")
 """What every object needs, whatever flags a schedule asks for. Of OpenMP only loops marked for vectors, which need no library."""
 
+WRAPPING_FLAG = "-fwrapv"
+"""Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""
+
 _VECTOR_WIDTH = re.compile(r"-mprefer-vector-width=(128|256|512)")
 _FAST_MATH = frozenset(("-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-fassociative-math", "-ffinite-math-only"))
 
@@ -92,6 +95,21 @@ def default_flags() -> tuple[str, ...]:
     switches the whole process to flush-to-zero.
     """
     return ("-O3", *machine_flags(), "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+
+
+def possible_flags(asked: str | None, dtype: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return all flags that short and long code is compiled with.
+
+    Args:
+        asked: flags of the schedule; None: the usual ones.
+        dtype: of the result.
+    """
+    wrapping = (WRAPPING_FLAG,) if dtype.startswith(("int", "uint")) else ()
+    if asked is not None:
+        same = (*asked.split(), *wrapping)
+        return same, same
+    flags = (*default_flags(), *wrapping)
+    return flags, tuple("-O2" if flag == "-O3" else flag for flag in flags)
 
 
 def machine_flags() -> tuple[str, ...]:

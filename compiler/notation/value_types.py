@@ -13,6 +13,12 @@ from ..source import pointing
 from .functions import FUNCTIONS, MOST_EXPONENT, whole_exponent
 from .nodes import Apply, Assignment, Div, Literal, Neg, walk
 
+TYPES = {
+    "float64": "f64", "float32": "f32", "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+}  # fmt: skip
+"""NumPy's names of the types that kernels compute with, and those of the loop IR."""
+
 
 def result_dtype(assignment: Assignment, dtypes: Iterable[DTypeLike]) -> np.dtype:
     """Return the dtype that NumPy would give: that of the operands together, where constants are weak, ``/`` divides truly, and

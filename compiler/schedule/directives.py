@@ -14,7 +14,8 @@ from ..frozen import frozen
 from ..notation.nodes import Access, Assignment, Expr
 from ..workspaces import WORKSPACES
 
-UNITS: Final = ("cpu_thread", "cpu_vector", "gpu_block", "gpu_warp", "gpu_thread")
+UNITS_OF: Final = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", "gpu_thread")}
+UNITS: Final = tuple(unit for units in UNITS_OF.values() for unit in units)
 RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
 CHUNKINGS: Final = ("static", "dynamic", "guided")
 BOUNDS: Final = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")

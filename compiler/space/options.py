@@ -20,7 +20,6 @@ MOST = 1 << 14
 """Of iterations of a tile, tiles, iterations ahead, iterations of a chunk."""
 
 MOST_UNROLLED = 128
-UNITS = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", "gpu_thread")}
 
 
 @frozen
@@ -198,7 +197,7 @@ def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None],
     numbers = range(1, MOST + 1)
     return Options(
         divisions=True, sizes=numbers, protocols=True, formats=True, kinds=tuple(WORKSPACES), results=d.ASSEMBLIES, merges=d.MERGES,
-        units=UNITS[target], calls=d.CALLS if target == "cpu" else (), chunkings=d.CHUNKINGS, chunks=numbers, bounds=d.BOUNDS,
+        units=d.UNITS_OF[target], calls=d.CALLS if target == "cpu" else (), chunkings=d.CHUNKINGS, chunks=numbers, bounds=d.BOUNDS,
         unrolls=range(1, MOST_UNROLLED + 1), distances=numbers, builds=builds,
     )  # fmt: skip
 

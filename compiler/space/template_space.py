@@ -21,7 +21,6 @@ from ..schedule.dependence import graph_of
 from .situation import Situation, further, result_leaf
 from .template import Hole, Part, Template, opened
 
-UNITS = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", "gpu_thread")}
 SIZES = (4, *(2**power for power in range(1, 15) if power != 2))
 """Of tiles, the usual one first."""
 
@@ -186,13 +185,13 @@ def _splits(steps: tuple[Part, ...], loop: str, levels: int) -> Iterator[_Treatm
 
 def assignments_of_units(order: Sequence[str], target: str) -> Iterator[tuple[tuple[str, str], ...]]:
     """Yield loops for some of the units, each unit on one loop, outer units outside inner ones."""
-    for used in range(len(UNITS[target]) + 1):
-        for units in combinations(UNITS[target], used):
+    for used in range(len(d.UNITS_OF[target]) + 1):
+        for units in combinations(d.UNITS_OF[target], used):
             for places in combinations(range(len(order)), used):
                 yield tuple((order[place], unit) for place, unit in zip(places, units, strict=True))
 
 
 def count_units(loops: int, target: str, *, nested: bool) -> int:
     """Return how many ways there are to give units to loops, in any nesting, or outer units outside inner ones."""
-    count = len(UNITS[target])
+    count = len(d.UNITS_OF[target])
     return sum(comb(count, used) * (comb(loops, used) if nested else perm(loops, used)) for used in range(count + 1))

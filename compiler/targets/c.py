@@ -21,7 +21,7 @@ from ..native import blas, team
 from ..native.instructions import check_instructions
 from ..native.library import foreign_interface, load_compiled
 from ..native.machine import this_machine
-from ..native.toolchain import Compiler, default_flags, find_compiler, vector_bytes
+from ..native.toolchain import Compiler, default_flags, find_compiler, possible_flags, vector_bytes
 from ..passes.cpu import CPU
 from ..passes.manager import PassList, VectorUnit
 from .target import Unit
@@ -32,9 +32,6 @@ DECLARATIONS = (
 )
 _MEMORY = "void *calloc(size_t count, size_t size);"
 _SPARE_SET_BYTES = 4096
-WRAPPING_FLAG = "-fwrapv"
-"""Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""
-
 LONG = 500
 """Lines of C from which a kernel is compiled with -O2: such are merges of several levels, on which -O3 takes three times as long
 to no gain (vectors are in the source already)."""
@@ -123,21 +120,6 @@ def compile_flags(spec: KernelSpec, source: str) -> tuple[str, ...]:
     """Return all flags that a kernel is compiled with: those asked for, and what its size and type ask for."""
     short, long = possible_flags(spec.build[1], spec.result.dtype)
     return long if source.count("\n") > LONG else short
-
-
-def possible_flags(asked: str | None, dtype: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return all flags that short and long code is compiled with.
-
-    Args:
-        asked: flags of the schedule; None: the usual ones.
-        dtype: of the result.
-    """
-    wrapping = (WRAPPING_FLAG,) if dtype.startswith(("int", "uint")) else ()
-    if asked is not None:
-        same = (*asked.split(), *wrapping)
-        return same, same
-    flags = (*default_flags(), *wrapping)
-    return flags, tuple("-O2" if flag == "-O3" else flag for flag in flags)
 
 
 def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout: float = 120.0) -> Any:

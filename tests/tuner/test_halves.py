@@ -11,7 +11,7 @@ from sparsetune.compiler.format import Format
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.tuner.costs import operations
 from sparsetune.tuner.halves import half_schedules
-from sparsetune.tuner.kernels import is_legal
+from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.problem import Problem, make_problem
 
 HALF = 'convert(A, "dense, symmetric")'

@@ -16,7 +16,7 @@ from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner import environment
+from sparsetune.tuner import environment, kernels
 from sparsetune.tuner import lookup as module
 from sparsetune.tuner import shipped as shipping
 from sparsetune.tuner.database import open_database
@@ -113,7 +113,7 @@ def test_an_unaltered_record_is_exact_without_generating_code(database: Path, mo
 
     here = environment.describe_environment({})
     add(database, decided(problem(), PARALLEL, environment=here))
-    monkeypatch.setattr(module, "compile_problem", generates)
+    monkeypatch.setattr(kernels, "compile_problem", generates)
     monkeypatch.setattr(module, "is_legal", generates)
     assert look(database).origin == "exact"
     add(database, decided(problem(), UNROLLED, flags="-O0", environment=here))

@@ -108,7 +108,7 @@ def test_schedules_of_what_is_added_to_have_canonical_texts() -> None:
 
 
 def test_every_usual_point_is_legal() -> None:
-    from sparsetune.tuner.kernels import is_legal
+    from sparsetune.tuner.legality import is_legal
 
     for problem in (spmm(), ttmc(20, threads=2)):
         space, _ = surviving_space(problem)

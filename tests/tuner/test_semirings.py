@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import sparsetune as st
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.schedule import Schedule
-from sparsetune.tuner.kernels import is_legal
+from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.measure.patterns import stored_places
 from sparsetune.tuner.measure.semirings import evaluate_semiring
 from sparsetune.tuner.measure.verify import oracle_difference

@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ...compiler.concrete.given import SEMIRINGS
 from ...compiler.errors import DatabaseError
-from ...compiler.pipeline import SEMIRINGS
 from ..records import SAMPLE, SAMPLE_LENGTHS, SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload, semiring_text
 from . import fields
 from .legality import kernel_fault, schedule_fault

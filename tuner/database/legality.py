@@ -7,14 +7,14 @@ from functools import lru_cache
 from ...compiler.concrete.affine import viewed, writings_of
 from ...compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ...compiler.concrete.concretize import Concretized, concretize
+from ...compiler.concrete.given import constant_extents
 from ...compiler.errors import SparsetuneError
 from ...compiler.format import Format
 from ...compiler.frozen import frozen
-from ...compiler.lowering.context import TYPES
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.nodes import Assignment
 from ...compiler.notation.parser import parse
-from ...compiler.pipeline import constant_extents
+from ...compiler.notation.value_types import TYPES
 from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.schedule import Schedule
 from ..records import SEPARATOR, Workload, formats_and_edges

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from functools import cache
 
 from ...compiler.concrete.check import formats_of
+from ...compiler.concrete.given import constant_extents
 from ...compiler.errors import SparsetuneError
 from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
-from ...compiler.pipeline import compile_kernel, constant_extents
+from ...compiler.pipeline import compile_kernel
 from ..account import Account
 from ..extents import reads
 from ..records import SEPARATOR, Decision, formats_and_edges

@@ -7,8 +7,8 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any
 
+from ...compiler.concrete.given import CONSTANT_BOUND
 from ...compiler.frozen import frozen
-from ...compiler.pipeline import CONSTANT_BOUND
 from .markdown import geometric_mean, milliseconds, ratio, table
 from .records import Chosen, Count, Races, Row, times_faster
 from .speed import NARROW, product_bytes, triad_bytes

@@ -13,7 +13,7 @@ from ...compiler.space.instances import Instances
 from ...compiler.space.library import schedules_for
 from ..database import Database
 from ..environment import code_version, commit
-from ..kernels import is_legal
+from ..legality import is_legal
 from ..measure.runner import Runner, Worker
 from ..measure.worker import AHEAD
 from ..model import expected_cost

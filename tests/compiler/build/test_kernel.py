@@ -17,7 +17,6 @@ import scipy.sparse as sp
 import sparsetune as st
 from kernel_specs import CSC, CSR, SDDMM, SPMV, ZERO, X, copying, counting_shares, dot, result, spec
 from sparsetune.compiler.build import TypedKernel
-from sparsetune.compiler.build.kernel import thread_count
 from sparsetune.compiler.errors import BuildError, DataError, ExpressionError, ResourceError, ShapeError
 from sparsetune.compiler.format import Format, dense_format
 from sparsetune.compiler.ir.nodes import (
@@ -40,6 +39,7 @@ from sparsetune.compiler.ir.nodes import (
     Var,
 )
 from sparsetune.compiler.lowering.kernel_spec import KernelSpec
+from sparsetune.compiler.native.team import thread_count
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.tensor import Tensor
 

@@ -1,0 +1,113 @@
+"""What is given beside an expression, checked: dtypes, semirings and extents; which extents are worth compiling in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..errors import DataError, ExpressionError, ShapeError
+from ..format import MOST_EXTENT, Format
+from ..notation.nodes import Assignment, walk
+from ..notation.value_types import TYPES
+from .affine import extents_of_result, writings_of
+
+SEMIRINGS = {
+    ("+", "*"),
+    ("min", "+"),
+    ("max", "+"),
+    ("max", "*"),
+    ("min", "*"),
+    ("or", "and"),
+    ("max", "min"),
+    ("min", "max"),
+    ("+", "and"),
+}
+OPERATORS = ("+", "*", "min", "max", "and", "or")
+CONSTANT_BOUND = 1024
+"""Extents of dense modes up to here become compile-time constants when operands are at hand."""
+
+_SUPPORTED = {np.dtype(name): name for name in TYPES}
+
+
+def supported_dtype(kind: Any, name: str | None) -> str:
+    """Return the name of a dtype that kernels compute with; DataError for others."""
+    found = _SUPPORTED.get(kind) if isinstance(kind, np.dtype) else np.dtype(kind).name
+    if found not in TYPES:
+        kind = np.dtype(kind)
+        kind = kind if kind.isnative else kind.newbyteorder("=")
+        found = kind.name
+        if kind in _SUPPORTED:
+            return found
+        whose = f"operand '{name}' has values of type" if name is not None else "no kernel computes with values of type"
+        raise DataError(f"{whose} {found}; kernels take {', '.join(TYPES)}: convert it with astype")
+    return found
+
+
+def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
+    """Return the dtype to compute with; DataError where kernels have no such type."""
+    if dtype is None:
+        return None
+    try:
+        return np.dtype(supported_dtype(np.dtype(dtype), None))
+    except TypeError:
+        raise DataError(f"dtype {dtype!r} is none that NumPy knows; kernels take {', '.join(TYPES)}") from None
+
+
+def checked_semiring(semiring: tuple[str, str] | None) -> tuple[str, str]:
+    """Return the pair of operators; ExpressionError where it is no semiring of the known operators."""
+    if semiring is None:
+        return ("+", "*")
+    try:
+        pair = (str(semiring[0]), str(semiring[1]))
+    except (TypeError, IndexError, KeyError):
+        raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {semiring!r}") from None
+    if len(semiring) != 2 or any(operator not in OPERATORS for operator in pair):
+        raise ExpressionError(f"unknown semiring {semiring!r}: a pair of the operators {' '.join(OPERATORS)}, such as ('min', '+')")
+    if pair not in SEMIRINGS:
+        shown = ", ".join(f"({add}, {multiply})" for add, multiply in sorted(SEMIRINGS))
+        raise ExpressionError(
+            f"{pair} is no semiring: multiply must distribute over add and its identity must annihilate; known are {shown}"
+        )
+    return pair
+
+
+def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[str, int]:
+    """Return the extents as integers; ExpressionError for an index that the expression does not have.
+
+    Under the name of the result stands its whole shape.
+    """
+    if not isinstance(extents, Mapping):
+        raise ExpressionError(f"extents are given by index, such as {{'k': 32}}, not as {type(extents).__name__}")
+    whole: Any = extents.get(assignment.target.tensor, ())
+    own = extents_of_result(assignment, whole)
+    extents = {name: extent for name, extent in extents.items() if name != assignment.target.tensor}
+    known = {name for node in (assignment.target, *walk(assignment.value)) for name in getattr(node, "indices", ())}
+    known |= {writing.index for writing in writings_of(assignment)}
+    for name, extent in (*extents.items(), *own.items()):
+        if name not in known:
+            raise ExpressionError(
+                f"extent given for index '{name}', which the expression does not have; its indices are {', '.join(sorted(known))}"
+            )
+        if isinstance(extent, bool) or not isinstance(extent, (int, np.integer)):
+            raise ExpressionError(f"the extent of index '{name}' must be a whole number, not {extent!r}")
+        if not 0 <= extent <= MOST_EXTENT:
+            raise ExpressionError(f"the extent of index '{name}' must be a whole number from 0 to {MOST_EXTENT}: coordinates have 64 bits")
+    for name, extent in own.items():
+        if extents.get(name, extent) != extent:
+            raise ShapeError(f"index '{name}' has two extents: {extents[name]}, and {extent} by the shape of '{assignment.target.tensor}'")
+    return {name: int(extent) for name, extent in (*extents.items(), *own.items())}
+
+
+def constant_extents(assignment: Assignment, formats: Mapping[str, Format], extents: Mapping[str, int]) -> dict[str, int]:
+    """Return the extents worth compiling in, up to ``CONSTANT_BOUND``: those of dense tensors, and of the dense rows and blocks that
+    sparse tensors store below their last coordinates, unless others store coordinates along them or their number of rows."""
+    stored = set()
+    everything = [assignment.target, *(node for node in walk(assignment.value) if hasattr(node, "tensor"))]
+    for access in everything:
+        form = formats[access.tensor]  # type: ignore[attr-defined]  # accesses only
+        last = max((level for level, kind in enumerate(form.levels) if not kind.full), default=-1)
+        stored |= {name for mode in form.order[: last + 1] for name in access.subscripts[mode].indices}  # type: ignore[attr-defined]
+    return {name: extent for name, extent in extents.items() if name not in stored and 0 < extent <= CONSTANT_BOUND}

@@ -1,0 +1,43 @@
+"""The first lookup of a process imports little: what generates, compiles and runs code is not among it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+MOST = 250
+"""Modules that the first lookup may import beside NumPy and SciPy; some 220 of them are ours."""
+
+LATER = {"build", "codegen", "evaluate", "lowering", "passes", "pipeline", "targets"}
+"""Parts of the compiler that only code which is generated needs."""
+
+PROGRAM = """
+import sys
+import numpy as np, scipy.sparse
+import sparsetune as st
+A = scipy.sparse.random_array((300, 200), density=0.05, rng=np.random.default_rng(0), format="csr")
+operands = {operands}
+before = set(sys.modules)
+match = st.lookup("{expression}", operands, {form!r}, threads=2, database="/nowhere/s.sqlite")
+print(*(name for name in sys.modules if name not in before))
+"""
+
+CASES = {
+    "axpby": ("y(i) = a * x(i) + b * z(i)", "dict(a=2.0, b=3.0, x=np.ones(300), z=np.ones(300))", None),
+    "SpMV": ("y(i) = A(i,j) * x(j)", "dict(A=A, x=np.ones(200))", None),
+    "SpGEMM": ("C(i,k) = A(i,j) * B(j,k)", "dict(A=A, B=A.T.tocsr())", "csr"),
+    "SDDMM": ("S(i,j) = A(i,j) * U(i,k) * V(j,k)", "dict(A=A, U=np.ones((300, 20)), V=np.ones((200, 20)))", "csr"),
+}
+
+
+@pytest.mark.parametrize("kernel", CASES)
+def test_first_lookup_imports_nothing_that_generates_code(kernel: str) -> None:
+    expression, operands, form = CASES[kernel]
+    program = PROGRAM.format(expression=expression, operands=operands, form=form)
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    parts = {name.split(".")[2] for name in loaded if name.startswith("sparsetune.compiler.")}
+    assert parts & LATER == set()
+    assert "sparsetune.tuner.kernels" not in loaded
+    assert 100 < len(loaded) < MOST

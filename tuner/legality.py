@@ -1,0 +1,51 @@
+"""Whether a schedule that nobody asked for in particular may run on a problem's operands, by rules: no code is generated.
+
+What the rules let through can be lowered: tests/tuner/test_legality.py asks both of candidates of random expressions. Should it ever not
+be so, ``evaluate`` says it in a warning and uses the default schedule.
+"""
+
+from __future__ import annotations
+
+from ..compiler.concrete.nodes import Forall, Program, walk
+from ..compiler.errors import ScheduleError
+from ..compiler.schedule.apply import apply_schedule
+from ..compiler.schedule.directives import UNITS_OF
+from ..compiler.schedule.schedule import Schedule
+from .halves import halves_hold
+from .limits import workspace_elements
+from .problem import Problem
+
+
+def applied(problem: Problem, schedule: Schedule) -> Program:
+    """Return the program of a problem under a schedule.
+
+    Raises:
+        ScheduleError: a directive is not legal, or the target does not have the unit of a loop.
+    """
+    default = problem.concretized()
+    program = apply_schedule(default.program, schedule, default.formats, {**problem.constants, **problem.viewed.constants})
+    units = UNITS_OF[problem.target]
+    for loop in walk(program.statement):
+        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:
+            raise ScheduleError(f"parallelize({loop.index}, {loop.tag.unit}): target {problem.target} has the units {', '.join(units)}")
+    return program
+
+
+def is_legal(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether a schedule can be applied to a problem, gives what the default one gives, and keeps the memory bound."""
+    try:
+        program = applied(problem, schedule)
+    except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
+        return False
+    return not problem.limits.binds(workspace_elements(program, problem.formats, problem.extents)) and keeps_values(problem, program)
+
+
+def keeps_values(problem: Problem, program: Program) -> bool:
+    """Return whether a program of a problem gives what the default one gives whatever the values are, but that halves of matrices hold the
+    whole of these alone that are symmetric.
+
+    Workspaces take factors out of sums, which is right in semirings whose products distribute over sums.
+    """
+    if not halves_hold(problem, program):
+        return False
+    return problem.distributes or len(program.workspaces) <= len(problem.concretized().program.workspaces)
