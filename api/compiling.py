@@ -68,15 +68,16 @@ def compile(  # noqa: A001  # the contract's name
         from ..compiler.output_pattern import restriction
 
         found = restriction(expression, output_pattern, semiring, dtype)
-        expression, formats = found.expression, found.formats(formats or {})
-    wish = None if schedule == "auto" else schedule
+        expression, formats = found.expression, found.formats({} if formats is None else formats)
+    is_chosen = isinstance(schedule, str) and schedule == "auto"
+    wish = None if is_chosen else schedule
     made = compile_kernel(
         expression, formats, extents, wish, dtype, target, semiring=semiring, convert=convert, arch=arch, threads=threads,
         shape=shape, boundary=boundary,
     )  # fmt: skip
     if found is not None:
         made.derived = found.operands
-    if schedule != "auto":
+    if not is_chosen:
         return made
     from ..tuner.automatic import AutomaticKernel
 

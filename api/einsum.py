@@ -68,10 +68,11 @@ def einsum(
     """
     from ..compiler.einsum import einsum_expression, einsum_operands, from_lists
     from ..compiler.storage.arithmetic import narrowed
+    from ..compiler.storage.foreign import has_shape
 
     if not isinstance(subscripts, str) and operands:
         subscripts, operands = from_lists((subscripts, *operands))
-    ready = [data if isinstance(getattr(data, "ndim", None), int) else tensor(data) for data in operands]
+    ready = [data if has_shape(data) else tensor(data) for data in operands]
     expression, kept = einsum_expression(subscripts, [tuple(data.shape) for data in ready])
     named = einsum_operands([narrowed(*operand) for operand in zip(ready, kept, strict=True)])
     return evaluate(

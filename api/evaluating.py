@@ -119,20 +119,20 @@ def evaluate(
     if output_pattern is not None:
         expression, operands, output_format = on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
     elif shape is None and boundary is None and type(operands) is dict:
-        known = lookups().evidence(database) if schedule == "auto" else None
+        known = lookups().evidence(database) if isinstance(schedule, str) and schedule == "auto" else None
         given = memory_bound, cache_share
         repeats = compute.repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, given, known)
         if repeats is not None and (result := repeats(operands, threads)) is not compute.MISS:
             return result
     ready = from_paths(operands)
     limits = {"memory_bound": memory_bound, "cache_share": cache_share}
-    if limits != {"memory_bound": None, "cache_share": None}:
+    if any(limit is not None for limit in limits.values()):
         from ..tuner.limits import make_limits
 
         make_limits(memory_bound, cache_share)  # says what limits are
 
     def choose(*request: Any) -> Schedule:
-        given = compute.checked_extents(request[0], shape) if shape else None
+        given = compute.checked_extents(request[0], shape) or None
         return lookups().choose(
             expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=given, boundary=boundary,
             **limits,

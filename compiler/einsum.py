@@ -10,6 +10,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from .errors import ExpressionError, ShapeError
+from .shown import shown
 
 OPERAND_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 RESULT_NAME = "out"
@@ -92,7 +93,9 @@ def _from_list(entries: Any) -> str:
         )
     for entry in entries:
         if entry is not Ellipsis and (isinstance(entry, bool) or not isinstance(entry, Integral) or not 0 <= int(entry) < len(letters)):
-            raise ExpressionError(f"einsum: {entry!r} in a list of indices is neither a number from 0 to {len(letters) - 1} nor Ellipsis")
+            raise ExpressionError(
+                f"einsum: {shown(entry)} in a list of indices is neither a number from 0 to {len(letters) - 1} nor Ellipsis"
+            )
     return "".join(ELLIPSIS if entry is Ellipsis else letters[entry] for entry in entries)
 
 

@@ -27,6 +27,10 @@ class DataError(SparsetuneError, ValueError):
     """A file or an array does not hold a tensor."""
 
 
+class NotImplied(DataError, TypeError):
+    """A tensor stands where Python or NumPy would take it for an array, a sequence or a truth, and does not become one on its own."""
+
+
 class NetworkError(DataError):
     """A file would have to be fetched, and there is no network or no answer."""
 

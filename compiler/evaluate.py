@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .build.repeat import MISS, Repeats
-from .concrete.affine import Boundary
+from .concrete.affine import Boundary, wrapped
 from .concrete.check import check_assignment, formats_of, tensor_names
-from .concrete.given import checked_dtype, checked_extents, checked_semiring, constant_extents
+from .concrete.given import check_convert, checked_dtype, checked_extents, checked_semiring, constant_extents
 from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, FormatError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
@@ -27,11 +27,13 @@ from .notation.suggest import indexed_name
 from .notation.value_types import number_dtype
 from .pipeline import Kernel, compile_kernel
 from .schedule.schedule import Schedule
+from .shown import is_word
 from .storage.aligned import FEWER_LEVELS
 from .storage.construct import borrowed
 from .storage.foreign import attribute, bytes_to_pack
 from .storage.on_device import ON_DEVICE, DeviceTensor, on_device
 from .storage.tensor import Tensor
+from .targets.registry import find_target
 from .warn import warn
 
 __all__ = ["MISS", "checked_operands", "evaluate", "or_default", "repeats_of"]
@@ -100,7 +102,9 @@ def evaluate(
     if not isinstance(output_format, (str, Format, type(None))):
         parse_format(output_format, 0)  # says what a format is
     wish = _wish(schedule)
-    given = checked_extents(_parsed(expression), shape) if shape else {}
+    check_convert(convert)
+    find_target(target)  # says which there are
+    given = checked_extents(_parsed(expression), shape)
     names = _operand_names(expression)
     checked = checked_operands(expression, names, operands)
     kinds = [attribute(data, "dtype") for data in checked.values()]
@@ -111,7 +115,7 @@ def evaluate(
     request = _request(expression, described, output_format, tuple(given.items()))
     there = any(isinstance(data, DeviceTensor) for data in ready.values())  # on a GPU, where nobody looks at patterns
     chooses = wish is None and choose is not None and not there
-    edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
+    edges = wrapped(request.assignment, boundary)
 
     def run(decided: Schedule) -> Any:
         kept = decided, kind, target, convert, pair, edges
@@ -144,7 +148,7 @@ def repeats_of(
     """
     try:
         return _repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, limits, evidence)
-    except TypeError:  # something that cannot be hashed, which the whole path refuses or takes
+    except Exception:  # something that cannot be hashed or compared, which the whole path refuses or takes
         return None
 
 
@@ -226,7 +230,7 @@ def _ready(name: str, data: Any, others: list[Any], target: str) -> Any:
     if isinstance(data, (int, float, bool)):
         try:
             return np.asarray(data, number_dtype(data, others))
-        except OverflowError:
+        except Exception:  # too large, or of a class of its own that does what it likes
             raise DataError(f"operand '{name}' is a number that no dtype holds") from None
     if isinstance(data, np.generic):
         return np.asarray(data)
@@ -258,7 +262,7 @@ def _wish(schedule: str | Schedule) -> Schedule | None:
     """Return the schedule that is given, which is read before anything is made ready; None for "auto"."""
     if isinstance(schedule, Schedule):
         return schedule
-    return None if schedule == "auto" else Schedule(() if schedule == "default" else schedule)
+    return None if is_word(schedule, "auto") else Schedule(() if is_word(schedule, "default") else schedule)
 
 
 def _schedule(

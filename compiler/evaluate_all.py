@@ -18,6 +18,7 @@ from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .output_pattern import named_operand
 from .shared_products import computed_together, may_share
+from .shown import is_word
 from .storage.recalled import recalled
 
 KEPT = 256  # expressions that a process keeps at hand
@@ -68,7 +69,7 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any], patterns: 
     Raises:
         ExpressionError: two results have one name, an operand is missing, or no expression uses it.
     """
-    if isinstance(expressions, str) or not isinstance(expressions, Sequence):
+    if not isinstance(expressions, (list, tuple)):
         raise ExpressionError(f"expressions are given as a list of texts, not as {type(expressions).__name__}")
     if not isinstance(operands, Mapping):
         raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
@@ -204,7 +205,7 @@ def _kept_plan(expressions: Sequence[str], operands: Any, options: Mapping[str, 
     key = tuple(expressions), tuple(operands), told, known
     try:
         plan = _plans.get(key)
-    except TypeError:  # not hashable: the whole path takes or refuses it
+    except Exception:  # not to be hashed or compared: the whole path takes or refuses it
         return None
     if plan is None:
         plan = _plan(expressions, operands, options)
@@ -221,7 +222,7 @@ def _again(one: Sequential, own: Mapping[str, Any], options: Mapping[str, Any], 
     """Return the calls that ``evaluate`` keeps of an expression."""
     schedule, limits = own.get("schedule", "auto"), (None, None)
     kind, target, convert, semiring = (options[name] for name in ("dtype", "target", "convert", "semiring"))
-    known = known if schedule == "auto" else None
+    known = known if is_word(schedule, "auto") else None
     return repeats_of(one.text, own.get("output_format"), schedule, kind, target, convert, semiring, limits, known)
 
 
@@ -237,9 +238,9 @@ def _free(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozense
     return frozenset(
         one.result
         for one in ordered
-        if _of(options["output_format"], one.result) in (None, "dense")
+        if ((form := _of(options["output_format"], one.result)) is None or is_word(form, "dense"))
         and _of(options.get("output_pattern"), one.result) is None
-        and _of(options["schedule"], one.result) == "auto"
+        and is_word(_of(options["schedule"], one.result), "auto")
         and not one.indices.intersection(shape)
         and one.result not in shape
     )

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from numbers import Integral
+from typing import Any
 
 from .errors import FormatError
 from .frozen import frozen
 from .levels import COMPRESSED, DENSE, SINGLETON, LevelKind, level_kind, level_kinds
 from .levels.kind import are_letters
-from .source import nearest
+from .shown import shown
+from .source import nearest, quoted
 
 MOST_EXTENT = 2**63 - 1
 """Coordinates have 64 bits at most."""
@@ -53,7 +56,7 @@ class Format:
         elif name in _ANY_ORDER:
             raise FormatError(f"{name!r} has as many levels as its tensor has modes: hand over the text itself, or name level kinds")
         kinds = _parse_levels(levels)
-        modes = tuple(range(len(kinds))) if order is None else tuple(int(mode) for mode in order)
+        modes = tuple(range(len(kinds))) if order is None else _modes(order)
         if sorted(modes) != list(range(len(kinds))):
             raise FormatError(f"order {modes} is not a permutation of the modes 0 to {len(kinds) - 1} of a format of {len(kinds)} levels")
         for above, kind in zip((None, *kinds), kinds, strict=False):
@@ -152,6 +155,12 @@ class Format:
         return Format(tuple(COMPRESSED if not kind.full else kind for kind in self.levels), self.order)
 
 
+def _modes(order: Any) -> tuple[int, ...]:
+    if not isinstance(order, (tuple, list)) or not all(isinstance(mode, Integral) for mode in order):
+        raise FormatError(f"the order of a format is a tuple of modes such as (1, 0), not {shown(order)}")
+    return tuple(map(int, order))
+
+
 def _parse_levels(levels: str | tuple[LevelKind | str, ...] | list[str]) -> tuple[LevelKind, ...]:
     if isinstance(levels, str):
         text = levels.strip().lower()
@@ -166,7 +175,7 @@ def _parse_levels(levels: str | tuple[LevelKind | str, ...] | list[str]) -> tupl
         if isinstance(name, LevelKind):
             kinds.append(name)
             continue
-        word = str(name).strip().lower()
+        word = name.strip().lower() if isinstance(name, str) else shown(name)
         try:
             kinds.append(level_kind(word))
         except FormatError as error:
@@ -229,11 +238,11 @@ def _named(text: str, order: int) -> Format:
     try:
         return Format(name, modes)
     except FormatError as error:
-        raise FormatError(f"unknown format '{text}': {error}") from None
+        raise FormatError(f"unknown format {quoted(text, 60)}: {error}") from None
 
 
 def _parse_modes(text: str, whole: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise FormatError(f"unknown format '{whole}': after the semicolon stand mode numbers, such as '1, 0'") from None
+        raise FormatError(f"unknown format {quoted(whole, 60)}: after the semicolon stand mode numbers, such as '1, 0'") from None

@@ -17,6 +17,7 @@ from .evaluate import evaluate
 from .format import Format
 from .storage.arithmetic import narrowed
 from .storage.construct import default_sparse_format
+from .storage.dtypes import checked_dtype
 from .storage.foreign import dense_array, is_matrix, read
 from .storage.tensor import Tensor
 
@@ -121,7 +122,9 @@ def _operand(data: Any) -> _Operand | None:
     tensor = data if isinstance(data, Tensor) else read(data)
     if tensor is None:
         try:
-            return dense_array(data)
+            array = dense_array(data)
+            checked_dtype(array.dtype)
+            return array
         except DataError:
             if isinstance(data, np.ndarray):
                 raise

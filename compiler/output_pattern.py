@@ -24,6 +24,7 @@ from .lowering.context import loop_type
 from .lowering.semiring import identity
 from .notation.nodes import Assignment
 from .notation.parser import parse
+from .shown import shown
 from .storage.construct import tensor
 from .storage.tensor import Tensor
 
@@ -141,7 +142,7 @@ def output_pattern(pattern: str, assignment: Assignment) -> OutputPattern:
     Raises:
         ExpressionError: it is none.
     """
-    told = f"output_pattern {pattern!r}"
+    told = f"output_pattern {shown(pattern)}"
     match = _PATTERN.fullmatch(pattern) if isinstance(pattern, str) else None
     if match is None:
         raise ExpressionError(f"{told} is no access of an operand, such as 'I(x,y,:)'")

@@ -17,7 +17,7 @@ from .concrete.affine import Boundary, Viewed
 from .concrete.affine import viewed as plainly
 from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from .concrete.concretize import Concretized, concretize
-from .concrete.given import checked_dtype, checked_extents, checked_semiring, supported_dtype
+from .concrete.given import check_convert, checked_dtype, checked_extents, checked_semiring, supported_dtype
 from .concrete.mirrored import is_mirrored, mirrored
 from .concrete.nodes import Forall, Program
 from .concrete.nodes import walk as walk_statement
@@ -342,16 +342,15 @@ def compile_kernel(
     """
     require_device(target, arch)
     units = {unit.name for unit in find_target(target).units}
-    if convert not in ("auto", "never"):
-        raise ScheduleError(f"convert is 'auto' or 'never', not {convert!r}")
+    check_convert(convert)
     assignment = parse(expression)
     check_assignment(assignment, affine=True)
     pair = checked_semiring(semiring)
     check_semiring(assignment.value, pair[0], assignment, pair[1])
-    known = formats_of(assignment, formats or {})
+    known = formats_of(assignment, {} if formats is None else formats)
     kind = checked_dtype(dtype)
-    constants = {**checked_extents(assignment, extents or {}), **checked_extents(assignment, shape or {})}
-    directives = Schedule(schedule or ())
+    constants = {**checked_extents(assignment, extents), **checked_extents(assignment, shape)}
+    directives = Schedule(() if schedule is None else schedule)
 
     def scheduled(known: Mapping[str, Format]) -> tuple[Viewed, Schedule, Concretized]:
         viewed = plainly(assignment, known, {*constants, *determined}, boundary)

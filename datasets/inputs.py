@@ -140,7 +140,7 @@ def _is_path(name: str, path: Path) -> bool:
     """Return whether a spec means a file: there is one, or the name ends or begins as only a path does."""
     if name.startswith(FROSTT_PREFIX):
         return False
-    return path.is_file() or has_known_ending(name) or name.startswith((".", "/", "~")) or (os.sep != "/" and os.sep in name)
+    return os.path.isfile(path) or has_known_ending(name) or name.startswith((".", "/", "~")) or (os.sep != "/" and os.sep in name)
 
 
 def _local(name: str, item: Item | None = None) -> Path | None:

@@ -333,7 +333,7 @@ def stands_for(given: Any) -> np.ndarray[Any, Any]:
     if isinstance(given, tuple) and isinstance(given[0], (np.ndarray, list)):
         coordinates, values = map(np.asarray, given)
         found = np.zeros(coordinates.max(1) + 1)
-        np.add.at(found, tuple(coordinates), values)
+        np.add.at(found, tuple(coordinates), values if len(coordinates) else values.sum())
         return found
     return wide(np.asarray(given))
 

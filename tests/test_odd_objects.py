@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import odd_containers
 import odd_objects
 import pytest
 import scipy.sparse as sp
@@ -44,7 +45,7 @@ def ways() -> dict[str, Way]:
     }
 
 
-OBJECTS = odd_objects.objects()
+OBJECTS = {**odd_objects.objects(), **odd_containers.containers()}
 GROUPS = [sorted(OBJECTS)[part::16] for part in range(16)]
 
 
@@ -81,4 +82,4 @@ def test_tune_refuses_what_evaluate_refuses() -> None:
 
 
 def test_there_are_hundreds() -> None:
-    assert len(OBJECTS) > 600
+    assert len(OBJECTS) > 900

@@ -17,6 +17,7 @@ from ..compiler.notation.parser import parse
 from ..compiler.output_pattern import restriction
 from ..compiler.pipeline import Kernel
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.shown import shown
 from .extents import known_extents
 from .kernels import kept_kernel
 from .lookup import choose, lookup
@@ -160,12 +161,14 @@ def documented(function: Callable[..., Any]) -> str:
     Raises:
         ExpressionError: there is none.
     """
+    if not callable(function):
+        raise ExpressionError(f"autotune takes an expression or a function, not {shown(function)}")
     lines = (inspect.getdoc(function) or "").splitlines()
+    name = getattr(function, "__name__", "the function")
     if not lines:
-        name = getattr(function, "__name__", "the function")
         raise ExpressionError(f"autotune takes the expression from the first line of the docstring, but {name} has none")
     try:
         parse(lines[0])
     except ExpressionError as error:
-        raise ExpressionError(f"the first line of the docstring of {function.__name__} is no expression: {error}") from None
+        raise ExpressionError(f"the first line of the docstring of {name} is no expression: {error}") from None
     return lines[0]

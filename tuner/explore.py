@@ -25,7 +25,7 @@ from ..compiler.concrete.check import check_assignment, check_semiring, formats_
 from ..compiler.concrete.concretize import started
 from ..compiler.concrete.given import checked_semiring
 from ..compiler.concrete.nodes import Program
-from ..compiler.errors import ExpressionError, TuningError
+from ..compiler.errors import ExpressionError, FormatError, TuningError
 from ..compiler.format import Format, csf_format
 from ..compiler.levels import COMPRESSED, DENSE
 from ..compiler.notation.functions import has_functions
@@ -33,6 +33,7 @@ from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.notation.parser import parse
 from ..compiler.output_pattern import restriction
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.shown import is_by_name, is_word, shown
 from ..compiler.space.schedules import Schedules
 from ..compiler.space.space import PIGEON, Member, Rules, ScheduleSpace
 from .asymptotic.algebra import Algebra, quotients_everywhere
@@ -118,18 +119,18 @@ def explore(
         FormatError: a format is unknown or does not fit.
         TuningError: the preset or the workspace state model is unknown, the time limit is no time, or the time is over.
     """
-    if preset not in PRESETS:
+    if preset is not None and not is_word(preset, *filter(None, PRESETS)):
         known = ", ".join(repr(name) for name in PRESETS)
-        raise TuningError(f"unknown preset {preset!r}; presets are {known}")
+        raise TuningError(f"unknown preset {shown(preset)}; presets are {known}")
     if output_pattern is not None:
         asked = restriction(expression, output_pattern, semiring)
-        expression, formats = asked.expression, asked.formats(formats or {})
+        expression, formats = asked.expression, asked.formats(_known(formats))
     if preset in ("sparseauto", "spttn"):
         make_limits(memory_bound, cache_share)
         found = _explored_forests(expression, formats, ranges, preset, semiring, time_limit, memory_depth, memory_bound, cost)
         return replace(found, cache_share=float(cache_share))
     for name, given, usual in (("memory_depth", memory_depth, 2), ("memory_bound", memory_bound, None), ("cost", cost, None)):
-        if given != usual:
+        if given is not usual and not (isinstance(given, int) and given == usual):
             raise TuningError(f"{name} has no meaning for preset {preset!r}; it is for 'sparseauto' and 'spttn'")
     return explore_structures(expression, formats, ranges, preset, workspace_state, sunk_costs, assumptions, semiring, time_limit)
 
@@ -148,9 +149,9 @@ def _explored_forests(
     """Explore loop nest forests; arguments as for ``explore``."""
     assignment = _explorable(expression)
     if isinstance(memory_depth, bool) or not isinstance(memory_depth, int) or memory_depth < 0:
-        raise TuningError(f"memory_depth is {memory_depth!r}: a number of modes, 0 or more, is expected")
+        raise TuningError(f"memory_depth is {shown(memory_depth)}: a number of modes, 0 or more, is expected")
     check_semiring(assignment.value, checked_semiring(semiring)[0], assignment)
-    plain = viewed(assignment, formats_of(assignment, formats or _one_sparse(assignment)))
+    plain = viewed(assignment, formats_of(assignment, _known(formats) or _one_sparse(assignment)))
     assignment, known = plain.assignment, plain.formats
     clock = _Clock([], time_limit)
     if preset == "spttn":
@@ -169,6 +170,15 @@ def _explorable(expression: str) -> Assignment:
             "schedule spaces of expressions with functions are not explored; tune searches among the usual schedules of such expressions"
         )
     return assignment
+
+
+def _known(formats: Any) -> Mapping[str, Format | str | None]:
+    """Return formats that are given, an empty mapping for None. Raises ``FormatError`` for what is no mapping."""
+    if formats is None:
+        return {}
+    if not is_by_name(formats):
+        raise FormatError(f"formats are given by tensor, such as {{'A': 'csr'}}, not as {type(formats).__name__}")
+    return formats
 
 
 def _one_sparse(assignment: Assignment) -> dict[str, Format]:
@@ -190,13 +200,13 @@ def explore_structures(
 ) -> Exploration:
     """Explore structures by asymptotic costs: what ``explore`` does but for forests, with the same arguments."""
     assignment = _explorable(expression)
-    plain = viewed(assignment, formats_of(assignment, _paper_formats(assignment) if preset and not formats else formats or {}))
+    plain = viewed(assignment, formats_of(assignment, _known(formats) or (_paper_formats(assignment) if preset else {})))
     assignment, known_formats = plain.assignment, plain.formats
     if preset is None:  # the papers write += for any sum, into a result that is empty
         assignment, known_formats = started(assignment, known_formats)
     _check_ranges(ranges, assignment)
-    if semiring is not None and (not isinstance(semiring, Sequence) or len(semiring) != 2):
-        raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {semiring!r}")
+    if semiring is not None and (not isinstance(semiring, (tuple, list)) or len(semiring) != 2):
+        raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {shown(semiring)}")
     ours = preset is None
     algebra = Algebra(*(semiring or ("+", "*")), looks_ahead=ours)
     check_semiring(assignment.value, algebra.add, assignment)
@@ -227,7 +237,7 @@ class _Clock:
 
     def __init__(self, stages: list[dict[str, Any]], limit: float | None) -> None:
         if limit is not None and not (isinstance(limit, Real) and limit > 0):
-            raise TuningError(f"time_limit is {limit!r}: a positive number of seconds is expected")
+            raise TuningError(f"time_limit is {shown(limit)}: a positive number of seconds is expected")
         self.stages = stages
         self._begin = self._last = perf_counter()
         self._part = math.inf
@@ -342,15 +352,17 @@ def _paper_formats(assignment: Assignment) -> dict[str, Format]:
 
 def _check_ranges(ranges: Ranges | None, assignment: Assignment) -> None:
     known = {name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}
-    if not isinstance(ranges or {}, Mapping):
+    if ranges is None:
+        return
+    if not is_by_name(ranges):
         raise ExpressionError(f"ranges are given by index, such as {{'i': (1, 1e6)}}, not as {type(ranges).__name__}")
-    for name, bounds in (ranges or {}).items():
+    for name, bounds in ranges.items():
         if name not in known:
             raise ExpressionError(f"range given for {name}, which the expression does not have; its indices are {', '.join(sorted(known))}")
         try:
-            least, largest = map(float, bounds)
-        except (TypeError, ValueError):
-            raise ExpressionError(f"the range of {name} is a pair of numbers such as (1, 1e6), not {bounds!r}") from None
+            least, largest = map(float, bounds if isinstance(bounds, (tuple, list)) else ())
+        except Exception:  # whatever a foreign object does
+            raise ExpressionError(f"the range of {name} is a pair of numbers such as (1, 1e6), not {shown(bounds)}") from None
         if not 0 <= least <= largest:
             raise ExpressionError(f"the range of {name} is {least:g} to {largest:g}; give the least extent first, not below 0")
 

@@ -13,6 +13,7 @@ from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.dependence import graph_of
+from ..compiler.shown import shown
 from ..compiler.space.memory import buffers_of
 from .machine_settings import load_machine
 
@@ -59,15 +60,18 @@ def make_limits(memory_bound: float | None = None, cache_share: float | None = N
         TuningError: the bound is no number of elements, or the share is none.
     """
     if memory_bound is not None and not (_is_number(memory_bound) and memory_bound >= 0):
-        raise TuningError(f"memory_bound is {memory_bound!r}: a number of elements is expected")
+        raise TuningError(f"memory_bound is {shown(memory_bound)}: a number of elements is expected")
     if cache_share is not None and not (_is_number(cache_share) and 0 < cache_share <= 1):
-        raise TuningError(f"cache_share is {cache_share!r}: a share above 0 and up to 1 is expected")
+        raise TuningError(f"cache_share is {shown(cache_share)}: a share above 0 and up to 1 is expected")
     bound = None if memory_bound is None or memory_bound == math.inf else float(memory_bound)
     return Limits(bound, None if cache_share is None else float(cache_share))
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+    except Exception:  # one that no float holds, or of a class of its own
+        return False
 
 
 def workspace_elements(program: Program, formats: Mapping[str, Format], extents: Mapping[str, int]) -> float:

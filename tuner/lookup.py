@@ -39,6 +39,7 @@ from ..compiler.native.machine import this_machine
 from ..compiler.native.toolchain import find_compiler, possible_flags
 from ..compiler.schedule.directives import Build
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.foreign import attribute
 from ..compiler.storage.tensor import Tensor
 from .costs import operations
 from .database import database_url, open_database, sqlite_path
@@ -452,7 +453,7 @@ class _Key:
                 parts.append((name, operand.shape, operand.format, operand.dtype.char, operand.fill_value, *map(id, operand.levels)))
                 self.watched += operand.levels if any(level.parts for level in operand.levels) else (operand,)
             else:
-                parts.append((name, id(operand), getattr(operand, "shape", None), getattr(operand, "nnz", None)))
+                parts.append((name, id(operand), attribute(operand, "shape"), attribute(operand, "nnz")))
                 self.watched.append(operand)
         self.parts = tuple(parts)
 
@@ -464,7 +465,7 @@ _memory: OrderedDict[tuple[Any, ...], tuple[Match, list[weakref.ref[Any]]]] = Or
 def _remembered(key: _Key) -> Match | None:
     try:
         found = _memory.get(key.parts)
-    except TypeError:  # something unhashable among the arguments, which the slow path refuses
+    except Exception:  # something among the arguments that cannot be hashed or compared, which the slow path refuses
         return None
     if found is None:
         return None

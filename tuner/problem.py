@@ -30,6 +30,7 @@ from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.schedule.schedule import Schedule, canonical_names
+from ..compiler.shown import is_word, shown
 from ..compiler.space.joins import Joins
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.foreign import path_of
@@ -285,8 +286,8 @@ def require_target(target: str, arch: str | None = None) -> None:
         ScheduleError: arch names no architecture, or the target has none.
         BuildError: there is no GPU, and no arch.
     """
-    if target not in TARGETS:
-        raise TuningError(f"target {target!r} is not one of {', '.join(TARGETS)}")
+    if not is_word(target, *TARGETS):
+        raise TuningError(f"target {shown(target)} is not one of {', '.join(TARGETS)}")
     require_device(target, arch)
 
 

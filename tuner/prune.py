@@ -22,6 +22,7 @@ from ..compiler.errors import TuningError
 from ..compiler.frozen import frozen
 from ..compiler.notation.functions import has_functions
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.shown import is_word, shown
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.decorations import RACE
 from ..compiler.space.draws import drawn_nests
@@ -208,9 +209,9 @@ def check_stages(skip: Collection[str], also: Collection[str] = ()) -> None:
         ("skip", skip, (*SWITCHES, *RULES), "stages and rules that can be left out"),
         ("also", also, CLOSED, "stages that can be opened"),
     ):
-        for name in [given] if isinstance(given, str) else given:
-            if isinstance(given, str) or name not in known:
-                raise TuningError(f"{option} names {name!r}: {what} are {', '.join(known)}, given as a list")
+        for name in given if isinstance(given, (tuple, list, set, frozenset)) else [given]:
+            if name is given or not is_word(name, *known):
+                raise TuningError(f"{option} names {shown(name)}: {what} are {', '.join(known)}, given as a list")
 
 
 def _not_beaten(

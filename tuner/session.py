@@ -20,6 +20,7 @@ from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import ScheduleError, TuningError
 from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.shown import shown
 from ..compiler.source import quoted
 from .database import Database, open_database, studies_folder
 from .decision import decided, played
@@ -109,9 +110,9 @@ def _reported(verbose: bool | None, callback: Report | None) -> Iterator[Report]
     if callback is not None and not callable(callback):
         raise TuningError(f"callback is a function that takes a Progress, not {type(callback).__name__}")
     if verbose is not None and not isinstance(verbose, bool):
-        raise TuningError(f"verbose is True, False or None, not {verbose!r}")
-    shown = is_watched() if verbose is None else verbose
-    with shown_progress("tune", "sparsetune") if shown else nullcontext() as show:
+        raise TuningError(f"verbose is True, False or None, not {shown(verbose)}")
+    is_shown = is_watched() if verbose is None else verbose
+    with shown_progress("tune", "sparsetune") if is_shown else nullcontext() as show:
 
         def report(progress: Progress) -> None:
             for one in (show, callback):
@@ -190,10 +191,14 @@ def make_budget(trials: int, seconds: float | None) -> Budget:
         TuningError: a number is out of range.
     """
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-        raise TuningError(f"trials is {trials!r}: a whole number from 1 on is expected")
+        raise TuningError(f"trials is {shown(trials)}: a whole number from 1 on is expected")
     if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
-        raise TuningError(f"time_budget is {seconds!r}: a positive number of seconds is expected")
+        raise TuningError(f"time_budget is {shown(seconds)}: a positive number of seconds is expected")
     return Budget(trials=trials, seconds=seconds)
+
+
+MOST_SCHEDULES = 10_000
+"""Schedules that a user gives to be tried first, at most: an endless iterator ends there."""
 
 
 def check_schedules(problem: Problem, schedules: Iterable[Schedule | str]) -> tuple[str, ...]:
@@ -202,10 +207,16 @@ def check_schedules(problem: Problem, schedules: Iterable[Schedule | str]) -> tu
     Raises:
         ScheduleError: one is no schedule, or not one of this expression.
     """
-    if isinstance(schedules, str | Schedule) or not isinstance(schedules, Iterable):
+    if isinstance(schedules, str | Schedule):
         raise ScheduleError(f"schedules is a list of schedules or their texts, not {quoted(str(schedules), 60)} alone; put it in brackets")
+    try:
+        given = list(islice(schedules, MOST_SCHEDULES + 1))
+    except Exception:  # whatever a foreign object does
+        raise ScheduleError(f"schedules is a list of schedules or their texts, not {shown(schedules)}; put it in brackets") from None
+    if len(given) > MOST_SCHEDULES:
+        raise ScheduleError(f"schedules has more than {MOST_SCHEDULES} of them; nobody could measure so many")
     found = []
-    for number, one in enumerate(schedules, 1):
+    for number, one in enumerate(given, 1):
         schedule = Schedule(one)
         try:
             program = compile_problem(problem, schedule).compiled.concretized.program

@@ -324,9 +324,7 @@ class BoundKernel:
 
     def _assemble(self) -> Any:
         """Take over the arrays that the kernel left in its slots."""
-        found = {
-            (array.part, array.level): self.launch.published(array.pointer, array.length, array.dtype) for array in self._assembled
-        }
+        found = {(array.part, array.level): self.launch.published(array.pointer, array.length, array.dtype) for array in self._assembled}
         made = assembled_result(self._spec, self.extents, found, self.kernel.fill)
         return requested_form(self._spec, made) if self._converts else made
 

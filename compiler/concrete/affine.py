@@ -16,6 +16,7 @@ from ..format import Format
 from ..frozen import frozen
 from ..levels.affine import POINT
 from ..notation.nodes import Access, Affine, Assignment, Expr, Mul, accesses, index_subscript, transform
+from ..shown import is_by_name, is_word, shown
 from ..source import pointing
 from ..views import Subscript, View
 from .ranges import Ranges, Reading, Writing, ranges_of
@@ -61,9 +62,7 @@ def is_affine(assignment: Assignment) -> bool:
     return not all(access.is_plain for access in (assignment.target, *accesses(assignment.value)))
 
 
-def viewed(
-    assignment: Assignment, formats: Mapping[str, Format], determined: Collection[str] = (), boundary: Boundary = None
-) -> Viewed:
+def viewed(assignment: Assignment, formats: Mapping[str, Format], determined: Collection[str] = (), boundary: Boundary = None) -> Viewed:
     """Return an assignment without compound subscripts.
 
     Args:
@@ -87,11 +86,11 @@ def wrapped(assignment: Assignment, boundary: Boundary) -> frozenset[str]:
     if boundary is None:
         return frozenset()
     said = dict.fromkeys(names, boundary) if isinstance(boundary, str) else boundary
-    if not isinstance(said, Mapping):
-        raise ExpressionError(f"boundary is 'fill', 'wrap' or one of these by index, such as {{'i': 'wrap'}}, not {boundary!r}")
+    if not is_by_name(said):
+        raise ExpressionError(f"boundary is 'fill', 'wrap' or one of these by index, such as {{'i': 'wrap'}}, not {shown(boundary)}")
     for index, kind in (said or {"": boundary}).items():
-        if kind not in BOUNDARIES:
-            raise ExpressionError(f"a boundary is 'fill' or 'wrap', not {kind!r}")
+        if not is_word(kind, *BOUNDARIES):
+            raise ExpressionError(f"a boundary is 'fill' or 'wrap', not {shown(kind)}")
         if index not in names and index:
             raise ExpressionError(f"boundary given for index '{index}', which the expression does not have: {', '.join(sorted(names))}")
     return frozenset(index for index, kind in said.items() if kind == "wrap")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..errors import ExpressionError, FormatError
 from ..format import Format, parse_format
 from ..notation.nodes import Access, Apply, Assignment, Expr, Neg, Sum, accesses, indices, walk
+from ..shown import is_by_name
 from ..source import Span, pointing
 
 
@@ -102,7 +103,7 @@ def formats_of(assignment: Assignment, formats: Mapping[str, Format | str | None
     Raises:
         FormatError: a format is unknown, does not fit its tensor, or names a tensor that the expression does not have.
     """
-    if not isinstance(formats, Mapping):
+    if not is_by_name(formats):
         raise FormatError(f"formats are given by tensor, such as {{'A': 'csr'}}, not as {type(formats).__name__}")
     orders = {access.tensor: len(access.subscripts) for access in (assignment.target, *accesses(assignment.value))}
     for name in formats:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..errors import DataError, ExpressionError, ShapeError
+from ..errors import DataError, ExpressionError, ScheduleError, ShapeError
 from ..format import MOST_EXTENT, Format
 from ..notation.nodes import Assignment, walk
 from ..notation.value_types import TYPES
+from ..shown import is_by_name, is_word, shown
 from .affine import extents_of_result, writings_of
 
 SEMIRINGS = {
@@ -46,40 +47,47 @@ def supported_dtype(kind: Any, name: str | None) -> str:
     return found
 
 
+def check_convert(convert: str) -> None:
+    """Raise ``ScheduleError`` unless it is said whether operands may be converted."""
+    if not is_word(convert, "auto", "never"):
+        raise ScheduleError(f"convert is 'auto' or 'never', not {shown(convert)}")
+
+
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
     """Return the dtype to compute with; DataError where kernels have no such type."""
     if dtype is None:
         return None
     try:
         return np.dtype(supported_dtype(np.dtype(dtype), None))
-    except TypeError:
-        raise DataError(f"dtype {dtype!r} is none that NumPy knows; kernels take {', '.join(TYPES)}") from None
+    except Exception:  # NumPy asks a foreign object for its dtype, which may fail in any way
+        raise DataError(f"dtype {shown(dtype)} is none that NumPy knows; kernels take {', '.join(TYPES)}") from None
 
 
 def checked_semiring(semiring: tuple[str, str] | None) -> tuple[str, str]:
     """Return the pair of operators; ExpressionError where it is no semiring of the known operators."""
     if semiring is None:
         return ("+", "*")
-    try:
-        pair = (str(semiring[0]), str(semiring[1]))
-    except (TypeError, IndexError, KeyError):
-        raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {semiring!r}") from None
-    if len(semiring) != 2 or any(operator not in OPERATORS for operator in pair):
-        raise ExpressionError(f"unknown semiring {semiring!r}: a pair of the operators {' '.join(OPERATORS)}, such as ('min', '+')")
+    if not isinstance(semiring, (tuple, list)):
+        raise ExpressionError(f"a semiring is a pair such as ('min', '+'), not {shown(semiring)}")
+    pair = tuple(semiring)
+    if len(pair) != 2 or not all(is_word(operator, *OPERATORS) for operator in pair):
+        raise ExpressionError(f"unknown semiring {shown(semiring)}: a pair of the operators {' '.join(OPERATORS)}, such as ('min', '+')")
     if pair not in SEMIRINGS:
-        shown = ", ".join(f"({add}, {multiply})" for add, multiply in sorted(SEMIRINGS))
+        known = ", ".join(f"({add}, {multiply})" for add, multiply in sorted(SEMIRINGS))
         raise ExpressionError(
-            f"{pair} is no semiring: multiply must distribute over add and its identity must annihilate; known are {shown}"
+            f"{pair} is no semiring: multiply must distribute over add and its identity must annihilate; known are {known}"
         )
     return pair
 
 
-def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[str, int]:
+def checked_extents(assignment: Assignment, extents: Mapping[str, int] | None) -> dict[str, int]:
     """Return the extents as integers; ExpressionError for an index that the expression does not have.
 
     Under the name of the result stands its whole shape.
     """
-    if not isinstance(extents, Mapping):
+    if extents is None:
+        return {}
+    if not is_by_name(extents):
         raise ExpressionError(f"extents are given by index, such as {{'k': 32}}, not as {type(extents).__name__}")
     whole: Any = extents.get(assignment.target.tensor, ())
     own = extents_of_result(assignment, whole)
@@ -92,7 +100,7 @@ def checked_extents(assignment: Assignment, extents: Mapping[str, int]) -> dict[
                 f"extent given for index '{name}', which the expression does not have; its indices are {', '.join(sorted(known))}"
             )
         if isinstance(extent, bool) or not isinstance(extent, (int, np.integer)):
-            raise ExpressionError(f"the extent of index '{name}' must be a whole number, not {extent!r}")
+            raise ExpressionError(f"the extent of index '{name}' must be a whole number, not {shown(extent)}")
         if not 0 <= extent <= MOST_EXTENT:
             raise ExpressionError(f"the extent of index '{name}' must be a whole number from 0 to {MOST_EXTENT}: coordinates have 64 bits")
     for name, extent in own.items():

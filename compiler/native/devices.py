@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import BuildError, ScheduleError
+from ..shown import is_word, shown
 
 _ARCHITECTURE = re.compile(r"sm_[1-9][0-9]{1,2}[af]?", re.ASCII)
 _ANSWER_SECONDS = 20
@@ -40,10 +41,10 @@ def require_device(target: str, arch: object) -> None:
         BuildError: arch is None and there is no GPU.
     """
     if arch is not None and not (isinstance(arch, str) and _ARCHITECTURE.fullmatch(arch)):
-        raise ScheduleError(f"arch {arch!r} is no architecture of an NVIDIA GPU; give its compute capability, such as 'sm_90'")
-    if arch is not None and target == "cpu":
+        raise ScheduleError(f"arch {shown(arch)} is no architecture of an NVIDIA GPU; give its compute capability, such as 'sm_90'")
+    if arch is not None and is_word(target, "cpu"):
         raise ScheduleError(f"arch {arch} names a GPU, but the target is the CPU; ask for target cuda, or leave arch out")
-    if target == "cuda" and arch is None:
+    if is_word(target, "cuda") and arch is None:
         require_gpu("target cuda")
 
 

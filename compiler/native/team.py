@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BuildError, DataError
+from ..shown import shown
 from ..warn import inform
 from .library import CSRC, declared_in, foreign_interface, load_source
 from .machine import affinity, available_cores, usable_cores
@@ -68,7 +69,7 @@ def thread_count(threads: int | None) -> int:
             raise DataError(f"SPARSETUNE_THREADS is a whole number from 1 to {MOST_THREADS}, not {asked!r}")
         return int(asked)
     if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or not 1 <= asked <= MOST_THREADS:
-        raise DataError(f"threads is a whole number from 1 to {MOST_THREADS}, not {asked!r}")
+        raise DataError(f"threads is a whole number from 1 to {MOST_THREADS}, not {shown(asked)}")
     return int(asked)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import DataError
+from ..shown import shown
 from ..source import pointing
 from .functions import FUNCTIONS, MOST_EXPONENT, whole_exponent
 from .nodes import Apply, Assignment, Div, Literal, Neg, walk
@@ -41,7 +42,10 @@ def number_dtype(number: Any, others: Iterable[Any]) -> np.dtype:
 
     ``others`` are the ``dtype`` attributes of all operands; what is no dtype of numbers does not count.
     """
-    own = np.asarray(number).dtype
+    try:
+        own = np.asarray(number).dtype
+    except Exception:  # of a class of its own, which does what it likes
+        raise DataError(f"{shown(number)} is no number") from None
     given = [kind for kind in others if isinstance(kind, np.dtype) and kind.kind in "biuf"]
     if type(number) not in (float, int) or not given:
         return own

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import ScheduleError
@@ -27,7 +27,7 @@ class Schedule:
     __slots__ = ("directives",)
     directives: tuple[Directive, ...]
 
-    def __init__(self, directives: str | Iterable[Directive] | Schedule = ()) -> None:
+    def __init__(self, directives: str | Sequence[Directive] | Schedule = ()) -> None:
         if isinstance(directives, str):
             found = parse_directives(directives)
         elif isinstance(directives, Schedule):
@@ -104,9 +104,9 @@ def _of(directives: tuple[Directive, ...]) -> Schedule:
     return made
 
 
-def _directives(given: Iterable[Directive]) -> tuple[Directive, ...]:
-    if not isinstance(given, Iterable):
-        raise ScheduleError(f"a schedule is text such as 'split(i, i0, i1, 32)', not {type(given).__name__}")
+def _directives(given: Sequence[Directive]) -> tuple[Directive, ...]:
+    if not isinstance(given, (tuple, list)):
+        raise ScheduleError(f"a schedule is text such as 'split(i, i0, i1, 32)', or a list of directives, not {type(given).__name__}")
     return tuple(checked(directive, number) for number, directive in enumerate(given, 1))
 
 

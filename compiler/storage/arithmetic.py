@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from ..errors import DataError, ResourceError, ShapeError
 from ..format import Format
 from ..native.memory import claim
+from ..shown import shown
 from .aligned import aligned_full, dense_size
 from .construct import from_entries, tensor
 from .dtypes import checked_dtype
@@ -37,7 +38,7 @@ def matmul(left: Tensor, right: Any) -> Any:
         ResourceError: there is no memory for as many rows or columns.
     """
     sparse = right if isinstance(right, Tensor) else read(right)
-    dense = dense_array(right) if sparse is None else sparse.to_numpy() if sparse.order == 1 else None
+    dense = _numbers(right) if sparse is None else sparse.to_numpy() if sparse.order == 1 else None
     shape: tuple[int, ...] = dense.shape if dense is not None else sparse.shape if sparse is not None else ()
     if left.order == 0 or len(shape) not in (1, 2) or left.shape[-1:] != shape[:1]:
         raise _mismatch(left.shape, shape)
@@ -60,12 +61,18 @@ def rmatmul(right: Tensor, left: Any) -> Any:
     sparse = read(left)
     if sparse is not None:
         return matmul(sparse, right)
-    array = dense_array(left)
+    array = _numbers(left)
     if right.order not in (1, 2) or array.ndim not in (1, 2) or array.shape[-1] != right.shape[0]:
         raise _mismatch(array.shape, right.shape)
     if right.order == 1:
         return array @ right.to_numpy()
     return np.ascontiguousarray(matmul(right.T, array.T if array.ndim == 2 else array).T)
+
+
+def _numbers(data: Any) -> NDArray[Any]:
+    array = dense_array(data)
+    checked_dtype(array.dtype)
+    return array
 
 
 def _mismatch(left: tuple[int, ...], right: tuple[int, ...]) -> ShapeError:
@@ -175,7 +182,7 @@ def max_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
 
 def _checked_axis(axis: Any, order: int) -> int:
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -order <= axis < order:
-        raise ShapeError(f"axis {axis!r} is no mode of a tensor of order {order}")
+        raise ShapeError(f"axis {shown(axis)} is no mode of a tensor of order {order}")
     return int(axis) % order
 
 

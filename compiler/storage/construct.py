@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..errors import DataError, ShapeError
 from ..format import Format, csf_format, dense_format, parse_format
+from ..source import quoted
 from . import foreign
 from .aligned import index_dtype
 from .dtypes import cast_values, checked_dtype, checked_fill, equals_fill
@@ -48,7 +49,7 @@ def tensor(
     """
     wanted = None if dtype is None else checked_dtype(dtype)
     if (path := foreign.path_of(data)) is not None:
-        raise DataError(f"{path!r} is a path: read it with sparsetune.tensor(path) or sparsetune.datasets.load(path)")
+        raise DataError(f"{quoted(path, 60)} is a path: read it with sparsetune.tensor(path) or sparsetune.datasets.load(path)")
     if isinstance(data, tuple):
         return _from_pair(data, format, shape, wanted, fill_value)
     extents = None if shape is None else checked_shape(shape)
@@ -122,8 +123,8 @@ def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, d
 
 def _coordinate_array(given: Any, values: NDArray[Any]) -> NDArray[Any]:
     try:
-        coordinates = np.asarray(given)
-    except ValueError:
+        coordinates = foreign.dense_array(list(given) if isinstance(given, tuple) else given)
+    except DataError:
         raise DataError("coordinates are rows of equal length, one row a mode: an array of shape (order, nnz)") from None
     if coordinates.size == 0 and coordinates.dtype.kind != "u":
         coordinates = coordinates.astype(np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..errors import DataError
+from ..shown import shown
 from .aligned import aligned_empty
 
 SUPPORTED = frozenset(
@@ -36,8 +37,8 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         found = np.dtype(dtype)
         kind = found if found.isnative else found.newbyteorder("=")  # there are native ones that have no byte order
-    except TypeError:
-        raise DataError(f"{dtype!r} is no dtype; use float64, float32, an integer type or bool") from None
+    except Exception:  # NumPy asks a foreign object for its dtype, which may fail in any way
+        raise DataError(f"{shown(dtype)} is no dtype; use float64, float32, an integer type or bool") from None
     if kind not in SUPPORTED:
         advice = _ADVICE.get(kind.name) or _ADVICE.get({"g": "longdouble", "G": "clongdouble"}.get(kind.char, ""))
         raise DataError(f"values of type {kind} are not supported; {advice or 'use float64, float32, an integer type or bool'}")
@@ -69,10 +70,10 @@ def checked_fill(fill_value: Any, dtype: np.dtype[Any]) -> Any:
         with np.errstate(all="ignore"):
             held = np.asarray(fill_value).astype(dtype).item()
             same = bool(held == fill_value or (held != held and fill_value != fill_value))
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever a foreign object does
         held, same = None, False
     if not same:
-        raise DataError(f"fill value {fill_value!r} cannot be stored as {dtype}; use a float dtype, or another fill value")
+        raise DataError(f"fill value {shown(fill_value)} cannot be stored as {dtype}; use a float dtype, or another fill value")
     return held
 
 

@@ -106,6 +106,12 @@ def bytes_to_pack(data: Any) -> int:
     return 4 * int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 and isinstance(shape[0], int) else 0
 
 
+def has_shape(data: Any) -> bool:
+    """Whether data are an array of some library that says its shape as arrays do."""
+    shape = attribute(data, "shape")
+    return isinstance(shape, tuple) and attribute(data, "ndim") == len(shape) and all(isinstance(extent, int) for extent in shape)
+
+
 def is_matrix(data: Any) -> bool:
     """Whether ``*`` means the matrix product for these data: ``numpy.matrix``, and SciPy's matrices, which are no arrays."""
     return isinstance(data, np.matrix) or (type(data).__module__.startswith("scipy.") and type(data).__name__.endswith("_matrix"))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SparsetuneError
 from .construct import tensor
 from .dtypes import cast_values, checked_dtype, checked_fill
 from .foreign import attribute
@@ -29,9 +28,9 @@ def recalled(data: Any) -> Any:
     """Return a CSR or CSC matrix of SciPy as a tensor, with the level arrays it had before if it has them still; others as they are."""
     if not type(data).__module__.startswith("scipy.sparse") or attribute(data, "format") not in ("csr", "csc"):
         return data
-    if len(data.shape) != 2 or len(data.data) > MOST_STORED:
-        return data
     try:
+        if len(data.shape) != 2 or len(data.data) > MOST_STORED:
+            return data
         with _held:
             found = _known.get(id(data))
             if found is not None:
@@ -39,7 +38,7 @@ def recalled(data: Any) -> Any:
         if found is None or found[0]() is not data or not _has_pattern(found[1], data):
             return _learned(data)
         values = cast_values(data.data, checked_dtype(data.data.dtype))
-    except (SparsetuneError, ValueError):  # whoever reads it next says what is wrong
+    except Exception:  # whoever reads it next says what is wrong
         return data
     kept = found[1]
     return Tensor.made(kept.shape, kept.format, kept.levels, values, checked_fill(kept.fill_value, values.dtype))

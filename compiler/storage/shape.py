@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
+from ..shown import shown
 
 
 def checked_shape(shape: Any) -> tuple[int, ...]:
@@ -18,12 +20,13 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
     if type(shape) is tuple and all(type(extent) is int and 0 <= extent < 2**62 for extent in shape):
         return shape
     try:
-        extents = tuple(int(extent) for extent in (shape if np.iterable(shape) else (shape,)))
-        whole = all(extent == given for extent, given in zip(extents, shape if np.iterable(shape) else (shape,), strict=True))
-    except (TypeError, ValueError, OverflowError):
-        raise ShapeError(f"a shape is a tuple of integers, not {shape!r}") from None
+        given: tuple[Any, ...] = tuple(shape) if isinstance(shape, (Sequence, np.ndarray)) and np.ndim(shape) else (shape,)
+        extents = tuple(int(extent) for extent in given)
+        whole = all(extent == wish for extent, wish in zip(extents, given, strict=True))
+    except Exception:  # whatever a foreign object does
+        raise ShapeError(f"a shape is a tuple of integers, not {shown(shape)}") from None
     if not whole or any(extent < 0 for extent in extents):
-        raise ShapeError(f"extents of a shape are whole numbers from 0 on, not {shape!r}")
+        raise ShapeError(f"extents of a shape are whole numbers from 0 on, not {shown(shape)}")
     if any(extent >= 2**62 for extent in extents):
-        raise ShapeError(f"extents of a shape are below 2**62, not {shape!r}")
+        raise ShapeError(f"extents of a shape are below 2**62, not {shown(shape)}")
     return extents

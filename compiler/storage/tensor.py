@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import html
-from ..errors import DataError, ShapeError
+from ..errors import DataError, NotImplied, ShapeError
 from ..format import Format, parse_format
 from ..frozen import frozen
 from ..native.memory import readable_bytes
+from ..shown import shown
 from .level_arrays import LevelArrays
 from .sealed import pin
+from .shape import checked_shape
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -175,11 +177,12 @@ class Tensor:
             DataError: there are more or fewer, or they are not of a supported type.
         """
         from .dtypes import cast_values, checked_dtype, checked_fill
+        from .foreign import dense_array
 
-        given = np.array(values)
+        given = dense_array(values)
         if given.shape != self.values.shape:
             raise DataError(f"values of shape {given.shape} do not fit the {self.values.size} positions of this tensor")
-        kept = cast_values(given, checked_dtype(given.dtype))
+        kept = cast_values(np.array(given), checked_dtype(given.dtype))
         return Tensor.made(self.shape, self.format, self.levels, kept, checked_fill(self.fill_value, kept.dtype))
 
     def convert(self, format: Format | str) -> Tensor:
@@ -213,9 +216,12 @@ class Tensor:
 
     def transpose(self, modes: Iterable[int] | None = None) -> Tensor:
         """Return the tensor whose mode m is mode ``modes[m]`` of this one (reversed by default); all arrays are shared."""
-        chosen = tuple(reversed(range(self.order))) if modes is None else tuple(modes)
-        if set(chosen) != set(range(self.order)) or len(chosen) != self.order:
-            raise ShapeError(f"transpose takes each of the modes 0 to {self.order - 1} once, not {chosen}")
+        try:
+            chosen = tuple(reversed(range(self.order))) if modes is None else checked_shape(modes)
+        except ShapeError:
+            chosen = ()
+        if sorted(chosen) != list(range(self.order)):
+            raise ShapeError(f"transpose takes each of the modes 0 to {self.order - 1} once, not {shown(modes)}")
         relabelled = tuple(chosen.index(mode) for mode in self.format.order)
         shape = tuple(self.shape[mode] for mode in chosen)
         return Tensor.made(shape, Format(self.format.levels, relabelled), self.levels, self.values, self.fill_value)
@@ -315,18 +321,18 @@ class Tensor:
     def __array__(self, *_args: object, **_keywords: object) -> NDArray[Any]:
         if sys._getframe(1).f_globals.get("__name__", "").startswith("scipy.sparse"):
             return _opaque(self)
-        raise TypeError("a sparse Tensor does not become an ndarray on its own; call .to_numpy() if it fits into memory")
+        raise NotImplied("a sparse Tensor does not become an ndarray on its own; call .to_numpy() if it fits into memory")
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a Tensor of order 0 has no length; use .values[0]")
+            raise NotImplied("a Tensor of order 0 has no length; use .values[0]")
         return self.shape[0]
 
     def __iter__(self) -> Any:
-        raise TypeError("a Tensor is not iterated; use .to_coordinates(), or slice it: T[3]")
+        raise NotImplied("a Tensor is not iterated; use .to_coordinates(), or slice it: T[3]")
 
     def __bool__(self) -> bool:
-        raise TypeError("the truth of a Tensor is not defined; look at .nnz, or at .values for a scalar")
+        raise NotImplied("the truth of a Tensor is not defined; look at .nnz, or at .values for a scalar")
 
 
 def _operators() -> Any:

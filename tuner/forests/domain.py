@@ -16,6 +16,7 @@ from typing import Any
 
 from ...compiler.errors import ExpressionError
 from ...compiler.frozen import frozen
+from ...compiler.shown import is_by_name
 from ...compiler.space.forests.contraction import Contraction
 
 Range = tuple[float, float]
@@ -133,7 +134,7 @@ def domain_of(contraction: Contraction, ranges: Mapping[str, Range] | None) -> D
 
 def checked_ranges(ranges: Mapping[str, Range] | None) -> Iterator[tuple[str, Range]]:
     """Yield the ranges as numbers. Raises ExpressionError: they are no pairs of positive numbers, the least first."""
-    if not isinstance(ranges or {}, Mapping):
+    if ranges is not None and not is_by_name(ranges):
         raise ExpressionError(f"ranges are given by index, such as {{'i': (1, 1e6)}}, not as {type(ranges).__name__}")
     for key, bounds in (ranges or {}).items():
         try:

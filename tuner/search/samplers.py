@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...compiler.errors import TuningError
 from ...compiler.frozen import frozen
+from ...compiler.shown import is_word, shown
 from .beyond import WithDraws
 from .drawn import Drawn, Local
 from .space import Space
@@ -79,10 +80,10 @@ def register_sampler(name: str, sampler: Sampler) -> None:
 
 def check_sampler(name: str) -> str:
     """Return the name of a sampler. Raises ``TuningError``: there is none."""
-    if name not in SAMPLERS:
-        near = difflib.get_close_matches(str(name), SAMPLERS, 1)
+    if not is_word(name, *SAMPLERS):
+        near = difflib.get_close_matches(name, SAMPLERS, 1) if isinstance(name, str) else []
         guess = f"; did you mean '{near[0]}'?" if near else ""
-        raise TuningError(f"there is no sampler '{name}', but {', '.join(SAMPLERS)}{guess}")
+        raise TuningError(f"there is no sampler {shown(name)}, but {', '.join(SAMPLERS)}{guess}")
     return name
 
 

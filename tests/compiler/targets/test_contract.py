@@ -79,7 +79,7 @@ def test_kernels_of_any_target_are_pickled_by_its_name() -> None:
 
 
 def test_there_is_no_other_target() -> None:
-    with pytest.raises(ScheduleError, match=r"^target 'fpga' is not supported: there is no code generation for it yet; use target cpu or"):
+    with pytest.raises(ScheduleError, match=r"^target 'fpga' is not supported: there is no code generation for it; use target cpu or"):
         st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, target="fpga")
 
 

@@ -1,0 +1,30 @@
+"""Options as callers give them: anything may stand where one is expected, also what cannot be shown, compared or hashed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_LONGEST = 120  # characters of a value in a message
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: its own text if that is one short line, else the kind of thing that it is."""
+    try:
+        text = repr(value)
+    except Exception:  # whatever a foreign object does
+        text = ""
+    if 0 < len(text) <= _LONGEST and "\n" not in text:
+        return text
+    kind = type(value).__qualname__[:_LONGEST]
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
+
+
+def is_word(value: Any, *words: str) -> bool:
+    """Whether an option is one of these words; arrays and the like are none, and are not compared."""
+    return isinstance(value, str) and value in words
+
+
+def is_by_name(value: Any) -> bool:
+    """Whether an option is a mapping of names; SciPy's dok arrays are mappings too."""
+    return isinstance(value, Mapping) and not hasattr(value, "shape") and all(isinstance(name, str) for name in value)
