@@ -98,13 +98,13 @@ class StoredInput:
     def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
         if self.latest[0]() is data:
             return data.intact.values.dtype == self.dtype
-        if type(data) is not Tensor or data.shape != self.shape or data.fill_value != self.fill_value or data.format != self.format:
+        if type(data) is not Tensor or data.shape != self.shape:
+            return False
+        own = [level for level in data.levels if level.parts]
+        if own != [found() for found in self.levels] or data.fill_value != self.fill_value or data.format != self.format:
             return False
         values = data.intact.values
         if values.dtype != self.dtype or values.size != self.count or not values.flags.c_contiguous:
-            return False
-        own = [level for level in data.levels if level.parts]
-        if len(own) != len(self.levels) or any(found() is not level for found, level in zip(self.levels, own, strict=True)):
             return False
         memory = self.address(values)
         for slot in self.slots:

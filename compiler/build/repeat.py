@@ -32,6 +32,7 @@ MISS: Final = object()
 """What a call gives that is like none before."""
 
 _SMALL = 4096  # bytes: a page
+_NOTHING: Final = LevelArrays()
 _KEPT = 8  # different calls of one kernel that are kept at hand
 
 
@@ -59,7 +60,7 @@ class _Pattern:
         return cls(shape, spec.format, kept, bound.kernel.fill), count
 
     def around(self, values: np.ndarray[Any, Any]) -> Tensor:
-        levels = tuple((None if kept is None else kept()) or LevelArrays() for kept in self.levels)
+        levels = tuple([(None if kept is None else kept()) or _NOTHING for kept in self.levels])
         return Tensor.made(self.shape, self.format, levels, values, self.fill_value)
 
 
@@ -143,9 +144,11 @@ class Repeats:
         except IndexError:
             return MISS
         result = repeat(operands, threads)
-        if result is MISS:
-            result = self.with_threads(operands, threads)  # the next one
-        self._known.append(repeat)
+        if result is not MISS:
+            self._known.append(repeat)
+            return result
+        result = self.with_threads(operands, threads)  # the next one, which stays the first to be asked if the call is like it
+        self._known.insert(0, repeat)
         return result
 
     def learn(self, bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = False) -> None:

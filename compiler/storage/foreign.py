@@ -59,7 +59,7 @@ def _asked(data: Any, question: Callable[[], T]) -> T:
 
 def path_of(data: Any) -> str | None:
     """Return the path that data are, None where they are none. Raises ``DataError`` where they only say so."""
-    if type(data) is np.ndarray:
+    if type(data) is np.ndarray or type(data) is Tensor:
         return None
     return _asked(data, lambda: os.fsdecode(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else None)
 

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .construct import tensor
 from .dtypes import cast_values, checked_dtype, checked_fill
@@ -18,6 +19,7 @@ from .foreign import attribute
 from .tensor import Tensor
 
 MOST = 16  # matrices whose patterns are kept
+_SHORT = 1 << 16  # bytes
 MOST_STORED = 1 << 22  # entries; what larger ones take is no matter beside their computation
 
 _known: OrderedDict[int, tuple[weakref.ref[Any], Tensor]] = OrderedDict()
@@ -63,4 +65,11 @@ def _has_pattern(kept: Tensor, data: Any) -> bool:
     if kept.shape != data.shape or kept.format.order != order or len(data.data) != len(kept.values):
         return False
     arrays = (level.pos, data.indptr), (level.crd, data.indices)
-    return all(own is not None and np.array_equal(own, given) for own, given in arrays)
+    return all(own is not None and _equal(own, given) for own, given in arrays)
+
+
+def _equal(own: NDArray[Any], given: NDArray[Any]) -> bool:
+    """Return whether two index arrays are equal: short ones of one type byte by byte, which takes a third of the time."""
+    if own.nbytes <= _SHORT and type(given) is np.ndarray and own.dtype == given.dtype:
+        return own.shape == given.shape and own.tobytes() == given.tobytes()
+    return np.array_equal(own, given)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
+from sparsetune.compiler.build.inputs import StoredInput
 from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.errors import DataError, ShapeError, SparsetuneError
 
@@ -266,3 +267,19 @@ def test_a_kernel_of_compile_auto_is_repeated_too(bindings: list[str]) -> None:
     results = [kernel(A=a, x=x).tolist() for _ in range(4)]
     assert len(bindings) == 1
     assert results == [results[0]] * 4
+
+
+def test_the_call_that_was_made_last_is_the_first_to_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors, call = [st.tensor(matrix(rows)) for rows in (30, 40)], compiled()
+    for tensor in tensors:
+        call(tensor, vector())
+    asked, place = list[bool](), StoredInput.place
+
+    def counted(self: StoredInput, *given: Any) -> bool:
+        asked.append(place(self, *given))
+        return asked[-1]
+
+    monkeypatch.setattr(StoredInput, "place", counted)
+    for _ in range(3):
+        assert np.allclose(call(tensors[0], vector()), tensors[0].to_numpy() @ vector())
+    assert asked == [False, True, True, True]

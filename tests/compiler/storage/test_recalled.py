@@ -50,3 +50,14 @@ def test_dead_matrices_are_forgotten() -> None:
     del one
     assert name not in module._known
     assert len(module._known) <= before
+
+
+def test_index_arrays_of_other_widths_and_lengths_are_compared_as_numbers() -> None:
+    one = sp.random_array((300, 200), density=0.05, format="csr", rng=np.random.default_rng(4))
+    first = module.recalled(one)
+    one.indices, one.indptr = one.indices.astype(np.int64), one.indptr.astype(np.int64)
+    assert module.recalled(one).levels is first.levels
+    one.indices = np.append(one.indices[:-1], one.indices[-1] ^ 1)
+    found = module.recalled(one)
+    assert found.levels is not first.levels
+    assert np.array_equal(found.to_numpy(), one.toarray())
