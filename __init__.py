@@ -14,11 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import autograd as torch
     from . import distributed
-    from .api.compiling import compile
-    from .api.einsum import einsum
-    from .api.evaluating import evaluate, evaluate_all
-    from .api.operands import tensor
-    from .api.tuning import autotune, lookup, tune
     from .compiler.build.kernel import BoundKernel
     from .compiler.errors import (
         BuildError,
@@ -37,6 +32,11 @@ if TYPE_CHECKING:
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
     from .compiler.targets.streams import on_stream
+    from .tuner.calls.compiling import compile
+    from .tuner.calls.einsum import einsum
+    from .tuner.calls.evaluating import evaluate, evaluate_all
+    from .tuner.calls.operands import tensor
+    from .tuner.calls.tuning import autotune, lookup, tune
     from .tuner.exploration import Exploration
     from .tuner.explore import explore
     from .tuner.forests.exploration import ForestExploration
@@ -65,18 +65,18 @@ _HOMES = {
     "Tensor": ".compiler.storage.tensor",
     "TuneResult": ".tuner.tune_result",
     "TuningError": ".compiler.errors",
-    "autotune": ".api.tuning",
-    "compile": ".api.compiling",
+    "autotune": ".tuner.calls.tuning",
+    "compile": ".tuner.calls.compiling",
     "distributed": ".distributed",
-    "einsum": ".api.einsum",
-    "evaluate": ".api.evaluating",
-    "evaluate_all": ".api.evaluating",
+    "einsum": ".tuner.calls.einsum",
+    "evaluate": ".tuner.calls.evaluating",
+    "evaluate_all": ".tuner.calls.evaluating",
     "explore": ".tuner.explore",
-    "lookup": ".api.tuning",
+    "lookup": ".tuner.calls.tuning",
     "on_stream": ".compiler.targets.streams",
-    "tensor": ".api.operands",
+    "tensor": ".tuner.calls.operands",
     "torch": ".autograd:*",
-    "tune": ".api.tuning",
+    "tune": ".tuner.calls.tuning",
 }
 
 __all__ = [

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import api
 from .compiler.concrete.check import check_assignment, tensor_names
 from .compiler.errors import DataError, ExpressionError
 from .compiler.evaluate import checked_operands
 from .compiler.notation.derivative import derivatives, function_operands, statements, text_of
 from .compiler.notation.nodes import Access, Assignment, accesses, indices
 from .compiler.notation.parser import parse
+from .tuner.calls.evaluating import evaluate as computed
+from .tuner.calls.operands import tensor as stored_tensor
 
 if TYPE_CHECKING:
     from .compiler.storage.tensor import Tensor
@@ -81,7 +82,7 @@ class _Call:
         shape = {index: extent for index, extent in self.shape.items() if index in own}
         given = {**dict(zip(self.names, (tensor.detach() for tensor in tensors), strict=True)), **self.others}
         text = text_of(statement)
-        return torch.as_tensor(api.evaluate(text, given, shape=shape or None, threads=self.threads))
+        return torch.as_tensor(computed(text, given, shape=shape or None, threads=self.threads))
 
     def derivative(self, place: int, worth: Any, tensors: Sequence[Any]) -> Any:
         """Return the derivative by one tensor, where each entry of the result is worth something."""
@@ -93,7 +94,7 @@ class _Call:
         if tensor.layout == torch.strided:
             parts = derivatives(self.statement, name, seed, result)
             return sum((self._part(one, {**given, seed: worth}, extents) for one in parts), start=torch.zeros_like(tensor))
-        stored = api.tensor(tensor.detach())
+        stored = stored_tensor(tensor.detach())
         data = {key: one.detach() if isinstance(one, torch.Tensor) else one for key, one in {**given, seed: worth, name: stored}.items()}
         values = np.zeros(stored.values.shape, stored.dtype)
         for one in derivatives(self.statement, name, seed, result, mask):
@@ -115,9 +116,9 @@ class _Call:
         given = _read(statement, {**data, mask: ones})
         applied = {access for access in function_operands(statement) if access != place}
         if any(_is_sparse(given[access.tensor]) for access in applied):
-            dense = api.evaluate(text_of(statement), given, shape=shape or None, threads=self.threads)
+            dense = computed(text_of(statement), given, shape=shape or None, threads=self.threads)
             return dense[tuple(stored.to_coordinates()[0])]
-        found = api.evaluate(text_of(statement), given, stored.format, shape=shape or None, threads=self.threads)
+        found = computed(text_of(statement), given, stored.format, shape=shape or None, threads=self.threads)
         if found.values.shape != stored.values.shape:  # it stores less where other operands do
             found = found + stored.with_values(np.zeros_like(stored.values))
         return found.values
@@ -202,7 +203,7 @@ def _read(statement: Assignment, operands: Mapping[str, Any]) -> dict[str, Any]:
 def _is_sparse(data: Any) -> bool:
     if isinstance(data, (int, float, np.ndarray, np.generic)):
         return False
-    return not api.tensor(data).format.is_dense
+    return not stored_tensor(data).format.is_dense
 
 
 def _with_values(tensor: Any, stored: Tensor, values: Any) -> Any:

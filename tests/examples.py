@@ -33,7 +33,7 @@ def pages() -> list[Path]:
 
 
 def sources() -> list[Path]:
-    folders = ("api", "compiler", "tuner", "datasets")
+    folders = ("compiler", "tuner", "datasets")
     return sorted([*ROOT.glob("*.py"), *(path for folder in folders for path in (ROOT / folder).rglob("*.py"))])
 
 

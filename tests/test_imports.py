@@ -11,7 +11,7 @@ import pytest
 import sparsetune
 
 ROOT = Path(sparsetune.__file__).parent
-FOLDERS = ("api", "compiler", "tuner", "datasets")
+FOLDERS = ("compiler", "tuner", "datasets")
 # Stages of the compiler from left to right; a module imports only its own stage and those to its left.
 STAGES = {
     "errors": 0, "source": 0, "shown": 0, "html": 0, "warn": 0, "attention": 0, "deadline": 0, "kept": 0, "frozen": 0,
@@ -45,9 +45,9 @@ def problem(path: Path, module: tuple[str, ...]) -> str | None:
     own = path.relative_to(ROOT).with_suffix("").parts
     if not module:
         return None
-    if own[0] == "compiler" and module[0] in ("api", "tuner", "datasets"):
+    if own[0] == "compiler" and module[0] in ("tuner", "datasets"):
         return "the compiler knows nothing of tuning and files"
-    apart = module[0] in ("api", "tuner") or (module[0] == "compiler" and len(module) > 1 and module[1] not in FROM_DATASETS)
+    apart = module[0] == "tuner" or (module[0] == "compiler" and len(module) > 1 and module[1] not in FROM_DATASETS)
     if own[0] == "datasets" and apart:
         return "datasets know tensors and formats only"
     if own[0] == module[0] == "compiler" and len(own) > 1 and len(module) > 1 and own[1] != "__init__":
@@ -115,8 +115,8 @@ def test_naming_a_function_loads_what_it_needs_only_when_it_is_called() -> None:
     code = "import sparsetune, sys; sparsetune.evaluate, sparsetune.tensor, sparsetune.einsum, sparsetune.tune, sparsetune.lookup"
     code += "; print(*(name for name in sys.modules if name.startswith('sparsetune')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    parts = ("", ".evaluating", ".operands", ".einsum", ".tuning")
-    assert sorted(loaded) == sorted(["sparsetune", *(f"sparsetune.api{part}" for part in parts)])
+    parts = ("", ".calls", *(f".calls.{name}" for name in ("evaluating", "operands", "einsum", "tuning")))
+    assert sorted(loaded) == sorted(["sparsetune", *(f"sparsetune.tuner{part}" for part in parts)])
 
 
 def test_calling_the_compiler_imports_no_tuner_packages() -> None:

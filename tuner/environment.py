@@ -95,7 +95,7 @@ def commit() -> str:
     """Return the commit of the checkout that runs, in twelve digits, with "+" where files differ from it; empty where there is none."""
     if _git("rev-parse", "--show-toplevel") != str(_ROOT):
         return ""
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", "api", "compiler", "csrc", "tuner", "datasets")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", "compiler", "csrc", "tuner", "datasets")
     return (_git("rev-parse", "--short=12", "HEAD") or "") + ("+" if changed else "")
 
 

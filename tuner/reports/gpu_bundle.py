@@ -14,7 +14,7 @@ MOST_BYTES = 64 << 20
 INPUT_BYTES, INPUTS = 20 << 20, 10
 WHEELS = ("cuda-core", "cuda-bindings", "cuda-pathfinder")
 ROOT = Path(__file__).resolve().parents[2]
-_PARTS = ("api", "compiler", "tuner", "datasets", "csrc", "configs")
+_PARTS = ("compiler", "tuner", "datasets", "csrc", "configs")
 
 _COMMANDS = """#!/bin/sh
 # What the GPU of this machine does: parts that can be stopped and go on. It needs Python with numpy, scipy, cffi and click.

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from ..compiler.format import Format
-    from ..compiler.schedule.schedule import Schedule
-    from ..compiler.storage.tensor import Tensor
+    from ...compiler.format import Format
+    from ...compiler.schedule.schedule import Schedule
+    from ...compiler.storage.tensor import Tensor
 
 
 @cache
 def _compute() -> ModuleType:
     """Import what computes expressions; found at once from the second call on."""
-    from ..compiler.uncollected import uncollected
+    from ...compiler.uncollected import uncollected
 
     with uncollected():
-        from ..compiler import evaluate as module
+        from ...compiler import evaluate as module
 
     return module
 
@@ -33,10 +33,10 @@ def _compute() -> ModuleType:
 @cache
 def lookups() -> ModuleType:
     """Import what looks schedules up."""
-    from ..compiler.uncollected import uncollected
+    from ...compiler.uncollected import uncollected
 
     with uncollected():
-        from ..tuner import lookup as module
+        from .. import lookup as module
 
     return module
 
@@ -127,7 +127,7 @@ def evaluate(
     ready = from_paths(operands)
     limits = {"memory_bound": memory_bound, "cache_share": cache_share}
     if any(limit is not None for limit in limits.values()):
-        from ..tuner.limits import make_limits
+        from ..limits import make_limits
 
         make_limits(memory_bound, cache_share)  # says what limits are
 
@@ -180,7 +180,7 @@ def evaluate_all(
         ExpressionError: two results have one name; an operand is missing or not used; an option names what there is not.
         SparsetuneError: as ``evaluate``.
     """
-    from ..compiler.evaluate_all import evaluate_all as compute
+    from ...compiler.evaluate_all import evaluate_all as compute
 
     options = {
         "output_format": output_format, "schedule": schedule, "shape": shape, "dtype": dtype, "target": target, "threads": threads,

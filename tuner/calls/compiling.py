@@ -11,9 +11,9 @@ from .operands import Boundary, Shape
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from ..compiler.format import Format
-    from ..compiler.pipeline import Kernel
-    from ..compiler.schedule.schedule import Schedule
+    from ...compiler.format import Format
+    from ...compiler.pipeline import Kernel
+    from ...compiler.schedule.schedule import Schedule
 
 
 def compile(  # noqa: A001  # the contract's name
@@ -58,14 +58,14 @@ def compile(  # noqa: A001  # the contract's name
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
         BuildError: it needs a GPU, this machine has none, and arch names none.
     """
-    from ..compiler.uncollected import uncollected
+    from ...compiler.uncollected import uncollected
 
     with uncollected():
-        from ..compiler.pipeline import compile_kernel
+        from ...compiler.pipeline import compile_kernel
 
     found = None
     if output_pattern is not None:
-        from ..compiler.output_pattern import restriction
+        from ...compiler.output_pattern import restriction
 
         found = restriction(expression, output_pattern, semiring, dtype)
         expression, formats = found.expression, found.formats({} if formats is None else formats)
@@ -79,6 +79,6 @@ def compile(  # noqa: A001  # the contract's name
         made.derived = found.operands
     if not is_chosen:
         return made
-    from ..tuner.automatic import AutomaticKernel
+    from ..automatic import AutomaticKernel
 
     return AutomaticKernel(made, convert, database, boundary)

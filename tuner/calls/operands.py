@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from ..compiler.format import Format
-    from ..compiler.storage.tensor import Tensor
+    from ...compiler.format import Format
+    from ...compiler.storage.tensor import Tensor
 
 DenseFormat: TypeAlias = Literal["dense"]
 Boundary: TypeAlias = Literal["fill", "wrap"] | Mapping[str, Literal["fill", "wrap"]] | None
@@ -34,11 +34,11 @@ def tensor(
     Raises:
         DataError: data hold no tensor. FormatError: the format does not fit it.
     """
-    from ..compiler.storage.construct import tensor as construct
-    from ..compiler.storage.foreign import path_of
+    from ...compiler.storage.construct import tensor as construct
+    from ...compiler.storage.foreign import path_of
 
     if (path := path_of(data)) is not None:
-        from ..datasets import load
+        from ...datasets import load
 
         data = load(path)
     return construct(data, format, shape, dtype, fill_value)
@@ -48,7 +48,7 @@ def from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return operands with what files hold in place of their paths; what is no mapping is left for its reader to refuse."""
     if not isinstance(operands, Mapping):
         return operands
-    from ..compiler.storage.foreign import path_of
+    from ...compiler.storage.foreign import path_of
 
     return {name: tensor(data) if path_of(data) is not None else data for name, data in operands.items()}
 
@@ -60,7 +60,7 @@ def on_pattern(
     """Return expression, operands and format of the result, on the pattern of an operand where one is asked for."""
     if pattern is None:
         return expression, operands, output_format
-    from ..compiler.output_pattern import restriction
+    from ...compiler.output_pattern import restriction
 
     found = restriction(expression, pattern, semiring, dtype)
     return found.expression, found.operands(from_paths(operands)), found.usual_format if output_format is None else output_format

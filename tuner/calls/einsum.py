@@ -12,9 +12,9 @@ from .operands import DenseFormat, SparseFormat, tensor
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-    from ..compiler.format import Format
-    from ..compiler.schedule.schedule import Schedule
-    from ..compiler.storage.tensor import Tensor
+    from ...compiler.format import Format
+    from ...compiler.schedule.schedule import Schedule
+    from ...compiler.storage.tensor import Tensor
 
 
 @overload
@@ -66,9 +66,9 @@ def einsum(
         output_format, schedule, shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share: as for
             ``evaluate``; the result is dense unless ``output_format`` says otherwise.
     """
-    from ..compiler.einsum import einsum_expression, einsum_operands, from_lists
-    from ..compiler.storage.arithmetic import narrowed
-    from ..compiler.storage.foreign import has_shape
+    from ...compiler.einsum import einsum_expression, einsum_operands, from_lists
+    from ...compiler.storage.arithmetic import narrowed
+    from ...compiler.storage.foreign import has_shape
 
     if not isinstance(subscripts, str) and operands:
         subscripts, operands = from_lists((subscripts, *operands))

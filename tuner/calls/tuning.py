@@ -12,12 +12,12 @@ from .operands import Boundary, Shape, from_paths, on_pattern
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from ..compiler.format import Format
-    from ..compiler.schedule.schedule import Schedule
-    from ..tuner.automatic import AutoTuned
-    from ..tuner.lookup import Match
-    from ..tuner.progress import Progress
-    from ..tuner.tune_result import TuneResult
+    from ...compiler.format import Format
+    from ...compiler.schedule.schedule import Schedule
+    from ..automatic import AutoTuned
+    from ..lookup import Match
+    from ..progress import Progress
+    from ..tune_result import TuneResult
 
 
 def lookup(
@@ -121,7 +121,7 @@ def tune(
         SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found, or
             none within the memory bound; the default schedule does not run within the time budget.
     """
-    from ..tuner.session import tune as search
+    from ..session import tune as search
 
     expression, operands, output_format = on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
     return search(
@@ -175,7 +175,7 @@ def autotune(
     Raises:
         ExpressionError: the text, or the first line of the docstring, is no index notation.
     """
-    from ..tuner.automatic import AutoTuned, documented
+    from ..automatic import AutoTuned, documented
 
     options = {
         "output_format": output_format, "shape": shape, "dtype": dtype, "target": target, "semiring": semiring, "database": database,
