@@ -9,11 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
+from sparsetune.compiler import html
 
 ROOT = Path(st.__file__).parent
 SPMV = "y(i) = A(i,j) * x(j)"
@@ -145,3 +147,21 @@ def test_notebooks_show_tensors_and_kernels() -> None:
     assert "<pre>" in kernel
     assert "A(i,j)" in kernel
     assert "dense, compressed" in kernel
+
+
+@pytest.mark.cc
+def test_notebooks_show_how_a_search_went(tmp_path: Path) -> None:
+    result = st.tune(SPMV, OPERANDS, trials=3, schedules=["unroll(j, 2)", "unroll(j, 4)"], threads=1, database=tmp_path / "records.db")
+    shown = result._repr_html_()
+    svg = ElementTree.fromstring(shown[shown.index("<svg") : shown.index("</svg>") + 6])
+    assert len(svg.findall("circle")) == sum(trial.seconds is not None for trial in result.measured)
+    (line,) = svg.findall("polyline")
+    heights = [float(point.split(",")[1]) for point in line.attrib["points"].split()]
+    assert heights == sorted(heights)  # the best so far only falls, and heights are counted from above
+    assert "<td>unroll(j, 2)</td>" in shown
+
+
+def test_a_drawing_of_equal_times_is_a_line() -> None:
+    svg = ElementTree.fromstring(html.search([2.0, 2.0], "2 s", "<2 s>"))
+    assert [circle.attrib["cy"] for circle in svg.findall("circle")] == ["110.0", "110.0"]
+    assert [text.text for text in svg.findall("text")] == ["<2 s>", "2 s"]

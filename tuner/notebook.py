@@ -1,4 +1,4 @@
-"""What a notebook shows of a tuning result: the outcome and its fastest trials; ``result.plot()`` draws how the search went."""
+"""What a notebook shows of a tuning result: the outcome, how the search went, its fastest trials; ``result.plot()`` draws more of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 10
 
 
 def result_html(result: TuneResult) -> str:
-    """Return facts, and a table of the fastest trials."""
+    """Return facts, a drawing of how the search went, and a table of the fastest trials."""
     timed = [(trial, trial.seconds) for trial in result.measured if trial.seconds is not None]
     fastest = sorted(timed, key=lambda pair: pair[1])[:SHOWN]
     outcome = {
@@ -26,7 +26,9 @@ def result_html(result: TuneResult) -> str:
         "database": result.database,
     }
     rows = [(trial.number, _milliseconds(seconds), trial.schedule or "the default one") for trial, seconds in fastest]
-    return html.facts(result.problem.expression, outcome) + html.table(("trial", "time", "schedule"), rows)
+    times = [seconds for _, seconds in timed]
+    drawing = html.search(times, _milliseconds(min(times)), _milliseconds(max(times))) if len(times) > 1 else ""
+    return html.facts(result.problem.expression, outcome) + drawing + html.table(("trial", "time", "schedule"), rows)
 
 
 def _milliseconds(seconds: float) -> str:
