@@ -115,7 +115,7 @@ class Across:
 
 def across(context: Context, scope: Scope, access: Access, level: SubsectionLevel, steps: list[Step]) -> Across:
     """Return the parents of a subsection at some place of the nest; ``steps`` get what is read of them once."""
-    storage, form, place = context.storage(access), context.types[context.key(context.operand(access))].format, scope.place(access)
+    storage, form, place = context.storage(scope, access), context.types[context.key(context.operand(access))].format, scope.place(access)
     own = form.stored_level(place.depth)
     resolving = {form.stored_level(number): number for number in range(len(storage.levels))}
     opened = [resolving[number] for number in range(own) if resolving[number] >= place.depth]

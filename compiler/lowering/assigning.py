@@ -30,20 +30,20 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
     if value is None:
         value = value_of(context, scope, kept.value)
     op = context.semiring.add_on(context.value_type) if statement.operator == "+=" else ""
-    held = context.held.get(target.tensor)
+    held = scope.held(target.tensor)
     if held is not None:
         note(context, scope, target.tensor, op, held.depth)
         position = row_major(held.stored.levels, known(context, scope))
         if scope.assembly is not None and scope.assembly.counting:
             return _if_nonempty(context, scope, kept, held.mark(position, context.names))
-        race = race_at(context, scope.parallel[context.outside[target.tensor] :], target, op)
+        race = race_at(context, scope.around(target.tensor), target, op)
         if race is not None and isinstance(held, DenseWorkspace):
             return [_kept_apart(context, scope, held.stored, position, value, op, race, None)]
         return _if_nonempty(context, scope, kept, held.update(position, value, op, context.names))
     if scope.assembly is not None:
         return _if_nonempty(context, scope, kept, scope.assembly.store(dict(scope.coordinates), value, op))
     note(context, scope, target.tensor, op, scope.shared)
-    stored = context.storage(target)
+    stored = context.storage(scope, target)
     if stored.type != context.value_type:
         value = Cast(value, stored.type)
     position = result_position(context, scope, target)
@@ -90,7 +90,7 @@ def note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> No
 
 
 def result_position(context: Context, scope: Scope, target: Access) -> Value:
-    stored = context.storage(target)
+    stored = context.storage(scope, target)
     if context.shares is None:
         return stored.dense_position(scope.place(target), known(context, scope))
     place = scope.place(context.shares)

@@ -111,14 +111,14 @@ class _Routine:
         return list(zip(self.accesses, SHAPES[self.routine][1], strict=True))
 
     def _read(self, access: Access, shape: str) -> list[Value]:
-        storage, place = self.context.storage(access), self.inside.place(access)
+        storage, place = self.context.storage(self.scope, access), self.inside.place(access)
         self._check(access, storage, place)
         return self._array(storage.values, storage, storage.dense_position(place, known(self.context, self.inside)), shape)
 
     def _written(self) -> list[Value] | None:
         """Return the arguments for what is written; None where entries are only counted here."""
         context, (target, shape) = self.context, self._shapes()[0]
-        held = context.held.get(target.tensor)
+        held = self.scope.held(target.tensor)
         if held is None and self.scope.assembly is not None:
             raise self._refused(f"{target.tensor} is put together entry by entry")
         if held is not None and not isinstance(held, DenseWorkspace):
@@ -126,7 +126,7 @@ class _Routine:
         if held is not None and self.scope.assembly is not None and self.scope.assembly.counting:
             return None
         note(context, self.scope, target.tensor, "+", self.scope.shared if held is None else held.depth)
-        storage = context.storage(target) if held is None else held.stored
+        storage = context.storage(self.scope, target) if held is None else held.stored
         if held is not None:
             place, position = Place(), storage.dense_position(Place(), known(context, self.inside))
         else:
@@ -134,8 +134,7 @@ class _Routine:
             place = self.inside.place(target if shared is None else shared)
             position = result_position(context, self.inside, target)
         self._check(target, storage, place)
-        around = self.scope.parallel if held is None else self.scope.parallel[context.outside[target.tensor] :]
-        array, race = storage.values, race_at(context, around, target, "+")
+        array, race = storage.values, race_at(context, self.scope.around(target.tensor), target, "+")
         if race in PRIVATE:
             copies = private_copies(context, storage)
             array, position = copies.array, copies.position(position)

@@ -117,7 +117,7 @@ def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: S
 
 
 def _next_kind(context: Context, scope: Scope, access: Access) -> LevelKind:
-    return context.storage(access).levels[scope.place(access).depth].kind
+    return context.storage(scope, access).levels[scope.place(access).depth].kind
 
 
 def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
@@ -157,7 +157,7 @@ def position_loop(
 ) -> list[Step]:  # fmt: skip
     """Return the loop over positions [low, high) of the next level of one operand, all of which are known to hold something if
     ``filled``."""
-    storage = context.storage(access)
+    storage = context.storage(scope, access)
     above = scope.place(access)
     wish = f"p_{storage.name}{above.depth + 1}"
     with context.names.block():
@@ -192,7 +192,7 @@ def _prefetched_rows(
 ) -> list[Step]:
     """Prefetch by coordinates that stand further on in the level, also in the segments of later parents."""
     depth = scope.place(access).depth
-    key = context.storage(access).name
+    key = context.key(access)
 
     def ahead(distance: int) -> Value:
         held = access.tensor in context.workspaces
@@ -215,7 +215,7 @@ def _accompanied(
             before: list[Step] = []
             present: dict[Access, Var] = {}
             for access, cursor in cursors.items():
-                here = Var(context.names.local(f"in_{context.storage(access).name}"), BOOL)
+                here = Var(context.names.local(f"in_{context.key(access)}"), BOOL)
                 hit = every([cursor.running, compare("==", cursor.level.coordinate(cursor.position), variable)])
                 before.append(Declare(here, hit))
                 present[access] = here

@@ -17,7 +17,6 @@ from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value, Var
 from ..levels.level import Level, LevelArray, Terms
 from ..notation.nodes import Access, Div, walk
 from ..notation.value_types import TYPES
-from ..workspaces.held import HeldWorkspace
 from ..workspaces.levels import Storage
 from .assembly import Assembly
 from .parameters import Parameters
@@ -99,24 +98,21 @@ class Context:
         self._writes = _by_target(program.statement)
         self._storages: dict[Access, Storage] = {}
         self._declared_last: tuple[Access, ...] = ()
-        self.stored: dict[str, Storage] = {}
         self.sums: set[str] = set()  # the workspaces of ``accumulate``
         self.hoisted = [Allocations()]
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[str, PrivateCopies] = {}
-        self.held: dict[str, HeldWorkspace] = {}
         self.rooms: dict[str, str] = {}  # the workspace whose values are in an array; "" holds those of scalars
-        self.outside: dict[str, int] = {}  # how many parallel loops stand around the where of a workspace
         self.on_gpu = runs_on_gpu(program.statement)
 
     def lower(self, statement: Stmt, scope: Scope) -> list[Step]:
         """Return the steps of a statement at one place of the nest."""
         return self._lower(self, statement, scope)
 
-    def level_length(self, access: Access, depth: int) -> Value:
+    def level_length(self, scope: Scope, access: Access, depth: int) -> Value:
         """Return how many positions the first ``depth`` levels of an operand have."""
         key, length = self.key(access), integer(1)
-        for place, level in enumerate(self.storage(access).levels[:depth]):
+        for place, level in enumerate(self.storage(scope, access).levels[:depth]):
             length = self.stored_length(key, place) if not level.kind.full else multiply(length, level.extent)
         return length
 
@@ -143,10 +139,14 @@ class Context:
         kind = self.types.get(self.key(self.operand(access)))
         return kind.format if kind is not None else None
 
-    def storage(self, access: Access) -> Storage:
-        """Return the levels and values of an operand, the dense result, or a visible workspace, as an access indexes it."""
+    def storage(self, scope: Scope, access: Access) -> Storage:
+        """Return the levels and values of an operand, the dense result, or a workspace, as an access indexes it."""
         if access.tensor in self.workspaces:
-            return self.stored[access.tensor]
+            return scope.workspaces[access.tensor].held.stored
+        return self.operand_storage(access)
+
+    def operand_storage(self, access: Access) -> Storage:
+        """Return the levels and values of an operand or the dense result, as an access indexes it."""
         known = self._storages.get(access)
         if known is None:
             known = self._storages[access] = self._declared(access)
@@ -158,7 +158,7 @@ class Context:
             self._declared_last = statement.operands
             for access in _in_order(statement):
                 if access.tensor not in self.workspaces and access.tensor not in self.results:
-                    self.storage(access)
+                    self.operand_storage(access)
 
     def _declared(self, access: Access) -> Storage:
         key = self.key(access)

@@ -35,7 +35,7 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     """Return the loop of a forall, dealt out to threads where its tag says so."""
     if forall.tag.routine is not None:
         return called(context, scope, forall)
-    if forall.tag.unit == "cpu_vector" and _adds_entries(context, forall):
+    if forall.tag.unit == "cpu_vector" and _adds_entries(context, scope, forall):
         forall = replace(forall, tag=replace(forall.tag, unit=None))  # entries are counted one after another, not in lanes
     if inserts(context, scope, forall):
         return inserted(context, scope, forall, _loop)
@@ -44,9 +44,9 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     return dealt(context, scope, forall, _loop) if forall.tag.is_dealt else _loop(context, scope, forall)
 
 
-def _adds_entries(context: Context, forall: Forall) -> bool:
+def _adds_entries(context: Context, scope: Scope, forall: Forall) -> bool:
     """Whether a loop puts entries into a list: of a workspace that keeps them, or of an assembled result."""
-    lists = any(found is not None and keeps_entries(found.kind) for found in map(context.held.get, targets(forall)))
+    lists = any(found is not None and keeps_entries(found.kind) for found in map(scope.held, targets(forall)))
     return lists or (context.assembly is not None and context.result.tensor in targets(forall))
 
 

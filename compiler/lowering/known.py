@@ -66,7 +66,7 @@ def _slots(context: Context, shape: Shape | None, scope: Scope) -> list[Value]:
     if not isinstance(shape, Entries):
         return []
     access, chain = position_chain(context, shape)
-    level = next(level for level in context.storage(access).levels if level.index == chain[-1])
+    level = next(level for level in context.storage(scope, access).levels if level.index == chain[-1])
     position = scope.place(access).positions[-1]
     occupied = level.occupied(position, scope.coordinates[level.index])
     return [] if occupied is None else [occupied]
@@ -104,7 +104,7 @@ def _of_root(context: Context, scope: Scope, index: str, value: Callable[[Window
 def _at_position(context: Context, scope: Scope, entries: Entries, position: Value, steps: list[Step]) -> Scope:
     """Return the place of an operand at a position, and the coordinates that its levels store there."""
     access, chain = position_chain(context, entries)
-    storage = context.storage(access)
+    storage = context.storage(scope, access)
     above = scope.place(access)
     levels = storage.levels[above.depth : above.depth + len(chain)]
     parent = above.positions[-1] if above.positions else ZERO
@@ -112,7 +112,7 @@ def _at_position(context: Context, scope: Scope, entries: Entries, position: Val
     for place in range(len(levels) - 1, -1, -1):
         level, depth = levels[place], above.depth + place
         positions.insert(0, position)
-        up = named(context, f"p_{storage.name}{depth}", parent_at(context, access, depth, position), steps) if place else parent
+        up = named(context, f"p_{storage.name}{depth}", parent_at(context, scope, access, depth, position), steps) if place else parent
         scope = scope.know(level.index, named(context, level.index, coordinate_at(level, position, up, first=place == 0), steps))
         position = up
     found = scope.stepping_shared() if access == context.shares else scope.guarded()
@@ -126,7 +126,7 @@ def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) 
     return subtract(position, multiply(parent, level.extent)) if first else remainder(position, level.extent)
 
 
-def parent_at(context: Context, access: Access, depth: int, position: Value) -> Value:
+def parent_at(context: Context, scope: Scope, access: Access, depth: int, position: Value) -> Value:
     """Return the position of the level above that a position of a level belongs to."""
-    level = context.storage(access).levels[depth]
-    return level.kind.parent(level, position, context.level_length(access, depth) if level.kind.has_segments else ZERO)
+    level = context.storage(scope, access).levels[depth]
+    return level.kind.parent(level, position, context.level_length(scope, access, depth) if level.kind.has_segments else ZERO)

@@ -251,7 +251,7 @@ def _framed(context: Context, results: tuple[Access, ...], steps: list[Step]) ->
 
 
 def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
-    stored = context.storage(result)
+    stored = context.operand_storage(result)
     zero = context.semiring.zero(stored.type)
     length: Value = ONE
     sizes = list(stored.levels)

@@ -63,7 +63,7 @@ def _entries(context: Context, scope: Scope, access: Access, position: Value, co
 
     Processors prefetch what is read in order by themselves, but not across pages, and a short time ahead.
     """
-    storage, first = context.storage(access), scope.place(access).depth
+    storage, first = context.storage(scope, access), scope.place(access).depth
     past = first + count
     steps: list[Step] = []
     for level in reversed(storage.levels[first:past]):
@@ -79,7 +79,7 @@ def _entries(context: Context, scope: Scope, access: Access, position: Value, co
 
 def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int) -> list[Step]:
     """Ask for where the segment below a dense level begins, and, once that is there, for its first coordinates and values."""
-    storage, place = context.storage(access), scope.place(access)
+    storage, place = context.storage(scope, access), scope.place(access)
     levels = storage.levels[place.depth : place.depth + 2]
     if len(levels) < 2 or not levels[0].kind.full or not levels[1].kind.has_fibres or levels[0].index != index:
         return []
@@ -97,7 +97,7 @@ def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: 
 
 def _row(context: Context, scope: Scope, index: str, access: Access, coordinate: Value) -> list[Step]:
     """Ask for the components that the loops further in will read, where these lie side by side."""
-    storage = context.storage(access)
+    storage = context.storage(scope, access)
     if any(not level.kind.full for level in storage.levels):
         return []
     place = Place()

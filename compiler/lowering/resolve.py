@@ -22,7 +22,7 @@ Body = Callable[[Scope], list[Step]]
 
 def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
     """Return the first level of an access that is not resolved yet; None where all are."""
-    levels, place = context.storage(access).levels, scope.place(access)
+    levels, place = context.storage(scope, access).levels, scope.place(access)
     if place.depth == len(levels):
         return None
     return levels[place.depth].given(place, known(context, scope)).under(place.parent, scope.doubtful.get(access))
@@ -30,7 +30,7 @@ def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
 
 def stepping_level(context: Context, scope: Scope, access: Access, index: str) -> Level | None:
     """Return the level of an access that a loop over ``index`` can step through, or None."""
-    if access.tensor in context.results or access in scope.absent or not _visible(context, access):
+    if access.tensor in context.results or access in scope.absent or not _visible(context, scope, access):
         return None
     level = next_level(context, scope, access)
     if level is None or level.index != index or not level.steps:
@@ -46,9 +46,12 @@ def _protocol(context: Context, scope: Scope, access: Access) -> str:
     return access.protocols[depth] if depth < len(access.protocols) else "step"
 
 
-def _visible(context: Context, access: Access) -> bool:
+def _visible(context: Context, scope: Scope, access: Access) -> bool:
     """Whether an access is an operand, or a workspace that has been filled already."""
-    return access.tensor not in context.workspaces or access.tensor in context.stored
+    if access.tensor not in context.workspaces:
+        return True
+    found = scope.workspaces.get(access.tensor)
+    return found is not None and found.filled
 
 
 def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domain:
@@ -60,7 +63,10 @@ def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domai
 def restrict(context: Context, scope: Scope, statement: Stmt) -> Stmt | None:
     """Return what is left of a statement at some place of the nest; None where it does nothing.
 
-    Where no operand is missing all of it is left, since what never does anything was dropped before (``doing_something``).
+    This is the expression of a lattice point: each point below that of a loop gets a body of its own, without the operands that are not
+    stored there (``expression(Lq)`` in Figure 9 of Liu et al., section 5.2, after Kjolstad et al.). Points hang on the loops that lowering
+    opens, so that one statement has several bodies, and no rewrite before lowering can make them. Where no operand is missing all of the
+    statement is left, since what never does anything was dropped before (``doing_something``).
     """
     if not scope.absent and not context.divides:
         return statement
@@ -87,7 +93,9 @@ def _is_stored(context: Context, scope: Scope, access: Access, here: Patterns) -
         return False
     if access.tensor in context.workspaces and not is_everywhere(_written(context, access.tensor, here)):
         return False
-    return not _visible(context, access) or all(level.kind.full for level in context.storage(access).levels[scope.place(access).depth :])
+    if not _visible(context, scope, access):
+        return True
+    return all(level.kind.full for level in context.storage(scope, access).levels[scope.place(access).depth :])
 
 
 def _written(context: Context, workspace: str, here: Patterns) -> Domain:
@@ -114,9 +122,9 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: 
     if opened is not None and not context.graph.relations:
         operands = tuple(access for access in operands if opened in access.indices or access.tensor in context.workspaces)
     for access in operands:
-        if access in scope.absent or not _visible(context, access) or access.tensor in context.results:
+        if access in scope.absent or not _visible(context, scope, access) or access.tensor in context.results:
             continue
-        storage = context.storage(access)
+        storage = context.storage(scope, access)
         if all(level.kind.full for level in storage.levels):
             continue
         level = next_level(context, scope, access)

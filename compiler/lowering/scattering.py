@@ -60,7 +60,7 @@ class _Laid:
 
     def at(self, context: Context, coordinate: Value, steps: list[Step]) -> tuple[Cursor, Var]:
         """Return the operand at a coordinate, and whether it stands there."""
-        name = context.storage(self.cursor.access).name
+        name = context.key(self.cursor.access)
         slot = Var(context.names.local(f"slot_{name}"), I64)
         here = Var(context.names.local(f"in_{name}"), BOOL)
         position = Var(context.names.local(self.cursor.position.name), I64)
@@ -89,7 +89,7 @@ def scattered(context: Context, scope: Scope, index: str, window: Window, statem
 
 
 def _laid_out(context: Context, cursor: Cursor) -> _Laid:
-    array = context.names.permanent(f"at_{context.storage(cursor.access).name}")
+    array = context.names.permanent(f"at_{context.key(cursor.access)}")
     context.hoist(array, I64, context.size(cursor.level.index), zero=True)
     return _Laid(cursor, array)
 

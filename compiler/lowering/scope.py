@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from ..frozen import frozen
 from ..ir.nodes import Value
 from ..levels.level import Place
 from ..notation.nodes import Access
+from ..workspaces.held import HeldWorkspace
 from .assembly import Assembly
 
 
@@ -46,6 +47,21 @@ class ParallelLoop:
 
 
 @frozen
+class OpenWorkspace:
+    """A workspace inside its ``where``.
+
+    Attributes:
+        held: as generated code has it.
+        outside: how many parallel loops stand around the ``where``.
+        filled: whether all that writes it is through, so that it can be read.
+    """
+
+    held: HeldWorkspace
+    outside: int
+    filled: bool = False
+
+
+@frozen
 class Scope:
     """Immutable; inner places get changed copies.
 
@@ -61,6 +77,7 @@ class Scope:
         guards: how many conditions and sparse loops stand around; 0 where every coordinate is reached.
         shared: how many of these guards are steps through the operand whose pattern is also the result's.
         parallel: the parallel loops around.
+        workspaces: those whose ``where`` is around, by name.
         assembly: how a sparse result that shares no pattern is put together here.
     """
 
@@ -75,6 +92,7 @@ class Scope:
     guards: int = 0
     shared: int = 0
     parallel: tuple[ParallelLoop, ...] = ()
+    workspaces: Mapping[str, OpenWorkspace] = field(default_factory=dict)
     assembly: Assembly | None = None
 
     def _with(self, **changes: object) -> Scope:
@@ -129,6 +147,24 @@ class Scope:
 
     def threaded(self, loop: ParallelLoop) -> Scope:
         return self._with(parallel=(*self.parallel, loop))
+
+    def open(self, name: str, held: HeldWorkspace) -> Scope:
+        """The ``where`` of a workspace begins."""
+        return self._with(workspaces={**self.workspaces, name: OpenWorkspace(held, len(self.parallel))})
+
+    def filled(self, name: str) -> Scope:
+        """A workspace can be read."""
+        return self._with(workspaces={**self.workspaces, name: replace(self.workspaces[name], filled=True)})
+
+    def held(self, tensor: str) -> HeldWorkspace | None:
+        """Return what a tensor is held in if it is a workspace."""
+        found = self.workspaces.get(tensor)
+        return None if found is None else found.held
+
+    def around(self, tensor: str) -> tuple[ParallelLoop, ...]:
+        """Return the parallel loops around, inside its ``where`` if a tensor is a workspace: its threads have it in common."""
+        found = self.workspaces.get(tensor)
+        return self.parallel if found is None else self.parallel[found.outside :]
 
     def place(self, access: Access) -> Place:
         return self.places.get(access, Place())

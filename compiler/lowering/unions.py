@@ -35,7 +35,7 @@ def united(
             before.append(Declare(current, balanced([_coordinate(cursor) for cursor in named], minimum)))
             present: dict[Access, Var] = {}
             for cursor in named:
-                present[cursor.access] = Var(context.names.local(f"in_{context.storage(cursor.access).name}"), BOOL)
+                present[cursor.access] = Var(context.names.local(f"in_{context.key(cursor.access)}"), BOOL)
                 before.append(Declare(present[cursor.access], compare("==", _coordinate(cursor), current)))
             ready = [with_segment(context, scope, cursor, current, present[cursor.access], before) for cursor in named]
             inner = undecided(context, scope.guarded().inside(index).know(index, current), statement, ready, present, body)
@@ -54,7 +54,7 @@ def undecided(
 
 def _with_coordinate(context: Context, cursor: Cursor, index: str, steps: list[Step]) -> Cursor:
     """Declare the present coordinate of an operand; past its end it is the extent, which no coordinate is."""
-    coordinate = Var(context.names.local(f"{index}_{context.storage(cursor.access).name}"), I64)
+    coordinate = Var(context.names.local(f"{index}_{context.key(cursor.access)}"), I64)
     past = context.size(cursor.level.index)
     steps.append(Declare(coordinate, Select(cursor.running, cursor.level.coordinate(cursor.position), past, I64)))
     return replace(cursor, coordinate=coordinate)

@@ -74,10 +74,10 @@ def _sum(context: Context, scope: Scope, operands: tuple[Expr, ...]) -> Value:
 
 
 def _component(context: Context, scope: Scope, access: Access) -> Value:
-    held = context.held.get(access.tensor)
+    held = scope.held(access.tensor)
     if isinstance(held, ScalarWorkspace):
         return held.value
-    storage = context.storage(access)
+    storage = context.storage(scope, access)
     if held is not None:
         return Load(storage.values, _held_position(context, scope, access, storage, held), storage.type)
     position = storage.dense_position(scope.place(access), known(context, scope))
@@ -100,31 +100,31 @@ def nonempty(context: Context, scope: Scope, assign: Assign) -> Value | None:
     here = patterns(context, scope)
 
     def of(access: Access) -> Domain:
-        return here.of(access) if _flag(context, access) is None else Stored(access)
+        return here.of(access) if _flag(scope, access) is None else Stored(access)
 
-    return _condition(context, replace(here, of=of).remaining(assign, scope.loops).domain)
+    return _condition(scope, replace(here, of=of).remaining(assign, scope.loops).domain)
 
 
-def _flag(context: Context, access: Access) -> Value | None:
-    held = context.held.get(access.tensor)
+def _flag(scope: Scope, access: Access) -> Value | None:
+    held = scope.held(access.tensor)
     return held.flag if isinstance(held, ScalarWorkspace) else None
 
 
-def _condition(context: Context, domain: Domain) -> Value | None:
+def _condition(scope: Scope, domain: Domain) -> Value | None:
     """Return the condition that a domain holds where flagged scalars have been written as their flags say; None: it always does."""
     match domain:
         case Nowhere():
             return FALSE
         case Stored(access):
-            return _flag(context, access)
+            return _flag(scope, access)
         case Complement(part):
-            condition = None if is_undecided(part) else _condition(context, part)
+            condition = None if is_undecided(part) else _condition(scope, part)
             return None if condition is None else Unary("not", condition, BOOL)
         case Intersection(parts):
-            conditions = [condition for part in parts if (condition := _condition(context, part)) is not None]
+            conditions = [condition for part in parts if (condition := _condition(scope, part)) is not None]
             return every(conditions) if conditions else None
         case Union(parts):
-            conditions = [_condition(context, part) for part in parts]
+            conditions = [_condition(scope, part) for part in parts]
             return None if None in conditions else some([condition for condition in conditions if condition is not None])
         case _:
             return None

@@ -20,23 +20,22 @@ DENSE_MODES = 1  # sparse workspaces of more modes are hashed: a dense array ove
 
 def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
     """Return producer and consumer around the workspaces that pass values between them."""
-    own = [context.workspaces[name] for name in filled(statement.producer) if name in context.workspaces and name not in context.held]
+    own = [context.workspaces[name] for name in filled(statement.producer) if name in context.workspaces and name not in scope.workspaces]
     with context.names.block():
         for workspace in own:
             context.facts[workspace.name] = StoreFacts()
-            context.outside[workspace.name] = len(scope.parallel)
             held = _make(context, scope, workspace, statement)
-            context.held[workspace.name] = held
+            scope = scope.open(workspace.name, held)
             context.rooms[held.stored.values] = workspace.name
-        producer = _produce(context, scope, statement.producer, own)
+        producer, filled_scope = _produce(context, scope, statement.producer, own)
+        made = [scope.workspaces[workspace.name].held for workspace in own]
         steps: list[Step] = []
-        for workspace in own:
-            steps += context.held[workspace.name].prepare(context.facts[workspace.name].needs_zero)
+        for workspace, held in zip(own, made, strict=True):
+            steps += held.prepare(context.facts[workspace.name].needs_zero)
         steps += producer
-        steps.append(Steps(tuple(context.lower(statement.consumer, scope))))
-        for workspace in own:
-            steps += context.held.pop(workspace.name).clean(context.names)
-            del context.stored[workspace.name]
+        steps.append(Steps(tuple(context.lower(statement.consumer, filled_scope))))
+        for held in made:
+            steps += held.clean(context.names)
     return [Steps(tuple(steps))]
 
 
@@ -51,8 +50,8 @@ def filled(producer: Stmt) -> tuple[str, ...]:
             return targets(producer)
 
 
-def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace]) -> list[Step]:
-    """Lower a producer part by part; a workspace can be read as soon as its last writer is through."""
+def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace]) -> tuple[list[Step], Scope]:
+    """Lower a producer part by part, and return the scope of what reads it: workspaces can once their last writers are through."""
     parts = producer.statements if isinstance(producer, Block) else (producer,)
     steps: list[Step] = []
     for place, part in enumerate(parts):
@@ -60,19 +59,18 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
         later = {name for other in parts[place + 1 :] for name in targets(other)}
         for workspace in own:
             if workspace.name in targets(part) and workspace.name not in later:
-                held = context.held[workspace.name]
-                steps = held.produced(steps)
-                context.stored[workspace.name] = held.stored
-    return steps
+                steps = scope.workspaces[workspace.name].held.produced(steps)
+                scope = scope.filled(workspace.name)
+    return steps, scope
 
 
 def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> HeldWorkspace:
-    kind = workspace.kind or _choose(context, workspace, statement)
+    kind = workspace.kind or _choose(context, scope, workspace, statement)
     zero = context.semiring.zero(context.value_type)
     summed = not workspace.indices and bool(scope.parallel)  # inside a kernel of a GPU, whose threads combine what each has
     if filled_by_threads(statement.producer, workspace.name) and not summed:
-        kind = _shared_kind(context, workspace, kind, statement)
-    asked = asks_pattern(context, workspace.name, statement.consumer)
+        kind = _shared_kind(context, scope, workspace, kind, statement)
+    asked = asks_pattern(context, scope, workspace.name, statement.consumer)
     if asked and workspace.indices and not keeps_entries(kind):
         raise ScheduleError(f"workspace({workspace.name}, {kind}): its reader stores only entries; use {keepers()}")
     extents = tuple(extent_of(context, index) for index in workspace.indices)
@@ -88,11 +86,11 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     return workspace_kind(kind).make(made)
 
 
-def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
+def _choose(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> str:
     """Choose a kind: what asks for a pattern gets bits or a map, small constant sizes registers, the rest an array."""
     if not workspace.indices:
         return "scalar"
-    if asks_pattern(context, workspace.name, statement.consumer):
+    if asks_pattern(context, scope, workspace.name, statement.consumer):
         if len(workspace.indices) > DENSE_MODES or context.wide:
             return "hashed"
         return "list" if is_looked_up(workspace, statement) else "bitmap"
@@ -104,18 +102,18 @@ def _choose(context: Context, workspace: Workspace, statement: Where) -> str:
     return "dense"
 
 
-def _shared_kind(context: Context, workspace: Workspace, kind: str, statement: Where) -> str:
+def _shared_kind(context: Context, scope: Scope, workspace: Workspace, kind: str, statement: Where) -> str:
     """Return the kind of a workspace that threads fill together: an array, since no two of them can put entries in one list."""
     if kind != "scalar" and not keeps_entries(kind):
         return kind
-    if workspace.kind not in (None, "scalar") or asks_pattern(context, workspace.name, statement.consumer):
+    if workspace.kind not in (None, "scalar") or asks_pattern(context, scope, workspace.name, statement.consumer):
         raise ScheduleError(f"workspace({workspace.name}, {kind}): threads fill it together and cannot keep its entries; use dense")
     return "dense"
 
 
-def asks_pattern(context: Context, name: str, consumer: Stmt) -> bool:
+def asks_pattern(context: Context, scope: Scope, name: str, consumer: Stmt) -> bool:
     """Whether a consumer hands the entries of a workspace on to something that stores only entries, through others or at once."""
-    asking = {name for name, held in context.held.items() if held.keeps_entries}
+    asking = {name for name, open_one in scope.workspaces.items() if open_one.held.keeps_entries}
     if context.assembly is not None:
         asking.add(context.result.tensor)
     return name in handing(consumer, asking)
