@@ -13,8 +13,6 @@ Loops that are run twice, to count and to fill, have ``insertion`` around them; 
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
 from ..format import Format
 from ..frozen import frozen
@@ -44,7 +42,21 @@ from .assembled_levels import AssembledLevel, assembled_levels, cursor, known
 
 START = 1024  # elements of a growing array at first
 
-Phase: TypeAlias = Literal["append", "count", "fill"]
+
+@frozen
+class Phase:
+    """What a pass through the loops does to arrays.
+
+    Attributes:
+        stores: whether entries are stored; else only cursors move.
+        grows: whether arrays have to make room for them; else they have the room that was counted.
+    """
+
+    stores: bool = True
+    grows: bool = False
+
+
+APPEND, COUNT, FILL = Phase(grows=True), Phase(stores=False), Phase()
 
 
 @frozen
@@ -59,7 +71,7 @@ class Assembly:
         values: the array of values in the order in which entries come; ``given`` is the one that is handed back.
         capacity, used: how many values it has room for, and whether the present block of dense levels has any.
         zero: what is stored where nothing was entered.
-        phase: "append", or "count" and "fill": the two passes of an insertion.
+        phase: ``APPEND``, or one of the two passes of an insertion, ``COUNT`` and ``FILL``.
         reserved: room for all that the loop around appends has been made.
         inserted: the result is counted, then filled, so that its totals are known beforehand.
         apart: threads append to arrays of their own, which are put together; ``pieces`` names those at the places where they do.
@@ -73,7 +85,7 @@ class Assembly:
     used: Var
     value_type: Type
     zero: Const
-    phase: Phase = "append"
+    phase: Phase = APPEND
     reserved: bool = False
     inserted: bool = False
     apart: bool = False
@@ -126,7 +138,7 @@ class Assembly:
 
     @property
     def counting(self) -> bool:
-        return self.phase == "count"
+        return not self.phase.stores
 
     def open(self, index: str, coordinates: dict[str, Value], names: Names) -> tuple[list[Step], list[Step]]:
         """Return what stands before and after the body of a loop over an index of the result."""
@@ -145,13 +157,13 @@ class Assembly:
         if inserts:
             counted: list[Step] = [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
             notes = self._notes(level, coordinates)
-            if self.phase == "fill" and self.stored_above(level) is not None:
+            if self.phase == FILL and self.stored_above(level) is not None:
                 counted, notes = [], [*counted, *notes]  # a block without children is not kept: its place may be another thread's
             return before, [*counted, If(compare(">", cursor(below), begin), Steps(tuple(notes)))] if notes else counted
         record: list[Step] = []
         if below.head == level + 1:
             record = self._stored(below.pos, I64, below.pos_capacity, add(cursor(entry), ONE), count)
-        elif self.phase == "append":
+        elif self.phase.grows:
             before += self._blank_segments(level, below)
         return before, [If(compare(">", cursor(below), begin), Steps((*record, *self._append(entry, coordinates))))]
 
@@ -177,7 +189,7 @@ class Assembly:
         start = multiply(cursor(entry), size)
         end = add(start, size)
         before: list[Step] = [SetVar(self.used, Const(False, BOOL))]
-        if self.phase == "append":
+        if self.phase.grows:
             before += [Grow(self.values, self.value_type, self.capacity, end), Fill(self.values, start, end, self.zero)]
         return before, [If(self.used, Steps(tuple(self._append(entry, coordinates))))]
 
@@ -185,7 +197,7 @@ class Assembly:
         """Store an element: with room made for it while appending, not at all while counting."""
         if self.counting:
             return []
-        if self.phase == "append" and not (self.reserved and array in self._grown):
+        if self.phase.grows and not (self.reserved and array in self._grown):
             return [Grow(array, kind, known(capacity), add(position, ONE)), Store(array, position, value)]
         return [Store(array, position, value)]
 
@@ -215,7 +227,7 @@ class Assembly:
     def appends_once(self, statement: Stmt, index: str) -> bool:
         """Whether every iteration of a loop over ``index`` around a statement appends at most one entry of the last level."""
         last = self.last + 1 == len(self.levels) and self.levels[-1].index == index
-        return last and self.phase == "append" and not self.reserved and _at_once(statement, self.name)
+        return last and self.phase.grows and not self.reserved and _at_once(statement, self.name)
 
     def reserve(self, count: Value) -> list[Step]:
         """Return the steps that make room for so many further entries of the last level."""

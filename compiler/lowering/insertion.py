@@ -3,6 +3,7 @@
 The first time only the cursors move, in every iteration of the outermost loop from zero; their ends are summed, and the second time
 each iteration starts where those before it end. Iterations do not depend on one another then, so they may go to threads, and the
 result is the same whatever thread runs them (two-phase assembly; Kjolstad et al., "Taco: a tool to generate tensor algebra kernels").
+A pass is an argument of what is lowered, and both are lowered from the same statement: their loops are different programs.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from ..concrete.nodes import Block, Forall, Program, Stmt, Where, runs_on_gpu, t
 from ..ir.arithmetic import ONE, ZERO, add, integer, subtract
 from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Const, Declare, For, Free, Load, Run, SetVar, Step, Steps, Store, Value
 from .assembled_levels import cursor, known
-from .assembly import Assembly, Phase
+from .assembly import COUNT, FILL, Assembly
 from .context import Context
 from .scope import Scope
 from .threads import Loop, dealt
-
-PHASES: tuple[Phase, ...] = ("count", "fill")
 
 
 def is_inserted(program: Program, result: str) -> bool:
@@ -41,7 +40,7 @@ def outermost(statement: Stmt) -> Iterator[Forall]:
 def inserts(context: Context, scope: Scope, forall: Forall) -> bool:
     """Whether this is the outermost loop of a result that is assembled by counting first and filling then."""
     assembly = scope.assembly
-    if assembly is None or not assembly.inserted or assembly.phase != "append" or scope.loops:
+    if assembly is None or not assembly.inserted or not assembly.phase.grows or scope.loops:
         return False
     return context.result.tensor in targets(forall)
 
@@ -50,7 +49,7 @@ def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     """Run the loop twice: to count what every iteration appends, and to fill it in at its own place."""
     assert scope.assembly is not None
     steps: list[Step] = []
-    for phase in PHASES:
+    for phase in (COUNT, FILL):
         assembly = replace(scope.assembly, phase=phase)
         here = replace(scope, assembly=assembly)
         if not forall.tag.is_dealt:
@@ -60,7 +59,7 @@ def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         assert isinstance(loop, For)
         length = add(subtract(loop.high, loop.low), integer(1))
         steps += before
-        steps += _counted(assembly, loop, length) if phase == "count" else _filled(assembly, loop)
+        steps += _counted(assembly, loop, length) if phase == COUNT else _filled(assembly, loop)
     return steps
 
 
