@@ -35,9 +35,6 @@ OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "
 ``keep_lanes`` keeps the first lanes, as many as its last argument says, or, if that is a vector, those where it is positive; 0 stands in
 the others."""
 
-OF_VALUES = frozenset(("exp", "log", "tanh", "sqrt", "abs", "pow"))
-"""Functions of floats, whose values are of their argument's type; ``csrc/st_math.h`` lets compilers apply them to vectors."""
-
 OF_GPU = "st_cuda.h"
 """The header of what passes for GPUs alone make calls of."""
 

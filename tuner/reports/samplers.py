@@ -23,7 +23,7 @@ from ..truth.table import TruthTable, read_table
 from .markdown import table
 
 TRIALS = 60
-EARLY, CLOSE = 10, {10: 1.20, TRIALS: 1.05}
+CLOSE = {10: 1.20, TRIALS: 1.05}
 """After how many trials a search is to be how close to the best of the table."""
 
 WANTED = 0.9
