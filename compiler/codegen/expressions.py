@@ -13,7 +13,26 @@ from dataclasses import replace
 import numpy as np
 
 from ..ir.intrinsics import INTRINSICS
-from ..ir.nodes import F32, I32, I64, MAP, SHARE_NUMBER, U16, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
+from ..ir.nodes import (
+    F32,
+    I32,
+    I64,
+    MAP,
+    SHARE_BEGIN,
+    SHARE_NUMBER,
+    U16,
+    ArrayRef,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Load,
+    Select,
+    Type,
+    Unary,
+    Value,
+    Var,
+)
 from .names import NameTable
 
 PRIMARY, UNARY, TERNARY, LOWEST = 16, 14, 3, 0
@@ -134,6 +153,8 @@ class ExpressionPrinter:
             return self._elementwise(function.removesuffix("_lanes"), arguments)
         if function == SHARE_NUMBER:
             return "st_share"
+        if function == SHARE_BEGIN:
+            return "st_begin(&st_iterations, st_share)"
         intrinsic = INTRINSICS[function]
         self.headers.add(intrinsic.header)
         if intrinsic.code:

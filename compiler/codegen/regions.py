@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..frozen import frozen
 from ..ir.nodes import (
+    SHARE_BEGIN,
     SHARE_NUMBER,
     Allocate,
     ArrayRef,
@@ -60,7 +61,7 @@ def captured(loop: For, parameters: Set[str]) -> Captured:
 
 def has_shares(loop: For) -> bool:
     """Return whether a parallel loop keeps something for each share of its work."""
-    return any(node.function == SHARE_NUMBER for node in nodes_of(loop.body, Call))
+    return any(node.function in (SHARE_NUMBER, SHARE_BEGIN) for node in nodes_of(loop.body, Call))
 
 
 def _inside(loop: For) -> list[Node]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .intrinsics import INTRINSICS, KeyMap, Parts
 from .memory import InterpreterError, Memory, numpy_type
-from .nodes import F32, I64, OPAQUE, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
+from .nodes import F32, I64, OPAQUE, SHARE_BEGIN, SHARE_NUMBER, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
 
 Frame = list[Any]
 Evaluate = Callable[[Frame], Any]
@@ -57,6 +57,7 @@ class Evaluator:
     def __init__(self, arrays: dict[str, Held], counts: Counts) -> None:
         self.arrays = arrays
         self.counts = counts
+        self.share, self.share_begin = 0, 0  # of the iteration of a parallel loop that runs
 
     def expression(self, expr: Value, slots: Slots, wide: bool = False) -> Evaluate:
         """Return a closure for an expression.
@@ -168,6 +169,10 @@ class Evaluator:
 
     def call(self, function: str, arguments: tuple[Value, ...], slots: Slots) -> Evaluate:
         """Return a closure for an intrinsic."""
+        if function == SHARE_NUMBER:
+            return lambda _: self.share
+        if function == SHARE_BEGIN:
+            return lambda _: self.share_begin
         if function == "keep_lanes":
             return self._keep(*(self.expression(argument, slots) for argument in arguments))
         if function in _LANES:

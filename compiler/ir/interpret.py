@@ -20,7 +20,9 @@ from .memory import InterpreterError, Memory, numpy_type
 from .nodes import (
     MAP,
     PARTS,
+    SHARE_BEGIN,
     Allocate,
+    Call,
     Comment,
     Declare,
     Fill,
@@ -43,6 +45,7 @@ from .nodes import (
     While,
 )
 from .races import Turn, kept_by_shares
+from .rewrite import nodes_of
 
 Execute = Callable[[Frame], None]
 
@@ -77,6 +80,7 @@ def interpret(
             held[parameter.name] = Memory(parameter.name, array, parameter.name not in fresh, turn)
     interpreter = _Interpreter(held, turn, kept_by_shares(function.body))
     slots = {parameter.name: place for place, parameter in enumerate(function.sizes)}
+    interpreter.threads = next((place for place, parameter in enumerate(function.sizes) if parameter.source[0] == "threads"), None)
     interpreter.depth = len(slots)
     run = interpreter.statement(function.body, dict(slots))
     frame: Frame = [*map(int, sizes), *([None] * (interpreter.depth - len(slots)))]
@@ -95,6 +99,7 @@ class _Interpreter:
         self.published: dict[str, NDArray[Any]] = {}
         self.heap: dict[str, Held] = {}
         self.depth = 0
+        self.threads: int | None = None  # the place in a frame of the number of shares
         self.shared = 0  # how many places of a frame iterations of a parallel loop share
 
     def check_leaks(self) -> None:
@@ -218,6 +223,7 @@ class _Interpreter:
         finish = self._block(loop.finish, scope)
         self.shared = shared
         counts, step, turn = self.counts, loop.step, self.turn if parallel else None
+        runs = parallel and any(call.function == SHARE_BEGIN for call in nodes_of(loop.body, Call))
 
         def run(frame: Frame) -> None:
             first, last = low(frame), high(frame)
@@ -227,7 +233,9 @@ class _Interpreter:
             for value in range(first, last, step):
                 counts.iterations += 1
                 frame[place] = value
-                if turn is not None:
+                if runs:
+                    self._belongs(value, first, last, frame)
+                if turn is not None and not (runs and value > self.evaluator.share_begin):
                     turn.next()
                 body(frame)
             if turn is not None:
@@ -235,6 +243,12 @@ class _Interpreter:
             finish(frame)
 
         return run
+
+    def _belongs(self, value: int, first: int, last: int, frame: Frame) -> None:
+        """Note to which share an iteration belongs; shares are runs of equal length, whose iterations come one after another."""
+        length = -(-(last - first) // (1 if self.threads is None else frame[self.threads]))
+        self.evaluator.share = (value - first) // length
+        self.evaluator.share_begin = first + self.evaluator.share * length
 
     def _prefetch(self, index: Any, slots: dict[str, int]) -> Execute:
         place, counts = self.evaluator.expression(index, slots, True), self.counts

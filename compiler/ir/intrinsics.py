@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..frozen import frozen
-from .nodes import BOOL, I64, SHARE_NUMBER, Type
+from .nodes import BOOL, I64, SHARE_BEGIN, SHARE_NUMBER, Type
 
 OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes"))
 """What is called over the lanes of a vector; the generated code defines these by itself.
@@ -347,6 +347,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "axpy": Intrinsic(_axpy, "st_axpy", "st_blas.h", typed=True, updates=True, extents=(6,), on_gpu=False),
     "dot": Intrinsic(_dot, "st_dot", "st_blas.h", typed=True, gives=None, extents=(6,), on_gpu=False),
     SHARE_NUMBER: Intrinsic(lambda: 0, "st_share", "st_loop.h"),
+    SHARE_BEGIN: Intrinsic(lambda: 0, "st_begin", "st_loop.h"),
 }
 
 

@@ -16,6 +16,7 @@ from .nodes import (
     I64,
     OPAQUE,
     PARTS,
+    SHARE_BEGIN,
     SHARE_NUMBER,
     Allocate,
     ArrayRef,
@@ -361,7 +362,7 @@ class _Verifier:
     def call(self, function: str, arguments: tuple[Value, ...], scope: Scope, local: Scope) -> None:
         if function not in INTRINSICS and function not in OF_LANES:
             self.fail(f"there is no function {function}")
-        if function == SHARE_NUMBER and self.shared is None:
+        if function in (SHARE_NUMBER, SHARE_BEGIN) and self.shared is None:
             self.fail("only iterations of parallel loops belong to shares")
         for argument in arguments:
             if isinstance(argument, ArrayRef):

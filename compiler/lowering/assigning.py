@@ -72,7 +72,7 @@ def _kept_apart(
             f" component of {stored.name}, or carry sums from tile to tile of positions in order; these add to several; use atomics"
         )
     if race in PRIVATE and all(level.kind.full for level in stored.levels):
-        copies = private_copies(context, stored)
+        copies = private_copies(context, scope, stored)
         return Store(copies.array, copies.position(position), value, op)
     return Store(stored.values, position, value, op, race != "ignore_races")
 
@@ -104,5 +104,5 @@ def race_at(context: Context, parallel: tuple[ParallelLoop, ...], target: Access
 
 
 def _meets(context: Context, loop: ParallelLoop, target: Access) -> bool:
-    """Whether two iterations of a parallel loop may write one component of a target."""
-    return not apart(target.indices, loop.index, loop.around, context.graph, context.format_of)
+    """Whether two iterations of a parallel loop may write one component of a target, other than of one share."""
+    return loop.part != "own" and not apart(target.indices, loop.index, loop.around, context.graph, context.format_of)

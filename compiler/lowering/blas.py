@@ -136,7 +136,7 @@ class _Routine:
         self._check(target, storage, place)
         array, race = storage.values, race_at(context, self.scope.around(target.tensor), target, "+")
         if race in PRIVATE:
-            copies = private_copies(context, storage)
+            copies = private_copies(context, self.scope, storage)
             array, position = copies.array, copies.position(position)
         elif race is not None:
             raise self._refused(f"threads of the loops around may meet at one component of {target.tensor}")

@@ -101,7 +101,7 @@ class Context:
         self.sums: set[str] = set()  # the workspaces of ``accumulate``
         self.hoisted = [Allocations()]
         self.facts: dict[str, StoreFacts] = {}
-        self.copies: dict[str, PrivateCopies] = {}
+        self.copies: dict[tuple[str, bool], PrivateCopies] = {}
         self.rooms: dict[str, str] = {}  # the workspace whose values are in an array; "" holds those of scalars
         self.on_gpu = runs_on_gpu(program.statement)
 

@@ -2,7 +2,8 @@
 
 Race strategies ``temporary`` and ``parallel_reduction`` (Senanayake et al., section 5.5: worker and reduction loops that communicate
 through a workspace). The reduction runs over shares in order for every component, and chunks belong to shares by their number, so that
-the result does not depend on timing.
+the result does not depend on timing. Where a share adds to components of earlier shares alone besides its own (``across_diagonal.py``),
+its copy is made and added as far as it reaches.
 """
 
 from __future__ import annotations
@@ -10,39 +11,84 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.arithmetic import ONE, ZERO, add, integer, multiply, quotient
-from ..ir.nodes import I64, SHARE_NUMBER, Allocate, Call, Declare, Fill, For, Free, Load, Parallel, Step, Steps, Store, Value, Var
+from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, integer, maximum, minimum, multiply, quotient
+from ..ir.nodes import (
+    I64,
+    SHARE_BEGIN,
+    SHARE_NUMBER,
+    Allocate,
+    Call,
+    Declare,
+    Fill,
+    For,
+    Free,
+    Load,
+    Parallel,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+)
+from ..levels.level import Level
 from ..workspaces.levels import Storage
 from .context import Context
+from .scope import Scope
 
 LINE = 64  # bytes; copies of different shares lie in different cache lines
 PRIVATE = ("temporary", "parallel_reduction")
+_BLOCK = 512  # components that one thread adds at a time, of one copy after another
 
 
 @frozen
 class PrivateCopies:
-    """The copies of one tensor: ``array`` holds one after another, ``stride`` elements apart."""
+    """The copies of one tensor: ``array`` holds one after another, ``stride`` elements apart.
+
+    ``begin`` is None where copies are whole. Else it is the first iteration of a share, which adds to components before that alone, and
+    ``spans`` has the first coordinate of the outermost level that each share reached, and its ``begin``.
+    """
 
     stored: Storage
     array: str
     share: Var
     stride: Var
-    length: Value
+    spans: str
+    begin: Var | None = None
+
+    @property
+    def inner(self) -> Value:
+        """How many components each coordinate of the outermost level has."""
+        return _product(self.stored.levels[1:])
+
+    @property
+    def length(self) -> Value:
+        return _product(self.stored.levels)
 
     def position(self, position: Value) -> Value:
         return add(multiply(self.share, self.stride), position)
 
+    def span(self, share: Value) -> Value:
+        """Return the place of a share's span."""
+        return multiply(share, integer(LINE // I64.bytes))
 
-def private_copies(context: Context, stored: Storage) -> PrivateCopies:
+
+def _product(levels: tuple[Level, ...]) -> Value:
+    length: Value = ONE
+    for level in levels:
+        length = multiply(length, level.extent)
+    return length
+
+
+def private_copies(context: Context, scope: Scope, stored: Storage) -> PrivateCopies:
     """Return the copies of a dense tensor in the parallel loop that is being lowered, made at first use."""
-    found = context.copies.get(stored.name)
+    earlier = scope.parallel[-1].part == "earlier"
+    found = context.copies.get((stored.name, earlier))
     if found is None:
         names, name = context.names, stored.name
-        length: Value = ONE
-        for level in stored.levels:
-            length = multiply(length, level.extent)
         share, stride = Var(names.permanent("share"), I64), Var(names.permanent(f"{name}_stride"), I64)
-        found = context.copies[name] = PrivateCopies(stored, names.permanent(f"{name}_copies"), share, stride, length)
+        begin = Var(names.permanent(f"{name}_begin"), I64) if earlier else None
+        array, spans = names.permanent(f"{name}_copies"), names.permanent(f"{name}_spans")
+        found = context.copies[name, earlier] = PrivateCopies(stored, array, share, stride, spans, begin)
     return found
 
 
@@ -51,9 +97,10 @@ def with_copies(context: Context, loop: list[Step]) -> list[Step]:
     *before, parallel = loop
     if context.copies and isinstance(parallel, For):
         numbers = [Declare(copies.share, Call(SHARE_NUMBER, (), I64)) for copies in context.copies.values()]
+        numbers += [Declare(copies.begin, Call(SHARE_BEGIN, (), I64)) for copies in context.copies.values() if copies.begin is not None]
         loop = [*before, replace(parallel, body=Steps((*numbers, parallel.body)))]
-    for name in tuple(context.copies):
-        loop = _around(context, context.copies.pop(name), loop)
+    for key in tuple(context.copies):
+        loop = _around(context, context.copies.pop(key), loop)
     return loop
 
 
@@ -63,14 +110,27 @@ def _around(context: Context, copies: PrivateCopies, loop: list[Step]) -> list[S
     line = integer(max(1, LINE // stored.type.bytes))
     padded = multiply(quotient(add(copies.length, add(line, line)), line), line)
     whole = multiply(shares, copies.stride)
-    place, share = Var(context.names.permanent("place"), I64), Var(context.names.permanent("copy"), I64)
+    make: list[Step] = [Declare(copies.stride, padded), Allocate(copies.array, stored.type, whole)]
+    free: list[Step] = [Free(copies.array)]
+    if copies.begin is None:
+        make.append(Fill(copies.array, ZERO, whole, context.semiring.zero(stored.type)))
+    else:
+        share = Var(context.names.permanent("copy"), I64)
+        at = copies.span(share)
+        nothing = (Store(copies.spans, at, stored.levels[0].extent), Store(copies.spans, add(at, ONE), ZERO))
+        make += [Allocate(copies.spans, I64, copies.span(shares)), For(share, ZERO, shares, Steps(nothing))]
+        free.append(Free(copies.spans))
+    return [*make, *loop, _reduction(context, copies, shares), *free]
+
+
+def _reduction(context: Context, copies: PrivateCopies, shares: Value) -> Step:
+    """Return the loop that adds the copies, of one share after another, to blocks of components; threads share the blocks."""
+    names, stored, size = context.names, copies.stored, integer(_BLOCK)
+    block, share, place = (Var(names.permanent(wish), I64) for wish in ("block", "copy", "place"))
+    low, high = multiply(block, size), minimum(multiply(add(block, ONE), size), copies.length)
+    if copies.begin is not None:
+        first, past = (Load(copies.spans, at, I64) for at in (copies.span(share), add(copies.span(share), ONE)))
+        low, high = maximum(low, multiply(first, copies.inner)), minimum(high, multiply(past, copies.inner))
     term = Load(copies.array, add(multiply(share, copies.stride), place), stored.type)
-    gather = Store(stored.values, place, term, context.semiring.add_on(stored.type))
-    return [
-        Declare(copies.stride, padded),
-        Allocate(copies.array, stored.type, whole),
-        Fill(copies.array, ZERO, whole, context.semiring.zero(stored.type)),
-        *loop,
-        For(place, ZERO, copies.length, Steps((For(share, ZERO, shares, Steps((gather,))),)), Parallel("static")),
-        Free(copies.array),
-    ]
+    gather = For(place, low, high, Steps((Store(stored.values, place, term, context.semiring.add_on(stored.type)),)))
+    return For(block, ZERO, ceiling_quotient(copies.length, size), Steps((For(share, ZERO, shares, Steps((gather,))),)), Parallel("static"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import Literal
 
 from ..frozen import frozen
 from ..ir.nodes import Value
@@ -38,12 +39,18 @@ class Clip:
 
 @frozen
 class ParallelLoop:
-    """A parallel loop around, the loops around that, its race strategy, and what its iterations go to."""
+    """A parallel loop around, the loops around that, its race strategy, and what its iterations go to.
+
+    ``runs``: a share of its iterations is a run of them. ``part``, where that is known: what is written belongs to iterations of the own
+    share, or of earlier ones.
+    """
 
     index: str
     around: tuple[str, ...]
     race: str | None
     unit: str = "cpu_thread"
+    runs: bool = False
+    part: Literal["own", "earlier"] | None = None
 
 
 @frozen
@@ -165,6 +172,11 @@ class Scope:
         """Return the parallel loops around, inside its ``where`` if a tensor is a workspace: its threads have it in common."""
         found = self.workspaces.get(tensor)
         return self.parallel if found is None else self.parallel[found.outside :]
+
+    def part(self, part: Literal["own", "earlier"]) -> Scope:
+        """What is written here belongs to a part of the iterations of the innermost parallel loop."""
+        *outer, loop = self.parallel
+        return self._with(parallel=(*outer, replace(loop, part=part)))
 
     def place(self, access: Access) -> Place:
         return self.places.get(access, Place())

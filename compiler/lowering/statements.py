@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Unless, Where, reads
-from ..ir.arithmetic import compare
 from ..ir.nodes import If, Step, Steps
 from ..notation.nodes import Access
 from .accumulate import accumulated, at_place
+from .across_diagonal import added_across
 from .assigning import assigned
 from .context import Context
 from .foralls import lower_forall
-from .recovery import known
 from .resolve import restrict, settle, stepping_level
 from .scope import Scope
 from .where import lower_where
@@ -28,10 +27,8 @@ def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Ste
             return []
         case Assign():
             return settle(context, scope, kept, lambda inner: assigned(context, inner, kept))
-        case Unless(first, second, body):
-            steps = context.lower(body, scope.guarded())
-            one, other = map(known(context, scope), (first, second))
-            return [If(compare("!=", one, other), Steps(tuple(steps)))] if steps else []
+        case Unless():
+            return added_across(context, scope, kept)
         case Block(statements):
             return [Steps(tuple(steps)) for part in statements if (steps := context.lower(part, scope))]
         case Where():

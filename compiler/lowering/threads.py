@@ -45,7 +45,8 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     if scope.parallel:
         around = scope.parallel[-1].index
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
-    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race))
+    runs = forall.tag.chunking in (None, "static") and forall.tag.chunk is None
+    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, runs=runs))
     with context.thread() as own:
         steps = loop_of(context, inside, forall)
     if not steps:

@@ -20,7 +20,7 @@ from ..codegen.cuda import print_cuda
 from ..errors import BuildError, ResourceError
 from ..frozen import frozen
 from ..ir.intrinsics import INTRINSICS, Intrinsic
-from ..ir.nodes import SHARE_NUMBER, ArrayParameter, Function
+from ..ir.nodes import SHARE_BEGIN, SHARE_NUMBER, ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
 from ..native.devices import architecture_here, require_gpu
 from ..native.library import foreign_interface
@@ -201,7 +201,7 @@ class CudaKernel:
 
 
 _OF_PIECES = ("enlist", "copy", "copy_part", "begin_pieces", "note_piece", "sum_pieces", "piece_place")
-OF_PROCESSORS = frozenset((SHARE_NUMBER, "map_insert", "map_find", "map_size", "map_key", "map_clear", *_OF_PIECES))
+OF_PROCESSORS = frozenset((SHARE_NUMBER, SHARE_BEGIN, "map_insert", "map_find", "map_size", "map_key", "map_clear", *_OF_PIECES))
 """What kernels for GPUs do not call: nothing grows while they run, and threads add atomically, or to sums of their block."""
 
 

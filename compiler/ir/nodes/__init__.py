@@ -11,7 +11,7 @@ from .function import PAST_CACHES, ArrayParameter, Function, SizeParameter
 from .memory import Allocate, Fill, Free, Grow, Leave, Publish, Storage, Take
 from .node import Node, Step, Value
 from .steps import Carry, Comment, Declare, For, If, Prefetch, Run, SetVar, Steps, Store, While
-from .tags import SHARE_NUMBER, Dealt, Group, Member, Parallel, Simd, Unroll, Vector
+from .tags import SHARE_BEGIN, SHARE_NUMBER, Dealt, Group, Member, Parallel, Simd, Unroll, Vector
 from .types import BOOL, F32, F64, I32, I64, MAP, OPAQUE, PARTS, U16, Type
 from .values import ArrayRef, Binary, Call, Cast, Const, Load, Select, Unary, Var
 
@@ -25,6 +25,7 @@ __all__ = [
     "OPAQUE",
     "PARTS",
     "PAST_CACHES",
+    "SHARE_BEGIN",
     "SHARE_NUMBER",
     "U16",
     "Allocate",

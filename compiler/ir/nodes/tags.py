@@ -25,6 +25,10 @@ class Parallel:
 SHARE_NUMBER = "share_number"
 """The intrinsic that gives the number of the share to which an iteration of the parallel loop around belongs."""
 
+SHARE_BEGIN = "share_begin"
+"""The intrinsic that gives the first iteration of that share; of loops whose chunks are static and of no given size, so that shares are
+runs of iterations."""
+
 
 @frozen
 class Vector:

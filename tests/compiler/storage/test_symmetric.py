@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from differential.interpreted import interpreted
 from numpy.typing import NDArray
 from sparsetune.compiler.concrete.mirrored import is_mirrored
 from sparsetune.compiler.errors import DataError, FormatError, ScheduleError
@@ -20,6 +21,7 @@ SCHEDULES = (
     "",
     "parallelize(i, cpu_thread, no_races, dynamic, 8)",
     "parallelize(i, cpu_thread, atomics, static)",
+    "parallelize(i, cpu_thread, parallel_reduction)",
     "split(i, i0, i1, 7); parallelize(i0, cpu_thread, no_races)",
     "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 8); parallelize(p0, cpu_thread, atomics, static)",
     "split(j, j0, j1, 10); reorder(j0, i, j1)",
@@ -125,6 +127,53 @@ def test_every_stored_entry_is_read_once() -> None:
     stored = st.tensor(matrix, FORM)
     assert bound.count()["iterations"] == 40 + len(stored.values)
     assert "unless i = j" in st.compile("y(i) = A(i,j) * x(j)", {"A": FORM}).loop_nest
+
+
+@pytest.mark.parametrize("form", [FORM, st.Format("dm", order=(1, 0))])
+@pytest.mark.parametrize("pattern", ["nothing", "one row", "dense row", "diagonal", "band", "arrow", "scattered"])
+def test_threads_that_share_rows_add_to_earlier_ones_in_order(pattern: str, form: Any) -> None:
+    extent, drawn = {"nothing": 9, "one row": 1}.get(pattern, 1500), np.random.default_rng(3)
+    rows, columns = {
+        "nothing": ([], []),
+        "one row": ([0], [0]),
+        "dense row": (np.full(extent, extent - 7), np.arange(extent)),
+        "diagonal": (np.arange(extent), np.arange(extent)),
+        "band": (np.arange(4, extent), np.arange(extent - 4)),
+        "arrow": (np.arange(extent), np.zeros(extent, int)),
+        "scattered": (drawn.integers(0, extent, 4000), drawn.integers(0, extent, 4000)),
+    }[pattern]
+    half = scipy.sparse.coo_array((drawn.random(len(rows)), (rows, columns)), (extent, extent)).tocsr()
+    matrix, x, dense = scipy.sparse.csr_array(half + half.T), drawn.random(extent), drawn.random((extent, 3))
+    schedule = "parallelize(i, cpu_thread, no_races, static)"
+    vector = st.compile(
+        "y(i) = A(i,j) * x(j)", {"A": form}, schedule=schedule if form == FORM else "reorder(j, i); parallelize(j, cpu_thread, temporary)"
+    )
+    several = st.compile("Y(i,k) = A(i,j) * X(j,k)", {"A": form}, schedule="" if form != FORM else schedule)
+    stored = st.tensor(matrix, form)
+    for threads in (1, 2, 3, 7):
+        found = vector(A=stored, x=x, threads=threads)
+        assert np.allclose(found, matrix @ x, 1e-12)
+        assert np.array_equal(found, vector(A=stored, x=x, threads=threads))
+        assert np.allclose(several(A=stored, X=dense, threads=threads), matrix @ dense, 1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["parallelize(i, cpu_thread, no_races, static)", "parallelize(i, cpu_thread, no_races, dynamic, 4)"])
+@pytest.mark.parametrize("threads", [1, 2, 3, 50])
+def test_shares_write_nothing_that_others_use(schedule: str, threads: int) -> None:
+    matrix, dense = symmetric(40), np.random.default_rng(1).random((40, 3))
+    kernel = st.compile("Y(i,k) = A(i,j) * X(j,k)", {"A": FORM}, schedule=schedule)
+    found, _ = interpreted(kernel.bind(A=matrix, X=dense, threads=threads))  # which refuses races
+    assert np.allclose(found, matrix @ dense)
+
+
+@pytest.mark.parametrize("schedule", ["parallelize(i, cpu_thread, no_races, static)", "parallelize(i, cpu_thread, parallel_reduction)"])
+def test_shares_have_copies_of_what_they_add_to_in_earlier_rows_alone(schedule: str) -> None:
+    extent, band = 1000, 10
+    matrix = scipy.sparse.diags_array(np.ones((3, extent)), offsets=np.array([-band, 0, band]), shape=(extent, extent)).tocsr()
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": FORM}, schedule=schedule)
+    one, four = (interpreted(kernel.bind(A=matrix, x=np.ones(extent), threads=threads))[1].stores for threads in (1, 4))
+    assert one < 3 * extent + 10
+    assert 0 < four - one < 3 * (3 * band + 2 * 4)  # zeros, sums and what is known of each share but the first
 
 
 @pytest.mark.parametrize(
