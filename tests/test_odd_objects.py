@@ -82,4 +82,4 @@ def test_tune_refuses_what_evaluate_refuses() -> None:
 
 
 def test_there_are_hundreds() -> None:
-    assert len(OBJECTS) > 900
+    assert len(OBJECTS) > 800  # as many as NumPy, SciPy and pandas alone give; other installed libraries add theirs
