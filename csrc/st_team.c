@@ -5,6 +5,9 @@
    who are inside: each holds a piece. A worker that has not come by then, because it was not woken yet, has no core, or could not be
    made, is not waited for. Slots live as long as the process, jobs as long as the call: a job is looked at only from a seat.
 
+   A woken worker gets any core but that of the caller: where the system puts it into the queue of that core, though others are idle, it
+   waits there for the next tick, and a thousand short calls are over by then.
+
    Who waits spins for a while and then sleeps. How long is worth it follows from how long waiting took before; where a spinning thread
    finds that it was off its core there is other work for that core, and nobody spins for some time.
 
@@ -70,12 +73,18 @@ typedef struct {
   st_job job;
 } st_slot;
 
+/* A worker: its thread, where the system numbers threads, and the core that is denied to it, counted from 1. */
+typedef struct {
+  int32_t thread, off;
+} st_member;
+
 static struct {
   st_slot slots[SLOTS];
   _Alignas(64) int32_t asleep, callers, workers, making, refusals;
   int64_t crowded, alone;       /* until then nobody spins, and callers work alone */
   int64_t alone_calls;          /* counts calls that worked alone for that, and long ones to which not all workers came */
   uint32_t lost;                /* counts workers that have lost their core in a job */
+  st_member members[MOST_WORKERS];
 } team;
 
 static uint32_t *const called = &team.slots[0].called; /* idle workers look at it, and sleep on it */
@@ -190,6 +199,9 @@ static void *work_for_ever(void *number) {
   int64_t patience = LEAST_PATIENCE, lost = losses();
   bool woken = false;
   take_no_core_away();
+#ifdef __linux__
+  __atomic_store_n(&team.members[worker - 1].thread, (int32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+#endif
   for (;;) {
     const uint32_t seen = __atomic_load_n(called, __ATOMIC_SEQ_CST);
     if (serve(worker, &woken, &lost)) continue;
@@ -264,11 +276,35 @@ static st_slot *take_slot(void) {
   return NULL;
 }
 
+/* Deny this thread's core to all workers, of which some sleep and will be woken. */
+static void keep_core(void) {
+#ifdef __linux__
+  const int32_t core = sched_getcpu(), workers = __atomic_load_n(&team.workers, __ATOMIC_RELAXED);
+  if (core < 0 || core >= 8 * allowed.bytes) return;
+  uint64_t mask[MASK_BYTES / 8], any = 0;
+  for (int32_t at = 0; at < workers; at++) {
+    st_member *member = &team.members[at];
+    const int32_t thread = __atomic_load_n(&member->thread, __ATOMIC_RELAXED);
+    if (!thread || __atomic_load_n(&member->off, __ATOMIC_RELAXED) == core + 1) continue;
+    if (!any) {
+      memcpy(mask, allowed.mask, (size_t)allowed.bytes);
+      mask[core / 64] &= ~((uint64_t)1 << core % 64);
+      for (int64_t word = 0; word < allowed.bytes / 8; word++) any |= mask[word];
+      if (!any) return;
+    }
+    sched_setaffinity(thread, (size_t)allowed.bytes, (const cpu_set_t *)mask); /* where that is forbidden, the system chooses */
+    __atomic_store_n(&member->off, core + 1, __ATOMIC_RELAXED);
+  }
+#endif
+}
+
 static void call(st_slot *slot, st_job job, int32_t seats) {
   slot->job = job;
   __atomic_store_n(&slot->word, TAKEN | (uint32_t)seats * SEAT, __ATOMIC_RELEASE);
   __atomic_fetch_add(called, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&team.asleep, __ATOMIC_SEQ_CST)) wake(called, seats < WOKEN ? seats : WOKEN);
+  if (!__atomic_load_n(&team.asleep, __ATOMIC_SEQ_CST)) return;
+  keep_core();
+  wake(called, seats < WOKEN ? seats : WOKEN);
 }
 
 /* Let nobody in any more, and wait for those who are inside. Returns for how long, as far as that is worth a look at the clock, and
@@ -361,6 +397,7 @@ void st_team_allow(int64_t running, const uint64_t *mask, int64_t bytes, int64_t
   if (bytes < 0 || bytes > MASK_BYTES) return;
   memcpy(allowed.mask, mask, (size_t)bytes);
   allowed.bytes = bytes;
+  for (int32_t at = 0; at < MOST_WORKERS; at++) __atomic_store_n(&team.members[at].off, 0, __ATOMIC_RELAXED);
 }
 
 int64_t st_team_workers(void) { return __atomic_load_n(&team.workers, __ATOMIC_RELAXED); }

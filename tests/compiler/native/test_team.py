@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from pathlib import Path
@@ -20,6 +21,7 @@ void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t
 void stall(int32_t before_seat, int32_t in_piece);
 int64_t stalled(void);
 int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost);
+uint64_t woken_from(int32_t core);
 """
 
 HARNESS = """
@@ -62,6 +64,22 @@ int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost) {
   team.alone = 0;
   judge(nanoseconds, for_worker, lost);
   return alone();
+}
+uint64_t woken_from(int32_t core) {
+  cpu_set_t before, mine, workers;
+  sched_getaffinity(0, sizeof before, &before);
+  CPU_ZERO(&mine);
+  CPU_SET(core, &mine);
+  sched_setaffinity(0, sizeof mine, &mine);
+  st_team_allow(2, &(uint64_t){3}, 8, 1000000);
+  int32_t times[LAST];
+  int64_t by_caller;
+  count(2, LAST, true, times, &by_caller);
+  while (!__atomic_load_n(&team.asleep, __ATOMIC_ACQUIRE)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  count(2, LAST, true, times, &by_caller);
+  sched_setaffinity(0, sizeof before, &before);
+  sched_getaffinity(team.members[0].thread, sizeof workers, &workers);
+  return *(const uint64_t *)&workers;
 }
 int64_t stalled(void) { return __atomic_load_n(&held, __ATOMIC_ACQUIRE); }
 void stall(int32_t before_seat, int32_t in_piece) {
@@ -136,6 +154,13 @@ def test_one_running_thread_is_the_caller() -> None:
     library.allow(1)
     assert counted(library, 8, 100) == ([1] * 100, 100)
     assert library.workers() == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or not {0, 1} <= os.sched_getaffinity(0), reason="two cores to run on are needed")
+def test_woken_workers_stay_off_the_core_of_the_caller() -> None:
+    library = team("core")
+    assert library.woken_from(0) == 0b10
+    assert library.woken_from(1) == 0b01
 
 
 def test_callers_work_alone_for_a_while_after_workers_without_a_core() -> None:
