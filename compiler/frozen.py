@@ -105,7 +105,7 @@ class _Initializer:
             return partial(self._fill, one)
         return self._write(one)
 
-    def _fill(self, one: Any, *given: Any, **named: Any) -> None:
+    def _fill(self, one: Any, /, *given: Any, **named: Any) -> None:
         """Give an object its fields; what does not fit them is refused by the written ``__init__``."""
         entries = fields(self.owner)
         in_order = (entry.name for entry in entries if entry.init and entry.kw_only is not True)

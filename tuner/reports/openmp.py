@@ -1,0 +1,140 @@
+"""``results/openmp.md``: loops of short kernels on the team of threads (csrc/st_team.c) beside the same kernels on OpenMP's threads.
+
+A kernel is compiled once; what changes between two blocks of calls is who runs its pieces.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from ...compiler.evaluate import compile_kernel
+from ...compiler.frozen import frozen
+from ...compiler.native.library import foreign_interface, load_source
+from ...compiler.native.toolchain import default_flags, find_compiler
+from ...compiler.targets.c import load_kernel
+from ...datasets.generate import generate
+from ..measure.finals import compare
+from ..measure.order_statistics import median
+from .markdown import table
+from .partial import Partial
+from .records import Taken
+from .states import States
+
+THREADS, COLUMNS = 2, 16
+ROWS = (100, 300, 1000, 2000, 6000)
+"""Of the matrices: with one thread their products take 5 to 500 microseconds."""
+
+WANTED = 1.03
+"""How many times as long the team may take."""
+
+_PAUSE, _FIRST = 0.01, 30
+"""Before each block: seconds in which everybody falls asleep, and calls that are not timed."""
+
+_BLOCK = 2e-3
+"""Seconds of a block, of 50 calls at least."""
+
+_COMMAND = "python -m sparsetune.tuner.reports.openmp"
+_DECLARATION = "void st_openmp_run(void);"
+
+
+@frozen
+class Loop(Taken):
+    """Calls in a loop.
+
+    Attributes:
+        rows: of the matrix.
+        serial, team, openmp: seconds a call with one thread, and with two; medians over blocks.
+        ratio, low, high: of the team's time over OpenMP's, in the same rounds.
+    """
+
+    rows: int
+    serial: float
+    team: float
+    openmp: float
+    ratio: float
+    low: float
+    high: float
+
+
+def measured(rows: int, rounds: int) -> Loop:
+    """Time blocks of calls of SpMM, in another order each round."""
+    matrix = generate(f"random:uniform:{rows}x{rows}:nnz={8 * rows}", "csr")
+    operands = {"A": matrix, "X": np.ones((rows, COLUMNS))}
+    kernel = compile_kernel("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, schedule="parallelize(i, cpu_thread, no_races, static)")
+    serial, parallel = (kernel.bind(**operands, threads=threads) for threads in (1, THREADS))
+    library = load_kernel(kernel.source, find_compiler(None), default_flags())  # the object that the kernel has loaded
+    openmp = load_source("", _DECLARATION, flags=(*default_flags(), "-fopenmp"), files=("st_openmp.c",))
+    runners = {"one": library.st_team, "team": library.st_team}
+    runners["openmp"] = foreign_interface("extern void *st_team;").cast("void *", openmp.st_openmp_run)
+    calls = {"one": serial, "team": parallel, "openmp": parallel}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    order = random.Random(0)
+    try:
+        for _ in range(rounds):
+            for name in order.sample(list(calls), len(calls)):
+                library.st_team = runners[name]
+                times[name].append(_block(calls[name]))
+    finally:
+        library.st_team = runners["team"]
+    against = compare(times["team"], times["openmp"])
+    one, team, beside = (median(times[name]) for name in calls)
+    return Loop(rows, one, team, beside, against.ratio, against.low, against.high)
+
+
+def _block(call: Callable[[], Any]) -> float:
+    time.sleep(_PAUSE)
+    begin = time.perf_counter()
+    for _ in range(_FIRST):
+        call()
+    count = max(50, round(_BLOCK / ((time.perf_counter() - begin) / _FIRST)))
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - begin) / count
+
+
+def page(loops: list[Loop]) -> str:
+    """Return the page of the figures."""
+    header = ("rows", "one thread", "team", "OpenMP", "team over OpenMP", "95% interval")
+    return f"""# Short calls beside OpenMP
+
+SpMM with {COLUMNS} columns, {THREADS} threads, rows of 8 entries: calls in a loop, in microseconds a call, which has the time that
+Python takes. Before each block of calls everybody sleeps for {1e3 * _PAUSE:.0f} ms; {_FIRST} calls are not timed. Blocks with one
+thread, with the team of this package and with OpenMP's threads take turns in one process; the object code is the same. Wanted: at most
+{WANTED} of OpenMP's time.
+
+{States(loops).text}
+
+{table(header, [_row(loop) for loop in loops])}
+
+Made by `{_COMMAND}` on an idle machine, from `openmp.csv`.
+"""
+
+
+def _row(loop: Loop) -> list[str]:
+    seconds = (f"{1e6 * found:.1f}" for found in (loop.serial, loop.team, loop.openmp))
+    return [str(loop.rows), *seconds, f"{loop.ratio:.2f}", f"{loop.low:.2f} to {loop.high:.2f}"]
+
+
+@click.command()
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@click.option("--rounds", default=60, show_default=True, help="blocks of each kind")
+def main(results: Path, rounds: int) -> None:
+    """Time short kernels beside OpenMP's threads, and write results/openmp.md: about 20 seconds."""
+    kept = Partial(results / "openmp.csv", Loop)
+    kept.rows.clear()
+    kept.add(measured(rows, rounds) for rows in ROWS)
+    shown = page(kept.rows)
+    (results / "openmp.md").write_text(shown, encoding="utf-8")
+    click.echo(shown)
+
+
+if __name__ == "__main__":
+    main()
