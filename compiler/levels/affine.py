@@ -32,8 +32,11 @@ from ..ir.arithmetic import (
 )
 from ..ir.nodes import I64, Select, Type, Value
 from .kind import LevelKind, Parts
-from .level import Keep, Level, Place, Terms
+from .level import Begins, Keep, Level, Place, Terms
 from .traversal import Claimed
+
+_FAR = 1 << 40
+"""The first step of a search that is to be a binary one: no fibre is as long."""
 
 
 class Point(LevelKind):
@@ -212,7 +215,19 @@ def modulo(value: Value, extent: Value) -> Value:
 
 def passed(above: Place, first: Value | None = None) -> Place:
     """Return the place below a level that leaves a subscript open: where it was, or further on, at ``first``."""
-    return Place((*above.positions, above.parent), above.end, above.first if first is None else first)
+    return Place((*above.positions, above.parent), above.end, above.first if first is None else first, begins=above.begins)
+
+
+def _begins(above: Place) -> Begins | None:
+    """Return where subsections of the level below a place begin, as far as loops outside know."""
+    return above.begins if above.begins is not None and above.begins.depth == above.depth else None
+
+
+def _stride(above: Place) -> Value | None:
+    begins = _begins(above)
+    if above.first is not None or begins is None:
+        return None if above.first is None else ONE
+    return Select(begins.known, ONE, integer(_FAR), I64)
 
 
 @frozen(kw_only=True)
@@ -225,7 +240,7 @@ class OffsetLevel(Level):
         constant: of the subscript.
         others: (index, coefficient) of the indices that are known.
         base: what these and the constant add up to here; None where they are not known.
-        first: where loops outside have got to among the positions; None where they have not looked.
+        stride: the first step of a search from where loops outside have got to among the positions; None where they have not looked.
     """
 
     inner: Level
@@ -233,10 +248,10 @@ class OffsetLevel(Level):
     constant: int
     others: tuple[tuple[str, int], ...] = ()
     base: Value | None = None
-    first: Value | None = None
+    stride: Value | None = None
 
     def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
-        return replace(self, base=self._sum(coordinate), first=above.first)
+        return replace(self, base=self._sum(coordinate), stride=_stride(above))
 
     def _sum(self, coordinate: Callable[[str], Value]) -> Value:
         total: Value = integer(self.constant)
@@ -258,13 +273,16 @@ class OffsetLevel(Level):
 
     def bounds(self, above: Place) -> tuple[Value, Value]:
         low, high = self.inner.bounds(above)
-        return low if above.first is None else above.first, high
+        if above.first is not None:
+            return above.first, high
+        begins = _begins(above)
+        return low if begins is None else begins.below(above, low), high
 
     def sought(self, low: Value, high: Value, stored: Value) -> Value:
         """Return the first position from ``low`` on with a stored coordinate or a greater one; it is near where loops lead to it."""
-        if self.first is None:
+        if self.stride is None:
             return self.inner.search(low, high, stored)
-        return self.inner.search(low, high, stored, "gallop", ONE)
+        return self.inner.search(low, high, stored, "gallop", self.stride)
 
 
 @frozen(kw_only=True)
@@ -328,7 +346,7 @@ class SubsectionLevel(OffsetLevel):
 
     def below_parent(self, above: Place) -> tuple[SubsectionLevel, Value, Value]:
         """Return the level as it is seen below one of its many parents, and the positions there."""
-        return replace(self, inner=self.inner.below(above), first=None), *self.inner.bounds(above)
+        return replace(self, inner=self.inner.below(above), stride=None), *self.inner.bounds(above)
 
     def _least(self, offset: Value) -> Value:
         """Return the least stored coordinate of the subsection at an offset."""
@@ -363,7 +381,7 @@ class AffineLevel(OffsetLevel):
     def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
         if above.base is None:
             return super().given(above, coordinate)
-        return replace(self, kind=self.affine.unwrapped, base=above.base, first=above.first)
+        return replace(self, kind=self.affine.unwrapped, base=above.base, stride=_stride(above))
 
     def _safe(self, stored: Value) -> Value:
         """Return a stored coordinate, or one that is no error to compute an address of."""
@@ -389,7 +407,8 @@ class AffineLevel(OffsetLevel):
         if self.coefficient < 0:
             least, most = most, least
         begin = low if least == ZERO else keep("begin", self.sought(low, high, least))
-        return begin, keep("end", self.sought(begin, high, minimum(add(most, ONE), self.inner.extent)))
+        beyond = minimum(add(most, ONE), self.inner.extent)
+        return begin, keep("end", self.inner.search(begin, high, beyond, "gallop", ONE))  # a subsection is short
 
     def coordinate(self, position: Value) -> Value:
         base, factor = self.known_base, self.coefficient

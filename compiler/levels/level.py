@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, load_index, multiply, subtract
-from ..ir.nodes import I64, ArrayRef, Load, Type, Value, Var
+from ..ir.nodes import I64, ArrayRef, Load, Select, Type, Value, Var
 
 if TYPE_CHECKING:
     from .kind import LevelKind
@@ -44,18 +44,45 @@ class Listed:
 
 
 @frozen
+class Begins:
+    """Where loops outside have got to below each of many parents of a level: an array of positions.
+
+    Attributes:
+        array: its name.
+        origin: the parent that the first element is of.
+        depth: of the places that parents are.
+        known: whether it is filled.
+    """
+
+    array: str
+    origin: Value
+    depth: int
+    known: Value
+
+    def below(self, above: Place, otherwise: Value) -> Value:
+        """Return the position below a place; ``otherwise`` where that is not known."""
+        return Select(self.known, self.slot(above.parent), otherwise, I64)
+
+    def slot(self, parent: Value) -> Load:
+        """Return the element of a parent."""
+        return Load(self.array, subtract(parent, self.origin), I64)
+
+
+@frozen
 class Place:
     """How far an access is resolved: the position in each of its first levels.
 
     ``end`` is set where the last of these levels is not unique: the positions from the last one to ``end`` all hold the
     coordinate. ``first`` is set where loops have gone so far in the level that the next ones lead to that what is before is left behind,
-    ``base`` where they stay within one turn of a subscript that wraps: what is added to the term of its index there.
+    ``base`` where they stay within one turn of a subscript that wraps: what is added to the term of its index there. ``begins`` is what
+    ``first`` is where the levels between are still open.
     """
 
     positions: tuple[Value, ...] = ()
     end: Value | None = None
     first: Value | None = None
     base: Value | None = None
+    begins: Begins | None = None
 
     @property
     def depth(self) -> int:
@@ -67,7 +94,8 @@ class Place:
         return self.positions[-1] if self.positions else ZERO
 
     def deeper(self, position: Value, end: Value | None = None) -> Place:
-        return Place((*self.positions, position), end)
+        begins = self.begins if self.begins is not None and self.depth < self.begins.depth else None
+        return Place((*self.positions, position), end, begins=begins)
 
 
 @frozen

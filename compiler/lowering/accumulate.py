@@ -29,7 +29,7 @@ ROW_BYTES = 1024
 
 @frozen
 class Around:
-    """The loops around a statement, outermost first, and what those of them are dealt out to that are."""
+    """The loops around a statement, outermost first, and the parallel units of those that have one."""
 
     loops: tuple[str, ...] = ()
     units: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 Case (c) of Liu et al., "Compiler support for sparse tensor convolutions", sections 5.2.1 and 5.2.2. A subsection of rows i to i + 2 begins
 at an offset in the columns of each of them. A buffer holds for every parent the first position that is in the subsection, or behind it; the
 next offset is the least one that any of them reaches. It has a place for each parent that loops can meet at once (O(i) in section 6.3.2).
+Loops inside, which come to one parent after another, begin where the buffer says.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, multiply, subtract
-from ..ir.nodes import I64, Declare, For, If, Load, Select, SetVar, Step, Steps, Store, Value, Var, While
+from ..ir.nodes import I64, Const, Declare, For, If, Select, SetVar, Step, Steps, Store, Value, Var, While
 from ..levels.affine import AffineLevel, SubsectionLevel
-from ..levels.level import Level, Place
+from ..levels.level import Begins, Level, Place
 from ..notation.nodes import Access
 from .context import Context
 from .recovery import coordinate
@@ -28,11 +29,15 @@ Visit = Callable[[Place], list[Step]]
 
 @frozen
 class _Ancestor:
-    """A stored level above whose subscript is open: those of its coordinates in [low, high) are below what is known."""
+    """A stored level above whose subscript is open: those of its coordinates in [low, high) are below what is known.
+
+    ``start`` is the position of the first of them, for an outermost level that keeps coordinates.
+    """
 
     level: Level
     low: Value
     high: Value
+    start: Value | None
 
 
 @frozen
@@ -44,8 +49,7 @@ class Across:
         above: the place below which the first of them stands.
         present: the condition that it is there; None where it is.
         level: that of the offsets.
-        buffer: the array of where subsections begin.
-        narrow: whether the entries of some parents leave offsets empty; else all count, as looking for them costs more.
+        begins: where they begin. Known if the entries of some parents leave offsets empty; else all count, as looking for them costs more.
     """
 
     context: Context
@@ -53,8 +57,7 @@ class Across:
     above: Place
     present: Value | None
     level: SubsectionLevel
-    buffer: str
-    narrow: Value
+    begins: Begins
 
     def advance(self, position: Var, offset: Value, end: Value, *, first: bool) -> Step:
         """Go to the first offset from one on at which something is stored below any parent.
@@ -67,21 +70,19 @@ class Across:
         """
         names = self.context.names
         with names.block():
-            least, slot = Var(names.local("least"), I64), Var(names.local("slot"), I64)
+            least = Var(names.local("least"), I64)
 
             def visit(place: Place) -> list[Step]:
                 found = Var(names.local("first"), I64)
                 level, low, high = self.level.below_parent(place)
-                start = low if first else Load(self.buffer, slot, I64)
-                begin = level.entered(start, low, high, position) if not first else level.sought_first(low, high, position)
-                return [
-                    Declare(found, begin), Store(self.buffer, slot, found), SetVar(slot, ONE, "+"),
-                    SetVar(least, level.following(found, high, position, end), "min"),
-                ]  # fmt: skip
+                slot = self.begins.slot(place.parent)
+                begin = level.sought_first(low, high, position) if first else level.entered(slot, low, high, position)
+                kept = Store(slot.array, slot.index, found)
+                return [Declare(found, begin), kept, SetVar(least, level.following(found, high, position, end), "min")]
 
             loops = self._each(0, self.above, visit)
-            looked = Steps((Declare(least, end), Declare(slot, ZERO), *loops, SetVar(position, least)))
-        return Steps((SetVar(position, offset), If(self.narrow, looked)))
+            looked = Steps((Declare(least, end), *loops, SetVar(position, least)))
+        return Steps((SetVar(position, offset), If(self.begins.known, looked)))
 
     def _each(self, depth: int, above: Place, visit: Visit) -> list[Step]:
         """Return the loops over the parents below a place of one of the open levels."""
@@ -99,7 +100,7 @@ class Across:
             begin, last = level.bounds(above)
             if present is not None:
                 begin, last = (Select(present, value, ZERO, I64) for value in (begin, last))
-            start = begin if low == ZERO else level.search(begin, last, low)
+            start = ancestor.start or (begin if low == ZERO else level.search(begin, last, low))
             inside = every([compare("<", position, last), compare("<", level.coordinate(position), high)])
             if level.unique:
                 body = [*self._each(depth + 1, Place((position,)), visit), SetVar(position, ONE, "+")]
@@ -120,6 +121,7 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
     resolving = {form.stored_level(number): number for number in range(len(storage.levels))}
     opened = [resolving[number] for number in range(own) if resolving[number] >= place.depth]
     ancestors, room = list[_Ancestor](), integer(1)
+    lowest, size = place, integer(1)
 
     def positions(number: int) -> Value:
         """Return how many positions a level of the operand has, as it is stored."""
@@ -133,16 +135,41 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
     for number in opened:
         found = storage.levels[number]
         stored, low, high, span = _window(context, scope, found, steps)
+        stored = replace(stored, unique=form.unique(number))
+        size = span if not ancestors else multiply(size, stored.extent)
         room = multiply(room, span)
-        if not stored.kind.full:
-            room = minimum(room, context.stored_length(storage.name, number))
-        ancestors.append(_Ancestor(replace(stored, unique=form.unique(number)), low, high))
+        start: Value | None = None
+        if stored.kind.full:
+            begin = add(multiply(lowest.parent, stored.extent), low)
+        else:
+            room, size = minimum(room, context.stored_length(storage.name, number)), context.stored_length(storage.name, number)
+            begin = stored.below(lowest).bounds(lowest)[0]
+            if not ancestors:
+                start = begin = _kept(context, f"start_{stored.index}", _start(stored, place, low, scope.doubtful.get(access)), steps)
+        ancestors.append(_Ancestor(stored, low, high, start))
+        lowest = Place((begin if number == opened[-1] else minimum(begin, positions(form.stored_level(number))),))
     entries = multiply(positions(own), maximum(multiply(integer(CROWDED), level.reach), ONE))
     offsets = multiply(context.size(level.index), positions(own - 1))
     narrow = compare("<", multiply(entries, room), offsets)
     buffer = context.names.permanent(f"first_{level.index}")
-    context.hoist(buffer, I64, Select(narrow, room, ZERO, I64), zero=False)
-    return Across(context, tuple(ancestors), place, scope.doubtful.get(access), level, buffer, narrow)
+    context.hoist(buffer, I64, Select(narrow, size, ZERO, I64), zero=False)
+    origin = _kept(context, f"origin_{level.index}", lowest.parent, steps)
+    begins = Begins(buffer, origin, resolving[own], _kept(context, f"narrow_{level.index}", narrow, steps))
+    return Across(context, tuple(ancestors), place, scope.doubtful.get(access), level, begins)
+
+
+def _start(level: Level, above: Place, low: Value, present: Value | None) -> Value:
+    """Return the first position of a level below a place, which may not be ``present``, with a coordinate from ``low`` on."""
+    begin, last = (value if present is None else Select(present, value, ZERO, I64) for value in level.below(above).bounds(above))
+    return begin if low == ZERO else level.below(above).search(begin, last, low)
+
+
+def _kept(context: Context, wish: str, value: Value, steps: list[Step]) -> Value:
+    if isinstance(value, (Var, Const)):
+        return value
+    kept = Var(context.names.permanent(wish), value.type)
+    steps.append(Declare(kept, value))
+    return kept
 
 
 def _window(context: Context, scope: Scope, level: Level, steps: list[Step]) -> tuple[Level, Value, Value, Value]:

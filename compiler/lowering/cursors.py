@@ -100,7 +100,7 @@ class AcrossCursor(OffsetCursor):
     parents: Across
 
     def place(self, scope: Scope) -> Place:
-        return passed(scope.place(self.access))
+        return replace(passed(scope.place(self.access)), begins=None if self.level.wraps else self.parents.begins)
 
     def onward(self, offset: Value) -> Step:
         return self.parents.advance(self.position, offset, self.high, first=False)

@@ -99,3 +99,41 @@ def test_unions_and_intersections_with_shifted_operands(forms: tuple[str, str]) 
     assert np.array_equal(product.to_numpy(), left[:, None] * shifted)
     swapped = st.evaluate("A(i,j) = B(i) * C(i+j)", operands, shape={"j": 5}, schedule="reorder(j, i)")
     assert np.array_equal(swapped, left[:, None] * shifted)
+
+
+@pytest.mark.parametrize("form", ["csr", "dcsr", "coo", "csc", "dp", "db"])
+@pytest.mark.parametrize("subscripts", ["i+p,j+q", "i+p,2*j+q", "i+2*p-1,j-q+2", "i+p,3*j+2*q"])
+@pytest.mark.parametrize("entries", [0, 12, 900])
+def test_subsections_begin_where_the_loops_outside_have_found_them(form: str, subscripts: str, entries: int) -> None:
+    """Output loops first, then those of the filter: few entries, whose subsections are stepped through, and many, where all are visited."""
+    rows, columns = 40, 61
+    rng = np.random.default_rng(entries)
+    data = np.zeros((rows, columns))
+    data.flat[rng.choice(data.size, entries, replace=False)] = rng.random(entries) + 1
+    weights = rng.random((3, 2))
+    stored = st.tensor(data, format=form)
+    shape, text = {"i": 30, "j": 17}, f"y(i,j) = B({subscripts}) * F(p,q)"
+    expected = st.evaluate(text, {"B": data, "F": weights}, shape=shape, boundary="fill", schedule="default")
+    order = "reorder(j,i,q,p)" if form == "csc" else "reorder(i,j,p,q)"
+    found = st.evaluate(text, {"B": stored, "F": weights}, shape=shape, boundary="fill", schedule=order)
+    assert np.allclose(found, expected)
+
+
+@pytest.mark.parametrize("form", ["csf", "dds", "ssd", "dss", "sds", "coo"])
+@pytest.mark.parametrize("entries", [0, 9, 700])
+def test_subsections_below_two_open_levels(form: str, entries: int) -> None:
+    rng = np.random.default_rng(entries)
+    data = np.zeros((11, 12, 40))
+    data.flat[rng.choice(data.size, entries, replace=False)] = rng.random(entries) + 1
+    weights = rng.random((2, 3, 3))
+    text = "y(i,j,k) = B(i+p,j+q,k+r) * F(p,q,r)"
+    expected = st.evaluate(text, {"B": data, "F": weights}, schedule="default")
+    found = st.evaluate(text, {"B": st.tensor(data, format=form), "F": weights}, schedule="reorder(i,j,k,p,q,r)")
+    assert np.allclose(found, expected)
+
+
+def test_inner_loops_begin_at_the_buffer() -> None:
+    text = st.compile("y(i,j) = B(i+p,j+q) * F(p,q)", {"B": "csr"}, schedule="reorder(i,j,p,q)").source
+    inner = text[text.index("all p") :]
+    assert "narrow_j ? first_j[p + i - from_p]" in inner
+    assert "lower_bound" not in inner

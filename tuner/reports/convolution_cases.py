@@ -160,7 +160,7 @@ def _orders(modes: int, sparsity: float) -> Contest:
     runs, visited = dict[str, Callable[[], Any]](), dict[str, int]()
     for order in orders_of(modes):
         for kind, form, operand in (("sparse", "s" * modes, stored), ("dense", None, data)):
-            plain = f"reorder({order}); unroll({order[-1]}, 1); {SCALAR}"
+            plain = "; ".join((f"reorder({order})", *(f"unroll({index}, 1)" for index in order.split(",")), SCALAR))
             bound = compile_kernel(NOTATION[modes], {"B": form}, {}, plain).bind(B=operand, F=weights, threads=1)
             runs[f"{kind} {order}"] = bound
             if kind == "sparse":
