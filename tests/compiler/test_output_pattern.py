@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import sparsetune as st
 from numpy.typing import NDArray
 
@@ -108,6 +109,23 @@ def test_kernels_functions_and_lists_of_expressions_keep_results_on_a_pattern(tm
         st.evaluate_all([layer], {"I": stored, "F": weights}, output_pattern={"Q": "I(x,y,:)"})
     with pytest.raises(st.ExpressionError, match="there is no operand 'M'; there are F, I"):
         st.compile(layer, {"I": "ssd"}, output_pattern="M(x,y)")(I=stored, F=weights)
+
+
+def test_numpys_notation_keeps_results_on_a_pattern() -> None:
+    left, right = RNG.random((6, 4)), RNG.random((4, 5))
+    mask = sp.random_array((6, 5), density=0.3, format="csr", rng=RNG)
+    whole, stored = left @ right, mask.toarray() != 0
+    sampled = st.einsum("ij,ik,kj->ij", mask, left, right, output_pattern="A", schedule="default")
+    assert isinstance(sampled, st.Tensor)
+    assert np.allclose(sampled.to_numpy(), mask.toarray() * whole)
+    some = np.where(stored[:, :4], left, 0.0)
+    rows = st.einsum("ik,kj->ij", sp.csr_array(some), right, output_pattern="A(i,:)", schedule="default")
+    assert rows.nnz == 5 * stored[:, :4].any(axis=1).sum()
+    assert np.allclose(rows.to_numpy(), some @ right)
+    capitals = st.einsum("IJ,IK,KJ->IJ", mask, left, right, output_pattern="A(i_,j_)", schedule="default")
+    assert np.array_equal(capitals.to_numpy(), sampled.to_numpy())
+    with pytest.raises(st.ExpressionError, match="output_pattern 'M': there is no operand 'M'; there are A, B"):
+        st.einsum("ik,kj->ij", left, right, output_pattern="M")
 
 
 def test_the_space_of_what_is_computed_on_a_pattern_is_explored() -> None:

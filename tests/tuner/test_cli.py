@@ -76,6 +76,7 @@ def test_results_are_kept_on_the_pattern_of_an_operand(call) -> None:
     product = "C(i,j) = A(i,k) * B(k,j)", "--output-pattern", "M"
     mask = [*product, "-i", RANDOM, "-i", "M=random:uniform:300x50:nnz=70", "--dim", "j=50", "--schedule", "default"]
     assert call_json(call, "run", *mask)["result"]["nnz"] == 70
+    assert "M_pattern" in call_json(call, "code", *product, "--format", "A=csr")["loop_nest"]
     assert "M_pattern" in call_json(call, "explain", *product, "--format", "A=csr")["frontier"][0]["loop_nest"]
 
 

@@ -38,6 +38,13 @@ def einsum(
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
     memory_bound: float | None = None, cache_share: float | None = None,
 ) -> Any: ...
+@overload
+def einsum(
+    subscripts: Any, *operands: Any, output_pattern: str, optimize: Any = None, output_format: Format | str | None = None,
+    schedule: str | Schedule = "auto", shape: Mapping[str, int] | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
+    threads: int | None = None, convert: str = "auto", semiring: tuple[str, str] | None = None,
+    database: str | PathLike[str] | None = None, memory_bound: float | None = None, cache_share: float | None = None,
+) -> Any: ...
 def einsum(
     subscripts: Any,
     *operands: Any,
@@ -53,18 +60,20 @@ def einsum(
     database: str | PathLike[str] | None = None,
     memory_bound: float | None = None,
     cache_share: float | None = None,
+    output_pattern: str | None = None,
 ) -> Any:
     """Compute an expression in NumPy's notation, ``einsum("ik,kj->ij", A, B)``.
 
     Ellipses, indices that stand twice in one operand, and lists of numbers (``einsum(A, [0, 1], x, [1], [0])``) mean what they do
-    there, and extents of 1 are stretched. Operands are called A, B, C ... in a schedule, and the result ``out``.
+    there, and extents of 1 are stretched. Operands are called A, B, C ... in a schedule and a pattern, and the result ``out``.
 
     Args:
         subscripts: NumPy's text; or the first operand, where lists of numbers follow.
         operands: in the order of the text.
         optimize: taken as NumPy's is, without effect: the schedule decides in which order operands are contracted.
         output_format, schedule, shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share: as for
-            ``evaluate``; the result is dense unless ``output_format`` says otherwise.
+            ``evaluate``; the result is dense unless ``output_format`` or ``output_pattern`` says otherwise.
+        output_pattern: the access of an operand whose pattern the result has, ``"A(i,:)"``, or ``"A"``: as for ``evaluate``.
     """
     from ...compiler.einsum import einsum_expression, einsum_operands, from_lists
     from ...compiler.storage.arithmetic import narrowed
@@ -76,5 +85,6 @@ def einsum(
     expression, kept = einsum_expression(subscripts, [tuple(data.shape) for data in ready])
     named = einsum_operands([narrowed(*operand) for operand in zip(ready, kept, strict=True)])
     return evaluate(
-        expression, named, output_format, schedule, shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share
-    )
+        expression, named, output_format, schedule, shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share,
+        output_pattern=output_pattern,
+    )  # fmt: skip

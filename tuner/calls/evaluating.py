@@ -67,7 +67,8 @@ def evaluate(
     expression: str, operands: Mapping[str, Any], output_format: Format | str | None = None, schedule: str | Schedule = "auto",
     shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
     convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None, *, output_pattern: str,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None, *,
+    output_pattern: str | None,
 ) -> Any: ...
 def evaluate(
     expression: str,

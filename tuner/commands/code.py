@@ -11,6 +11,7 @@ import click
 from ...compiler.build.stages import STAGES, stage_names
 from ...compiler.build.standalone import standalone
 from ...compiler.errors import DataError, ScheduleError
+from ...compiler.output_pattern import restriction
 from ...compiler.pipeline import compile_kernel
 from ...compiler.targets.cuda import CUDA
 from . import options
@@ -36,7 +37,7 @@ ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
 @options.together(
     options.expression, options.formats, options.dims,
     click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
-    options.target, options.arch,
+    options.output_pattern, options.target, options.arch,
     click.option("--after", type=click.Choice(ALL_STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),
     click.option("-o", "output", metavar="DIR", help="Write sources that compile alone, a Makefile and a main that times them."),
     click.option("--loop-nest", is_flag=True, help="Print concrete index notation in place of the source, as --after concrete does."),
@@ -44,9 +45,11 @@ ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Print the source that is generated for EXPR, or write it. Tensors whose format is not named are dense."""
-    kernel = compile_kernel(
-        given["expression"], given["formats"], given["dims"], given["schedule"], target=given["target"], arch=given["arch"]
-    )
+    expression, formats = given["expression"], given["formats"]
+    if given["output_pattern"] is not None:
+        asked = restriction(expression, given["output_pattern"])
+        expression, formats = asked.expression, asked.formats(formats)
+    kernel = compile_kernel(expression, formats, given["dims"], given["schedule"], target=given["target"], arch=given["arch"])
     if given["output"] is not None:
         for name in write_sources(given["output"], standalone(kernel.default_kernel, given["arch"])):
             print(name)
