@@ -153,8 +153,7 @@ Machine: {environment["processor"]}, {environment["available_cores"]} cores; com
 
 Kernels with {THREADS} threads beside the same kernels with one. Calls take turns, in random order, in one process, which is disturbed
 all the while. Medians are in milliseconds. The columns behind them say how many times as long half of the calls, and 95 of 100,
-take at most with two threads: the aim is under {MEDIAN} and {LATE} beside any of these disturbances. Other
-programs ran on the machine when the table was made, beside "nothing" too.
+take at most with two threads: the aim is under {MEDIAN} and {LATE} beside any of these disturbances.
 
 {table(header, rows)}
 
