@@ -112,6 +112,10 @@ def _parsed(text: str) -> tuple[Directive, ...]:
     return tuple(found)
 
 
+_WORDS = ("auto", "default")
+"""What callers may say in place of a schedule."""
+
+
 def _directive(source: _Source, piece: _Argument) -> Directive:
     name = NAME.match(piece.text)
     if name is None:
@@ -121,8 +125,10 @@ def _directive(source: _Source, piece: _Argument) -> Directive:
     if keyword not in DIRECTIVES:
         from difflib import get_close_matches  # for mistakes alone
 
-        close = get_close_matches(keyword, [*DIRECTIVES, *ALIASES], 1)
+        close = get_close_matches(keyword.lower(), [*DIRECTIVES, *ALIASES, *_WORDS], 1)
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(DIRECTIVES)}"
+        if close and close[0] in _WORDS:
+            hint = f"did you mean '{close[0]}', which stands for a whole schedule?"
         source.fail(f"there is no directive {quoted(keyword, _SHOWN)}; {hint}", name_span)
     source.keyword = keyword
     opening = name_span.end + len(piece.text[name.end() :]) - len(piece.text[name.end() :].lstrip())

@@ -59,6 +59,7 @@ def test_values() -> None:
     ("text", "number", "column", "expected"),
     [
         ("splt(i, i0, i1, 32)", 1, 1, "did you mean split?"),
+        ("Autoo", 1, 1, "did you mean 'auto', which stands for a whole schedule?"),
         ("frobnicate(i)", 1, 1, "expected one of reorder"),
         ("reorder(i, j); split(i, i0, i1)", 2, 31, "expected an integer (factor)"),
         ("split(i, i0, i1, x)", 1, 18, "expected an integer (factor), found 'x'"),
