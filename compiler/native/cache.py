@@ -28,7 +28,7 @@ from .toolchain import Compiler, default_flags
 from .trial_load import PROGRAM, refusal, works
 from .trust import flaw, make_private
 
-_OBJECT, _LOADER, _CALLED, _SOURCE, _SEAL = "kernel.so", "loader", "called.o", "kernel.c", "sha256"
+_OBJECT, _LOADER, _CALLED, _INTERFACE, _SOURCE, _SEAL = "kernel.so", "loader", "called.o", "interface.py", "kernel.c", "sha256"
 _MAKING, _PRIVATE = ".making-", "sparsetune-kernels-"
 _ROOM = 1 << 20  # bytes that a folder has room for where a compiler does not fail for want of it
 
@@ -87,10 +87,34 @@ def cached_object(
 
     linking = ("-DST_LINKED",) if is_linked else ()
     key = _key(source, compiler.identity, *flags, *linking, *files, *symbols, this_machine().features, _generator(include))
+    return _kept(lambda folder: _Recipe(key, source, _OBJECT, make, _Check(folder, compiler, symbols, seconds)))
+
+
+def cached_interface(declarations: str, parser: str, parse: Callable[[Path], None]) -> Path:
+    """Return the file of what C declarations come to, which is made if no sound entry is in the cache.
+
+    Args:
+        declarations: C, of functions, types and variables.
+        parser: what is parsed with, its version included.
+        parse: writes the file.
+
+    Raises:
+        BuildError: no folder can be written.
+    """
+
+    def make(workplace: Path) -> None:
+        parse(workplace / _INTERFACE)
+
+    recipe = _Recipe(_key(_INTERFACE, parser, declarations), declarations, _INTERFACE, make, lambda _: None)
+    return _kept(lambda _: recipe)
+
+
+def _kept(recipe: Callable[[Path], _Recipe]) -> Path:
+    """Return the file of an entry in the first folder that can be used. Raises ``BuildError``: there is none, or it cannot be made."""
     for folder in _folders():
         try:
             _sweep(folder)
-            return _sound(folder, _Recipe(key, source, _OBJECT, make, _Check(folder, compiler, symbols, seconds)))
+            return _sound(folder, recipe(folder))
         except _Untrusted as error:
             _warn_untrusted(str(folder), str(error))
         except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +70,13 @@ def load_compiled(
 @cache
 def declared(declarations: str) -> tuple[str, ...]:
     """Return the names of the functions and variables that are declared; constants of enumerations are in no object."""
-    program = foreign_interface(declarations).dlopen(None)
+    interface = foreign_interface(declarations)
+    program = interface.dlopen(None)
 
     def is_constant(name: str) -> bool:
         try:
             return isinstance(getattr(program, name), int)
-        except (AttributeError, KeyError):  # cffi's words for functions and variables that this process does not define
+        except interface.error:  # cffi's word for functions and variables that this process does not define
             return False
 
     return tuple(sorted(name for name in dir(program) if not is_constant(name)))
@@ -104,9 +105,32 @@ def declared_in(header: Path) -> str:
 
 @cache
 def foreign_interface(declarations: str) -> Any:
-    """Return the cffi interface of some declarations, one for all libraries that share them."""
+    """Return the cffi interface of some declarations, one for all libraries that share them.
+
+    They are parsed once for all processes and kept beside compiled objects in cffi's own form, which needs no parser: importing that takes
+    longer than a first lookup may.
+
+    Raises:
+        BuildError: what they come to can be stored nowhere.
+    """
+    from _cffi_backend import __version__ as parser
+
+    from .cache import cached_interface  # as above
+
+    try:
+        text = cached_interface(declarations, parser, partial(_parse, declarations)).read_text()
+    except OSError:  # as above
+        text = cached_interface(declarations, parser, partial(_parse, declarations)).read_text()
+    made: dict[str, Any] = {}
+    exec(compile(text, "<declarations>", "exec"), made)
+    return made["ffi"]
+
+
+def _parse(declarations: str, place: Path) -> None:
+    """Write what declarations come to as Python, as cffi reads it without parsing."""
     import cffi
 
     interface = cffi.FFI()
     interface.cdef(declarations)
-    return interface
+    interface.set_source("declarations", None, compiler_verbose=0)  # 1 prints
+    interface.emit_python_code(str(place))

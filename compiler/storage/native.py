@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -31,15 +32,16 @@ class Library:
     """The functions of several C files under one roof; each file is an object of its own, so that one compiled in vain (the process
     was killed) does not cost the others."""
 
-    def __init__(self, parts: tuple[Any, ...]) -> None:
-        self._parts = parts
+    def __init__(self, interface: Any, parts: tuple[Any, ...]) -> None:
+        self._interface, self._parts = interface, parts
 
     def __getattr__(self, name: str) -> Any:
-        found = next((getattr(part, name) for part in self._parts if hasattr(part, name)), None)
-        if found is None:
-            raise AttributeError(name)
-        setattr(self, name, found)
-        return found
+        for part in self._parts:
+            with suppress(self._interface.error):  # cffi's word for what an object does not define
+                found = getattr(part, name)
+                setattr(self, name, found)
+                return found
+        raise AttributeError(name)
 
 
 @cache
@@ -50,7 +52,8 @@ def library(*names: str) -> tuple[Any, Any] | None:
     """
     declarations = "".join(declared_in(CSRC / f"{name}.h") for name in names if (CSRC / f"{name}.h").exists()) + team.DECLARATION
     try:
-        return foreign_interface(declarations), Library(tuple(_part(name, declarations) for name in names))
+        interface = foreign_interface(declarations)
+        return interface, Library(interface, tuple(_part(name, declarations) for name in names))
     except BuildError as error:
         inform("NumPy does the work of the native helpers: %s", error)
         return None
