@@ -62,9 +62,9 @@ def load_compiled(
 
     wanted = declared(declarations) if symbols is None else symbols
     try:
-        return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted, is_linked), declarations)
+        return open_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted, is_linked), declarations)
     except NotLoaded:  # somebody cleared the cache just now, perhaps
-        return _load_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted, is_linked), declarations)
+        return open_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted, is_linked), declarations)
 
 
 @cache
@@ -83,8 +83,10 @@ def declared(declarations: str) -> tuple[str, ...]:
 
 
 @cache
-def _load_object(path: Path, declarations: str) -> Any:
+def open_object(path: Path, declarations: str) -> Any:
     """Load a shared object, for good: memory that its functions made may be released as late as the interpreter ends.
+
+    Parsed declarations, unlike cffi's parser, do not hold what is opened with them: it is closed with the last reference to it.
 
     Raises:
         NotLoaded: the system's loader refuses it.
@@ -115,11 +117,11 @@ def foreign_interface(declarations: str) -> Any:
     """
     from _cffi_backend import __version__ as parser
 
-    from .cache import cached_interface  # as above
+    from .cache import cached_interface  # when an object is loaded, not when this module is
 
     try:
         text = cached_interface(declarations, parser, partial(_parse, declarations)).read_text()
-    except OSError:  # as above
+    except OSError:  # somebody cleared the cache just now, perhaps
         text = cached_interface(declarations, parser, partial(_parse, declarations)).read_text()
     made: dict[str, Any] = {}
     exec(compile(text, "<declarations>", "exec"), made)

@@ -23,7 +23,7 @@ from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import SHARE_BEGIN, SHARE_NUMBER, ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
 from ..native.devices import architecture_here, require_gpu
-from ..native.library import foreign_interface
+from ..native.library import foreign_interface, open_object
 from ..native.nvrtc import nvrtc_version
 from ..passes.cuda import CUDA as PASSES
 from ..passes.manager import PassList, VectorUnit
@@ -261,7 +261,7 @@ def load_on_device(source: str, arch: str, timeout: float) -> Any:
     Raises:
         BuildError, ResourceError: as ``CudaTarget.compile``.
     """
-    library = foreign_interface(DECLARATIONS).dlopen(str(host_object(source, timeout)))
+    library = open_object(host_object(source, timeout), DECLARATIONS)
     _open(library, cubin_of(source, arch), arch)
     return library
 
@@ -273,7 +273,7 @@ def load_cuda(spec: KernelSpec, source: str, compiler: str, flags: tuple[str, ..
 
 def load_library(source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> Any:
     """Return a loaded object with the functions of ``DECLARATIONS``. Raises ``BuildError`` where the compiler fails."""
-    return foreign_interface(DECLARATIONS).dlopen(str(shared_object(source, compiler, flags, suffix, timeout)))
+    return open_object(shared_object(source, compiler, flags, suffix, timeout), DECLARATIONS)
 
 
 def _kernel(library: Any, spec: KernelSpec, compiler: str, flags: tuple[str, ...]) -> CudaKernel:
