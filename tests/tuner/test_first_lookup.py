@@ -41,3 +41,13 @@ def test_first_lookup_imports_nothing_that_generates_code(kernel: str) -> None:
     assert parts & LATER == set()
     assert "sparsetune.tuner.kernels" not in loaded
     assert 100 < len(loaded) < MOST
+
+
+@pytest.mark.cc
+def test_declarations_of_c_are_parsed_once_for_all_processes() -> None:
+    expression, operands, form = CASES["SpMV"]
+    program = PROGRAM.format(expression=expression, operands=operands, form=form)
+    for _ in range(2):
+        loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "_cffi_backend" in loaded
+    assert not {"cffi", "pycparser"} & set(loaded)
