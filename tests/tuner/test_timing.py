@@ -263,12 +263,28 @@ def test_simplest_of_equals_wins() -> None:
     assert verdict.ties == ("a, very long",)
 
 
+def test_rounds_go_on_while_it_is_not_known_who_is_close_to_the_fastest() -> None:
+    def rounds(noise: float, **speeds: float) -> int:
+        verdict = finals({"": 1.0, **speeds}, noise)
+        assert verdict is not None
+        return len(verdict.times[verdict.winner])
+
+    assert rounds(0.01, a=0.5, b=0.7) == 10  # b is surely slower
+    assert rounds(0.01, a=0.5, b=0.501) == 10  # surely by less than 3%
+    assert 10 < rounds(0.1, a=0.5, b=0.53) < 40  # known a little later
+    assert rounds(0.5, a=0.5, b=0.5) == 40
+
+
+def test_the_simplest_is_hardly_slower_than_the_fastest() -> None:
+    assert finals({"": 1.0, "a, very long": 0.5, "short": 0.53}, noise=0.15).winner == "a, very long"
+
+
 def test_default_ties_with_what_does_not_beat_it() -> None:
     assert finals({"": 1.0, "a": 0.999, "b": 1.5}, noise=0.2).ties == ("a",)
 
 
 def test_winner_beats_the_default_itself_not_only_by_a_tie() -> None:
-    times = {"": [4.0] * 10, "fast, long": [2.0] * 10, "a": [5.0, 1.0] * 5}
+    times = {"": [4.0] * 40, "fast, long": [2.0] * 40, "a": [5.0, 1.0] * 20}
     calls: dict[str, int] = dict.fromkeys(times, 0)
 
     def run(name: str) -> Burst:

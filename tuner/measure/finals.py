@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .order_statistics import median, median_interval_ranks
@@ -19,6 +19,9 @@ from .timing import PATIENCE, turns
 
 MIN_ROUNDS = 6
 """Fewer rounds have no 95% interval of a median at all."""
+
+WITHIN = 1.03
+"""Who is surely no slower than the fastest by more than this may win as the simplest; rounds go on for those of whom that is not known."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ def play(
         names: the finalists, the default among them.
         run: one burst of a finalist; None where it fails, which takes it out.
         default: the name of the default.
-        rounds: at most so many undisturbed ones, and at most four times as many in all; at least ``MIN_ROUNDS`` whatever the time.
+        rounds: so many undisturbed ones, and more while it is not known who is close to the fastest, but at most four times as many in
+            all; at least ``MIN_ROUNDS`` whatever the time.
         complexity: of finalists that beat the default and tie with the fastest the simplest wins.
         seconds: start no round after so long.
         is_eligible: whether the default may win, or is there to compare with alone.
@@ -98,7 +102,8 @@ def play(
     quiet: list[dict[str, Burst]] = []
     left = dict.fromkeys(names)
     for order in turns(names):
-        if len(quiet) >= wanted or len(found) >= PATIENCE * wanted or (len(found) >= MIN_ROUNDS and clock() - started > seconds):
+        enough = len(quiet) >= wanted and _settled(_times(quiet, left))
+        if enough or len(found) >= PATIENCE * wanted or (len(found) >= MIN_ROUNDS and clock() - started > seconds):
             break
         bursts = {name: run(name) for name in order if name in left}
         one = {name: burst for name, burst in bursts.items() if burst is not None}
@@ -109,8 +114,20 @@ def play(
         if not any(burst.disturbed for burst in one.values()):
             quiet.append(one)
     disturbed = len(quiet) < MIN_ROUNDS
-    times = {name: tuple(one[name].seconds for one in (found if disturbed else quiet)) for name in left}
-    return replace(_judge(times, default, complexity, is_eligible), disturbed=disturbed)
+    return replace(_judge(_times(found if disturbed else quiet, left), default, complexity, is_eligible), disturbed=disturbed)
+
+
+def _times(rounds: Sequence[Mapping[str, Burst]], names: Iterable[str]) -> dict[str, tuple[float, ...]]:
+    return {name: tuple(one[name].seconds for one in rounds) for name in names}
+
+
+def _settled(times: Mapping[str, Sequence[float]]) -> bool:
+    """Whether of everybody it is known that the fastest is faster, or hardly so."""
+    fastest = min(times, key=lambda name: median(times[name]))
+    against = (compare(found, times[fastest]) for found in times.values())
+    return all(one.low > 1 or one.high <= WITHIN for one in against)
+
+
 def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int], is_eligible: bool) -> Verdict:
     """Of those that surely beat the default, or of all others where it may not win, return the simplest that ties with the fastest; the
     default if there are none."""

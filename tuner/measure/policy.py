@@ -24,7 +24,7 @@ class Policy:
         losing: stop when the candidate, waiting apart, took this many times the rival's time in three pairs and in all undisturbed ones.
         finalists: how many of the fastest are measured in turn with the default.
         final_margin: only those no slower than this many times the fastest.
-        final_rounds: rounds of the finals; at least 6.
+        final_rounds: rounds of the finals, at least 6; up to four times as many where it is not known yet who is close to the fastest.
         final_seconds: no round starts after so long.
         burst_seconds: a finalist runs about this long each round, five times at least; the fastest run counts.
         cache: "warm" or "cold" (``CACHES``); cold runs are timed one by one, with the caches filled by other data before each.
