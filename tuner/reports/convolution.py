@@ -189,7 +189,7 @@ def _whole(path: Path, text: str) -> None:
 @click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only these.")
 @click.option("--input", "inputs", multiple=True, help="Matrices or images: files or names of the catalogue.")
 @click.option("--seconds", default=4.0, show_default=True, help="Time of one contest.")
-@click.option("--tuning", default=12.0, show_default=True, help="Seconds that an input of the part 'patterns' is tuned.")
+@click.option("--tuning", default=30.0, show_default=True, help="Seconds that an input of the part 'patterns' is tuned.")
 @click.option("--minutes", type=float, help="Begin no contest after so many; the next run goes on.")
 @click.option("--counts", is_flag=True, help="Count visited positions; time nothing.")
 @click.option("--page", "only_page", is_flag=True, help="Write the page of the rows that are there.")

@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiler.build.kernel import BoundKernel
 from ...compiler.frozen import frozen
 from ...compiler.pipeline import compile_kernel
+from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ..kernels import compile_problem
 from ..lookup import lookup_in
-from ..problem import make_problem
+from ..problem import Problem, make_problem
 from ..session import tune
 from .workloads import load_input
 
@@ -219,9 +221,14 @@ def _untuned(expression: str, operands: Mapping[str, Any], threads: int = 1) -> 
     problem = make_problem(expression, operands, threads=threads)
     with tempfile.TemporaryDirectory() as folder:
         match = lookup_in(str(Path(folder) / "empty.sqlite"), problem)
-    candidate = compile_problem(problem, match.schedule)
+    return _bound(problem, match.schedule)
+
+
+def _bound(problem: Problem, schedule: Schedule) -> BoundKernel:
+    """Return a schedule's kernel for the operands of a problem, whose small extents it knows."""
+    candidate = compile_problem(problem, schedule)
     candidate.load(120.0)
-    return candidate.bind(problem.operands, threads)
+    return candidate.bind(problem.operands, problem.threads)
 
 
 def _layer(layer: Layer, sparsity: float, form: str, threads: int) -> Contest:
@@ -257,12 +264,13 @@ def _patterns(name: str, budget: float) -> Contest | None:
         return None
     expression, operands = _notation(stored), {"B": stored, "F": _filter(2)}
     first = "n," if stored.order == 3 else ""
+    problem = make_problem(expression, operands, threads=1)
     runs, visited = dict[str, Callable[[], Any]](), dict[str, int]()
     for order in orders_of(2):
-        bound = compile_kernel(expression, {"B": stored.format}, {}, f"reorder({first}{order})").bind(**operands, threads=1)
+        bound = _bound(problem, Schedule(f"reorder({first}{order})"))
         runs[order], visited[order] = bound, bound.count()["iterations"]
     runs["untuned"] = _untuned(expression, operands)
     with tempfile.TemporaryDirectory() as folder:
         best = tune(expression, operands, time_budget=budget, threads=1, database=Path(folder) / "tuned.sqlite").best
-    runs[BEST] = compile_kernel(expression, {"B": stored.format}, {}, str(best)).bind(**operands, threads=1)
+    runs[BEST] = _bound(problem, best)
     return Contest(name, _sparsity(stored), runs, visited)
