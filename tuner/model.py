@@ -57,7 +57,8 @@ class Ranked:
 def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule | None:
     """Return the schedule that the static model expects to be clearly faster than the default; None where it expects none.
 
-    Of the candidates whose workspaces keep the problem's limits (Dias et al., section 5.3), the default aside.
+    Of the candidates whose workspaces keep the problem's limits (Dias et al., section 5.3), the default aside. The cheapest of those that
+    were judged in time is chosen late too where the default is expected to take ``FAR`` times as long.
 
     Args:
         problem: gives the operands.
@@ -81,7 +82,7 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
         return first
     able = [found for found in ranked if found is not default and elements[id(found)] <= room and found.cost <= default.cost]
     for predicted, schedule, gain in sorted(_settled(problem, able, default, deadline), key=lambda item: item[0]):
-        if deadline.over or predicted * gain > default.cost:
+        if predicted * gain > default.cost or (deadline.over and FAR * predicted > default.cost):
             continue
         if is_legal(problem, schedule):
             return schedule
@@ -91,8 +92,9 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
 def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline: Deadline) -> Iterator[tuple[float, Schedule, float]]:
     """Yield what the cheapest candidates are expected to cost with their open places filled for the operands, their schedules, and the
     gain that is to be expected of each: more where the loop nest is another one."""
-    for found in able:
-        if deadline.over or found.cost > NEAR * able[0].cost:
+    for place, found in enumerate(able):
+        late = deadline.over and (place > 0 or FAR * found.cost > default.cost)
+        if late or found.cost > NEAR * able[0].cost:
             return
         filled = settled(problem, found.candidate, found.cost)
         is_same = problem.threads == 1 and found.candidate.structure == default.candidate.program

@@ -199,12 +199,17 @@ class Joins:
     def _joined(self, one: _Table, other: _Table) -> _Table:
         shared = [index for index in one if index in other]
         mine, theirs = self._keys(one, shared), self._keys(other, shared)
-        order = np.argsort(theirs, kind="stable")
-        begins, ends = (np.searchsorted(theirs[order], mine, side) for side in ("left", "right"))
-        counts = ends - begins
+        if prod(self._extents[index] for index in shared) > MOST_EXTENT:  # numbered by the keys that there are
+            distinct, theirs = np.unique(theirs, return_inverse=True)
+            places = np.searchsorted(distinct, mine)
+            found = distinct[np.minimum(places, len(distinct) - 1)] == mine if len(distinct) else np.zeros(len(mine), bool)
+            mine = np.where(found, places, len(distinct))
+        each = np.bincount(theirs, minlength=int(mine.max(initial=0)) + 1)
+        counts = each[mine]
         total = int(counts.sum())
         if total > MOST_ROWS:
             raise TooLarge
+        begins, order = (np.cumsum(each) - each)[mine], np.argsort(theirs, kind="stable")
         left = np.repeat(np.arange(len(mine)), counts)
         right = order[np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(begins, counts)]
         return {index: column[left] for index, column in one.items()} | {

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sparsetune.compiler.deadline import Deadline
+from sparsetune.tuner import model
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.problem import make_problem
 
@@ -34,6 +36,23 @@ def test_rows_are_multiplied_by_a_copy_in_columns(operand: sp.csr_array, result:
     found = choice(BY_TRANSPOSE, result, threads, A=operand)
     mirrored = COLUMNS.replace("j,k", "i,k").replace("i, k, j", "j, k, i")  # as good where the result is dense
     assert found.startswith((COLUMNS, mirrored) if result == "dense" else COLUMNS)
+
+
+@pytest.mark.parametrize(("density", "chosen"), [(0.01, True), (1e-5, False)])
+def test_what_is_far_cheaper_is_chosen_after_the_time_too(monkeypatch: pytest.MonkeyPatch, density: float, chosen: bool) -> None:
+    """On skewed rows judging took all the time, and rows were multiplied with all rows: hours in place of seconds."""
+    now, in_time = [0.0], model.rank
+
+    def judged(*given: Any) -> list[model.Ranked]:
+        found = in_time(*given)
+        now[0] = 2.0
+        return found
+
+    monkeypatch.setattr(model, "rank", judged)
+    expression = BY_TRANSPOSE if chosen else "C(i,j) = A(i,k) * B(k,j)"
+    operands = {name: square(1000, density) for name in "AB" if f"{name}(" in expression}
+    found = model_choice(make_problem(expression, operands, "csr", threads=2), Deadline(1.0, lambda: now[0]))
+    assert (found is not None) == chosen
 
 
 def test_products_that_suit_are_not_copied() -> None:

@@ -98,6 +98,18 @@ def test_small_joins_are_exact_and_empty_ones_are_empty() -> None:
         assert (joins.size(join({A, B})), joins.size(join({A, B}, frozenset("ij")))) == (exact.sum(), exact.nnz), seed
 
 
+def test_two_indices_in_common_with_more_values_than_an_array_tells_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = np.random.default_rng(11)
+    one, other = (_ones(sp.random_array((200, 200), density=0.04, format="csr", rng=source)) for _ in range(2))
+    both = join({Scan("A", ("i", "j")), Scan("B", ("i", "j"))})
+    exact = (one != 0).multiply(other != 0).nnz
+    for most in (200, 40_000):
+        monkeypatch.setattr(module, "MOST_EXTENT", most)
+        for second, expected in ((other, exact), (sp.csr_array((200, 200), dtype=np.int64), 0)):
+            joins = Joins({"A": st.tensor(one), "B": st.tensor(second)}, dict.fromkeys("ij", 200))
+            assert joins.size(both) == expected, most
+
+
 def test_what_is_too_large_to_go_through_has_no_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_STORED", 100)
     one = _ones(_pattern("uniform"))
