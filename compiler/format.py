@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import FormatError
 from .frozen import frozen
@@ -18,6 +18,9 @@ from .levels import COMPRESSED, DENSE, SINGLETON, LevelKind, level_kind, level_k
 from .levels.kind import are_letters
 from .shown import shown
 from .source import nearest, quoted
+
+if TYPE_CHECKING:
+    from .notation.nodes import Affine
 
 MOST_EXTENT = 2**63 - 1
 """Coordinates have 64 bits at most."""
@@ -133,9 +136,9 @@ class Format:
         """Return the level in memory that a level reads."""
         return level
 
-    def terms(self, level: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-        """Return the (mode, coefficient) of further terms of a level's subscript, known before and later; none but in views."""
-        return (), ()
+    def compound_subscripts(self, indices: Sequence[str]) -> dict[int, Affine]:
+        """Return the compound subscripts at which the modes in memory are read, where those of a view have these indices."""
+        return {}
 
     def following(self, places: Sequence[int]) -> Format:
         """Return the format of the same kind whose levels follow loops, given the place of each mode's loop, equal ones by mode.

@@ -14,6 +14,7 @@ from .format import Format
 from .frozen import frozen
 from .levels import LevelKind
 from .levels.affine import PART, Affine, Subsection
+from .notation.nodes import Affine as AffineSubscript
 
 
 @frozen
@@ -102,17 +103,12 @@ class View(Format):
         if subscript.is_plain:
             return inner
         coefficient = dict(subscript.terms)[mode]
-        others = tuple(term for term in subscript.terms if term[0] in self.order[:level])
         if not self._resolves(level):
             across = not self._has_parent(level, place)
             if not inner.steps_in_order or coefficient < 0 or (across and not self._parents_follow(level, place)):
                 return PART
-            rest = tuple(term for term in subscript.terms if term[0] in self.order[level + 1 :])
-            return Subsection(inner, coefficient, others, rest, subscript.constant, subscript.wraps, across)
-        return Affine(
-            inner, coefficient, others, subscript.constant, subscript.wraps, subscript.inside, subscript.covering == mode,
-            self.stored.unique(place),
-        )  # fmt: skip
+            return Subsection(inner, coefficient, subscript.wraps, across)
+        return Affine(inner, coefficient, subscript.wraps, subscript.inside, subscript.covering == mode, self.stored.unique(place))
 
     @property
     def plain(self) -> Format:
@@ -124,11 +120,11 @@ class View(Format):
     def stored_level(self, level: int) -> int:
         return self.stored.level_of(self._stored_modes[self.order[level]])
 
-    def terms(self, level: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-        kind = self.levels[level]
-        if isinstance(kind, Subsection):
-            return kind.others, kind.rest
-        return (kind.others if isinstance(kind, Affine) else ()), ()
+    def compound_subscripts(self, indices: Sequence[str]) -> dict[int, AffineSubscript]:
+        return {
+            mode: AffineSubscript(tuple((indices[own], factor) for own, factor in subscript.terms), subscript.constant)
+            for mode, subscript in enumerate(self.subscripts) if not subscript.is_plain
+        }  # fmt: skip
 
     def steps_along(self, modes: Sequence[int]) -> bool:
         """Whether the values at one value after another of these modes of the view stand side by side in memory."""

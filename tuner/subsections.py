@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from ..compiler.concrete.arithmetic import INTEGERS
+from ..compiler.concrete.relations.sum import Unresolved
 from ..compiler.levels.affine import Subsection
 from ..compiler.notation.nodes import Access
 from ..compiler.views import Subscript, View
@@ -49,16 +51,21 @@ def combinations_found(view: View, access: Access, positions: Sequence[float], s
 
 def _finds(view: View, stored_mode: int, modes: Modes, covered: Collection[str]) -> bool:
     """Whether loops over covered indices of a subscript find its offsets below parents that others leave open (``lowering.across``)."""
-    terms = dict(view.subscripts[stored_mode].terms)
+    subscript = view.subscripts[stored_mode]
+    terms = dict(subscript.terms)
     own = [level for level, mode in enumerate(view.order) if mode in terms and modes[mode][0] in covered]
     kind = view.levels[own[-1]]
-    reach = sum(abs(factor) * max(0, modes[mode][1] - 1) for mode, factor in terms.items() if modes[mode][0] not in covered)
-    return isinstance(kind, Subsection) and reach < modes[view.order[own[-1]]][1]
+    return isinstance(kind, Subsection) and _reach(subscript, modes, covered) < modes[view.order[own[-1]]][1]
 
 
 def _looked_at(subscript: Subscript, modes: Modes, covered: Collection[str], extent: int) -> float | None:
     """Return how many stored coordinates each combination of the covered indices of a subscript may be at; None: none is covered."""
     if not any(modes[mode][0] in covered for mode, _ in subscript.terms):
         return None
-    reach = sum(abs(factor) * max(0, modes[mode][1] - 1) for mode, factor in subscript.terms if modes[mode][0] not in covered)
-    return float(min(extent, 1 + reach))
+    return float(min(extent, 1 + _reach(subscript, modes, covered)))
+
+
+def _reach(subscript: Subscript, modes: Modes, covered: Collection[str]) -> int:
+    """Return how far a subsection reaches in which the covered indices of a subscript are known."""
+    terms = tuple((max(1, modes[mode][1]), factor) for mode, factor in subscript.terms if modes[mode][0] not in covered)
+    return Unresolved(INTEGERS, subscript.constant, terms).reach

@@ -13,8 +13,8 @@ from ..notation.nodes import Access
 Value = TypeVar("Value")
 
 
-class Arithmetic(Protocol[Value]):
-    """What recovery and bounds need of the values that they are computed with; division rounds down, all are non-negative."""
+class Operations(Protocol[Value]):
+    """What sums of indices need of the values that they are computed with; division rounds down, what is divided is non-negative."""
 
     def constant(self, value: int, /) -> Value: ...
     def add(self, left: Value, right: Value, /) -> Value: ...
@@ -29,6 +29,10 @@ class Arithmetic(Protocol[Value]):
     def select_le(self, left: Value, right: Value, then: Value, otherwise: Value, /) -> Value:
         """Return ``then`` where ``left <= right``, else ``otherwise`` (which is not evaluated otherwise)."""
         ...
+
+
+class Arithmetic(Operations[Value], Protocol[Value]):
+    """What recovery and bounds need beside these operations: what is known of indices, and what is stored."""
 
     def extent(self, index: str, /) -> Value:
         """Return the extent of an original index."""
@@ -63,5 +67,41 @@ class Arithmetic(Protocol[Value]):
         """
         ...
 
+
+class Integers:
+    """``Operations`` on integers; nothing divided by 0 is 0."""
+
+    def constant(self, value: int, /) -> int:
+        return value
+
+    def add(self, left: int, right: int, /) -> int:
+        return left + right
+
+    def sub(self, left: int, right: int, /) -> int:
+        return left - right
+
+    def mul(self, left: int, right: int, /) -> int:
+        return left * right
+
+    def floordiv(self, left: int, right: int, /) -> int:
+        return left // right if right else 0
+
+    def ceildiv(self, left: int, right: int, /) -> int:
+        return -(-left // right) if right else 0
+
+    def mod(self, left: int, right: int, /) -> int:
+        return left % right if right else 0
+
+    def minimum(self, left: int, right: int, /) -> int:
+        return min(left, right)
+
+    def maximum(self, left: int, right: int, /) -> int:
+        return max(left, right)
+
+    def select_le(self, left: int, right: int, then: int, otherwise: int, /) -> int:
+        return then if left <= right else otherwise
+
+
+INTEGERS = Integers()
 
 Bounds = tuple[Value, Value]

@@ -16,9 +16,10 @@ import numpy as np
 from ..format import Format
 from ..frozen import frozen
 from ..notation.functions import number_of
-from ..notation.nodes import Access, Add, Affine, Apply, Div, Expr, Literal, Mul, Neg, accesses
+from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, accesses
+from .arithmetic import Integers
 from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, operand_of, reads, said_of, targets
-from .provenance import Provenance, Recovery, Relation
+from .provenance import Provenance, Recovery, Relation, Sum
 
 Scalar = float | int | bool
 _OPERATORS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
@@ -100,7 +101,8 @@ class _Machine:
 
     def place(self, access: Access, known: Recovery[int]) -> tuple[int, ...]:
         lows = self.lows.get(access.tensor, (0,) * len(access.subscripts))
-        return tuple(_subscript(subscript, known) - low for subscript, low in zip(access.subscripts, lows, strict=True))
+        sums = map(Sum, access.subscripts)
+        return tuple(one.recover_child(one.coordinate, known) - low for one, low in zip(sums, lows, strict=True))
 
     def value(self, expr: Expr, known: Recovery[int]) -> Scalar:
         match expr:
@@ -140,10 +142,6 @@ def _owned_inside(statement: Stmt) -> frozenset[str]:
         return inside
     read = {access.tensor for access in reads(statement.consumer)}
     return inside | (read & set(targets(statement.producer)))
-
-
-def _subscript(subscript: Affine, known: Recovery[int]) -> int:
-    return subscript.constant + sum(coefficient * known.value(name) for name, coefficient in subscript.terms)
 
 
 def _extents(program: Program, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
@@ -203,42 +201,12 @@ def _trees(program: Program, arrays: Mapping[str, np.ndarray], formats: Mapping[
     return (*converted, *((Access(name), _Tree(arrays[name], formats[name])) for name in arrays))
 
 
-class _Integers:
+class _Integers(Integers):
     """Arithmetic of ``concrete.arithmetic`` on integers, over the trees of the operands."""
 
     def __init__(self, extents: Mapping[str, int], trees: tuple[tuple[Access, _Tree], ...]) -> None:
         self.extents = extents
         self.trees = trees
-
-    def constant(self, value: int, /) -> int:
-        return value
-
-    def add(self, left: int, right: int, /) -> int:
-        return left + right
-
-    def sub(self, left: int, right: int, /) -> int:
-        return left - right
-
-    def mul(self, left: int, right: int, /) -> int:
-        return left * right
-
-    def floordiv(self, left: int, right: int, /) -> int:
-        return left // right if right else 0
-
-    def ceildiv(self, left: int, right: int, /) -> int:
-        return -(-left // right) if right else 0
-
-    def mod(self, left: int, right: int, /) -> int:
-        return left % right if right else 0
-
-    def minimum(self, left: int, right: int, /) -> int:
-        return min(left, right)
-
-    def maximum(self, left: int, right: int, /) -> int:
-        return max(left, right)
-
-    def select_le(self, left: int, right: int, then: int, otherwise: int, /) -> int:
-        return then if left <= right else otherwise
 
     def extent(self, index: str, /) -> int:
         return self.extents[index]

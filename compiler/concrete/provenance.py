@@ -13,10 +13,10 @@ from typing import Generic
 from ..frozen import frozen
 from ..notation.nodes import Access
 from .arithmetic import Arithmetic, Bounds, Value
-from .relations import Bound, Collapse, Coord, MergePath, Pos, Relation, Rename, Split
+from .relations import Bound, Collapse, Coord, MergePath, Pos, Relation, Rename, Split, Sum
 from .shapes import Shape
 
-__all__ = ["Bound", "Collapse", "Coord", "MergePath", "Pos", "Provenance", "Recovery", "Relation", "Rename", "Split", "Step"]
+__all__ = ["Bound", "Collapse", "Coord", "MergePath", "Pos", "Provenance", "Recovery", "Relation", "Rename", "Split", "Step", "Sum"]
 
 
 @frozen
@@ -38,7 +38,7 @@ class Provenance:
         self._derivations: dict[frozenset[str], dict[str, Step]] = {}
         self._known_after: dict[tuple[str, ...], dict[str, int]] = {}
         for relation in self.relations:
-            for parent in relation.parents:
+            for parent in relation.parents if relation.replaces else ():
                 self._replaced_by.setdefault(parent, []).append(relation)
         self._determined = {relation: relation.determines(self) for relation in self.relations}
 

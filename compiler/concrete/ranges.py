@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping
 from ..errors import ShapeError
 from ..frozen import frozen
 from ..notation.nodes import Affine, Assignment, accesses, indices
+from .arithmetic import INTEGERS
+from .relations import Sum
 
 
 @frozen
@@ -140,8 +142,8 @@ def _span(subscript: Affine, extents: Mapping[str, int]) -> tuple[int, int]:
     """Return the least and the largest value of a subscript; (0, -1) where an index has none."""
     if any(extents[name] == 0 for name in subscript.indices):
         return 0, -1
-    reaches = [factor * (extents[name] - 1) for name, factor in subscript.terms]
-    return subscript.constant + sum(min(0, reach) for reach in reaches), subscript.constant + sum(max(0, reach) for reach in reaches)
+    spread = Sum(subscript).known(INTEGERS, extents.__getitem__, (), extents)
+    return spread.least, spread.most
 
 
 def _most(index: str, reading: Reading, extent: int, extents: Mapping[str, int]) -> int:

@@ -3,7 +3,8 @@ convolutions", section 4: the unresolved terms of a level, reducing and resolvin
 
 An access ``B(2*i + j - 1)`` is read as one of a tensor of two modes, i and j. All indices of a subscript but the one that the loops know
 last leave its coordinate open: a ``Part`` level stays where its parent is. The last one resolves it: an ``Affine`` level steps through, or
-finds, what the level below it stores, whose coordinates are counted from what the others add up to.
+finds, what the level below it stores, whose coordinates are counted from what the others add up to. What the indices add up to, and how one
+follows from the others, the relation of the subscript says (``concrete.relations.sum``); levels know what is stored.
 """
 
 from __future__ import annotations
@@ -26,13 +27,12 @@ from ..ir.arithmetic import (
     maximum,
     minimum,
     multiply,
-    quotient,
     remainder,
     subtract,
 )
 from ..ir.nodes import I64, Select, Type, Value
 from .kind import LevelKind, Parts
-from .level import Begins, Keep, Level, Place, Terms
+from .level import Begins, Keep, Level, Place, Subscript, Unresolved
 from .traversal import Claimed
 
 _FAR = 1 << 40
@@ -88,7 +88,7 @@ class Part(LevelKind):
     def types(self, width: Type) -> dict[str, Type]:
         return {}
 
-    def seen(self, level: Level, terms: Callable[[], Terms]) -> Level:
+    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
         return PartLevel(self, level.index, level.extent)
 
 
@@ -96,28 +96,23 @@ PART = Part("part")
 
 
 class Affine(LevelKind):
-    """The index that resolves a subscript ``constant + coefficient * index + others``, above a level of kind ``inner``.
+    """The index that resolves a subscript, in which it has a coefficient, above a level of kind ``inner``.
 
     Attributes:
         inner: how the coordinates are stored.
         coefficient: of the index.
-        others: (mode of the view, coefficient) of the other indices, known by then.
-        constant: what the subscript adds.
         wraps: whether coordinates are taken modulo the extent.
         inside: whether no values of the indices lead out of the range of what is stored.
         covers: whether every stored coordinate is at some value of the index, whatever the others are.
         unique: whether ``inner`` stores a coordinate once below a parent.
     """
 
-    def __new__(cls, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], constant: int, wraps: bool, inside: bool,
-                covers: bool, unique: bool) -> Affine:  # fmt: skip
-        terms = " + ".join(f"{factor}*{mode}" for mode, factor in others)
+    def __new__(cls, inner: LevelKind, coefficient: int, wraps: bool, inside: bool, covers: bool, unique: bool) -> Affine:
         flags = "".join(letter for letter, said in zip("wicu", (wraps, inside, covers, unique), strict=True) if said)
-        return super().__new__(cls, f"{inner} [{coefficient}, {terms}, {constant}, {flags}]")
+        return super().__new__(cls, f"{inner} [{coefficient}, {flags}]")
 
-    def __init__(self, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], constant: int, wraps: bool, inside: bool,
-                 covers: bool, unique: bool) -> None:  # fmt: skip
-        self.inner, self.coefficient, self.others, self.constant = inner, coefficient, others, constant
+    def __init__(self, inner: LevelKind, coefficient: int, wraps: bool, inside: bool, covers: bool, unique: bool) -> None:
+        self.inner, self.coefficient = inner, coefficient
         self.wraps, self.inside, self.covers, self.letters = wraps, inside or wraps, covers, inner.letters
         strided = abs(coefficient) != 1
         self.unique = unique
@@ -131,22 +126,21 @@ class Affine(LevelKind):
         self.relative = inner.relative
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Affine, (self.inner, self.coefficient, self.others, self.constant, self.wraps, self.inside, self.covers, self.unique)
+        return Affine, (self.inner, self.coefficient, self.wraps, self.inside, self.covers, self.unique)
 
     @property
     def unwrapped(self) -> Affine:
         """The level within one turn of a subscript that wraps."""
-        return Affine(self.inner, self.coefficient, self.others, self.constant, False, True, False, self.unique)
+        return Affine(self.inner, self.coefficient, False, True, False, self.unique)
 
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
 
-    def seen(self, level: Level, terms: Callable[[], Terms]) -> Level:
-        found = terms()
+    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
+        found = subscript()
         return AffineLevel(
             kind=self, index=level.index, extent=level.extent, unique=level.unique, arrays=level.arrays, length=level.length,
-            inner=replace(level, kind=self.inner, extent=found.stored), coefficient=self.coefficient, constant=self.constant,
-            others=found.others,
+            inner=replace(level, kind=self.inner, extent=found.stored), subscript=found,
         )  # fmt: skip
 
     def filled(self, level: Level, low: Value, high: Value) -> Value:
@@ -164,8 +158,7 @@ class Subsection(LevelKind):
     one up passes, for the levels below find nothing where it is empty.
 
     Attributes:
-        inner, coefficient, others, constant, wraps: as of ``Affine``.
-        rest: (mode of the view, coefficient) of the indices that are known later.
+        inner, coefficient, wraps: as of ``Affine``.
         across: whether subscripts of levels above are open too, so that a subsection lies below many parents (case (c) of section 5.2.1).
     """
 
@@ -173,29 +166,25 @@ class Subsection(LevelKind):
     located = True
     merges = False
 
-    def __new__(cls, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], rest: tuple[tuple[int, int], ...],
-                constant: int, wraps: bool = False, across: bool = False) -> Subsection:  # fmt: skip
-        known, missing = (" + ".join(f"{factor}*{mode}" for mode, factor in terms) for terms in (others, rest))
+    def __new__(cls, inner: LevelKind, coefficient: int, wraps: bool = False, across: bool = False) -> Subsection:
         flags = "".join(letter for letter, said in zip("wa", (wraps, across), strict=True) if said)
-        return super().__new__(cls, f"{inner} [{coefficient}, {known}, {missing}, {constant}, {flags}]")
+        return super().__new__(cls, f"{inner} [{coefficient}, {flags}]")
 
-    def __init__(self, inner: LevelKind, coefficient: int, others: tuple[tuple[int, int], ...], rest: tuple[tuple[int, int], ...],
-                 constant: int, wraps: bool = False, across: bool = False) -> None:  # fmt: skip
-        self.inner, self.coefficient, self.others, self.rest, self.constant = inner, coefficient, others, rest, constant
+    def __init__(self, inner: LevelKind, coefficient: int, wraps: bool = False, across: bool = False) -> None:
+        self.inner, self.coefficient = inner, coefficient
         self.letters, self.wraps, self.across = "v", wraps, across
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Subsection, (self.inner, self.coefficient, self.others, self.rest, self.constant, self.wraps, self.across)
+        return Subsection, (self.inner, self.coefficient, self.wraps, self.across)
 
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
 
-    def seen(self, level: Level, terms: Callable[[], Terms]) -> Level:
-        found = terms()
+    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
+        found = subscript()
         return SubsectionLevel(
             kind=self, index=level.index, extent=level.extent, arrays=level.arrays, length=level.length,
-            inner=replace(level, kind=self.inner, extent=found.stored), coefficient=self.coefficient, constant=self.constant,
-            others=found.others, rest=found.rest, wraps=self.wraps, across=self.across,
+            inner=replace(level, kind=self.inner, extent=found.stored), subscript=found, wraps=self.wraps, across=self.across,
         )  # fmt: skip
 
 
@@ -236,40 +225,30 @@ class OffsetLevel(Level):
 
     Attributes:
         inner: the level as it is stored; its extent is that of the stored mode.
-        coefficient: of the index of the level.
-        constant: of the subscript.
-        others: (index, coefficient) of the indices that are known.
-        base: what these and the constant add up to here; None where they are not known.
+        subscript: how the coordinates that are stored follow from the indices.
+        left: what is left of it here beside the index of the level; None where the indices above are not known.
         stride: the first step of a search from where loops outside have got to among the positions; None where they have not looked.
     """
 
     inner: Level
-    coefficient: int
-    constant: int
-    others: tuple[tuple[str, int], ...] = ()
-    base: Value | None = None
+    subscript: Subscript
+    left: Unresolved | None = None
     stride: Value | None = None
 
     def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
-        return replace(self, base=self._sum(coordinate), stride=_stride(above))
-
-    def _sum(self, coordinate: Callable[[str], Value]) -> Value:
-        total: Value = integer(self.constant)
-        for index, factor in self.others:
-            term = coordinate(index)
-            total = subtract(total, multiply(integer(-factor), term)) if factor < 0 else add(multiply(integer(factor), term), total)
-        return total
+        return replace(self, left=self.subscript.before(coordinate), stride=_stride(above))
 
     @property
-    def known_base(self) -> Value:
-        assert self.base is not None, f"the subscript of {self.index} has terms that are not known"
-        return self.base
+    def known(self) -> Unresolved:
+        """What is left of the subscript here; only below a place."""
+        assert self.left is not None, f"the subscript of {self.index} has terms that are not known"
+        return self.left
 
     def under(self, parent: Value, present: Value | None = None) -> Level:
         return replace(self, inner=self.inner.under(parent, present))
 
     def read_once(self, keep: Keep) -> Level:
-        return replace(self, inner=self.inner.read_once(keep), base=keep(f"offset_{self.index}", self.known_base))
+        return replace(self, inner=self.inner.read_once(keep), left=self.known.kept(keep, self.index))
 
     def bounds(self, above: Place) -> tuple[Value, Value]:
         low, high = self.inner.bounds(above)
@@ -290,19 +269,12 @@ class SubsectionLevel(OffsetLevel):
     """A level of the offsets of non-empty subsections.
 
     Attributes:
-        rest: (extent, coefficient) of the indices that are known later.
         wraps: whether coordinates are taken modulo the extent; then every subsection across the ends counts as one that holds something.
         across: see ``Subsection``.
     """
 
-    rest: tuple[tuple[Value, int], ...] = ()
     wraps: bool = False
     across: bool = False
-
-    def read_once(self, keep: Keep) -> Level:
-        level = super().read_once(keep)
-        assert isinstance(level, SubsectionLevel)
-        return replace(level, rest=tuple((keep(f"extent_{self.index}", extent), factor) for extent, factor in self.rest))
 
     def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
         return passed(above)
@@ -332,17 +304,16 @@ class SubsectionLevel(OffsetLevel):
         """Return the first offset from one on whose subsection reaches the stored positions [first, high); ``end`` where none are left."""
         left, stored = compare("<", first, high), self.inner.coordinate(first)
         if not self.wraps:
-            reached = ceiling_quotient(subtract(stored, add(self.known_base, self._reach(1))), integer(self.coefficient))
-            return Select(left, maximum(offset, reached), end, I64)
+            return Select(left, maximum(offset, self.known.first(stored, self.subscript.factor)), end, I64)
         begin, length = self._least(offset), self.reach
         ahead = subtract(subtract(Select(left, stored, self.inner.extent, I64), length), begin)
         return add(offset, ceiling_quotient(maximum(minimum(ahead, subtract(subtract(self.inner.extent, length), begin)), ZERO),
-                                            integer(self.coefficient)))  # fmt: skip
+                                            integer(self.subscript.factor)))  # fmt: skip
 
     @property
     def reach(self) -> Value:
         """How far a subsection reaches behind its first coordinate."""
-        return subtract(self._reach(1), self._reach(-1))
+        return self.known.reach
 
     def below_parent(self, above: Place) -> tuple[SubsectionLevel, Value, Value]:
         """Return the level as it is seen below one of its many parents, and the positions there."""
@@ -350,16 +321,8 @@ class SubsectionLevel(OffsetLevel):
 
     def _least(self, offset: Value) -> Value:
         """Return the least stored coordinate of the subsection at an offset."""
-        least = add(multiply(integer(self.coefficient), offset), add(self.known_base, self._reach(-1)))
+        least = self.known.reduced(offset, self.subscript.factor).least
         return modulo(least, self.inner.extent) if self.wraps else least
-
-    def _reach(self, sign: int) -> Value:
-        """Return the least (sign -1) or the most (1) that the indices known later add."""
-        total: Value = ZERO
-        for extent, factor in self.rest:
-            if factor * sign > 0:
-                total = add(total, multiply(integer(factor), subtract(extent, ONE)))
-        return total
 
 
 @frozen(kw_only=True)
@@ -371,17 +334,17 @@ class AffineLevel(OffsetLevel):
         assert isinstance(self.kind, Affine)
         return self.kind
 
-    def stored(self, coordinate: Value, base: Value | None = None) -> Value:
+    def stored(self, coordinate: Value) -> Value:
         """Return the stored coordinate that a value of the index stands for."""
-        base = self.known_base if base is None else base
-        factor, found = self.coefficient, multiply(integer(abs(self.coefficient)), coordinate)
-        found = subtract(base, found) if factor < 0 else add(found, base)
-        return modulo(found, self.inner.extent) if self.affine.wraps else found
+        return self._turned(self.known.reduced(coordinate, self.subscript.factor).base)
+
+    def _turned(self, stored: Value) -> Value:
+        return modulo(stored, self.inner.extent) if self.affine.wraps else stored
 
     def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
-        if above.base is None:
+        if above.turn is None:
             return super().given(above, coordinate)
-        return replace(self, kind=self.affine.unwrapped, base=above.base, stride=_stride(above))
+        return replace(self, kind=self.affine.unwrapped, left=above.turn, stride=_stride(above))
 
     def _safe(self, stored: Value) -> Value:
         """Return a stored coordinate, or one that is no error to compute an address of."""
@@ -395,7 +358,7 @@ class AffineLevel(OffsetLevel):
         return every([compare(">=", stored, ZERO), compare("<", stored, self.inner.extent)])
 
     def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
-        stored = self.stored(coordinate(self.index), self._sum(coordinate))
+        stored = self._turned(self.subscript.whole(coordinate))
         return above.deeper(add(multiply(above.parent, self.inner.extent), stored))
 
     def cut(self, low: Value, high: Value, first: Value, last: Value | None, keep: Keep) -> tuple[Value, Value]:
@@ -404,16 +367,14 @@ class AffineLevel(OffsetLevel):
             return low, high
         low, high = keep("first", low), keep("last", high)
         least, most = self.stored(first), self.stored(subtract(self.extent if last is None else last, ONE))
-        if self.coefficient < 0:
+        if self.subscript.factor < 0:
             least, most = most, least
         begin = low if least == ZERO else keep("begin", self.sought(low, high, least))
         beyond = minimum(add(most, ONE), self.inner.extent)
         return begin, keep("end", self.inner.search(begin, high, beyond, "gallop", ONE))  # a subsection is short
 
     def coordinate(self, position: Value) -> Value:
-        base, factor = self.known_base, self.coefficient
-        found = self.inner.coordinate(position)
-        return quotient(subtract(base, found), integer(-factor)) if factor < 0 else quotient(subtract(found, base), integer(factor))
+        return self.known.resolved(self.inner.coordinate(position), self.subscript.factor)
 
     def search(self, low: Value, high: Value, coordinate: Value, function: str = "lower_bound", *more: Value) -> Value:
         return self.inner.search(low, high, self.stored(coordinate), function, *more)
@@ -430,7 +391,7 @@ class AffineLevel(OffsetLevel):
 
     def occupied(self, position: Value, coordinate: Value) -> Value | None:
         conditions = []
-        if abs(self.coefficient) != 1 or not self.inner.kind.ordered:
+        if abs(self.subscript.factor) != 1 or not self.inner.kind.ordered:
             conditions.append(compare("==", self.stored(coordinate), self.inner.coordinate(position)))
         if not self.inner.kind.ordered:
             conditions += [compare(">=", coordinate, ZERO), compare("<", coordinate, self.extent)]

@@ -21,7 +21,7 @@ from ..ir.nodes import I64, Call, Step, Type, Value
 
 if TYPE_CHECKING:
     from ..storage.level_arrays import LevelArrays
-    from .level import Level, Listed, NewVariable, Terms
+    from .level import Level, Listed, NewVariable, Subscript
     from .traversal import Claimed, Column, Frontier, Walk
 
 Parts = Mapping[str, NDArray[Any]]
@@ -173,7 +173,7 @@ class LevelKind(str):
 
     # Generated code
 
-    def seen(self, level: Level, terms: Callable[[], Terms]) -> Level:
+    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
         """Return a level of this kind as generated code asks it; ``terms`` gives what a subscript has beside the level's index."""
         return level
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, load_index, multiply, subtract
@@ -74,14 +74,14 @@ class Place:
 
     ``end`` is set where the last of these levels is not unique: the positions from the last one to ``end`` all hold the
     coordinate. ``first`` is set where loops have gone so far in the level that the next ones lead to that what is before is left behind,
-    ``base`` where they stay within one turn of a subscript that wraps: what is added to the term of its index there. ``begins`` is what
+    ``turn`` where they stay within one turn of a subscript that wraps: what is left of it there. ``begins`` is what
     ``first`` is where the levels between are still open.
     """
 
     positions: tuple[Value, ...] = ()
     end: Value | None = None
     first: Value | None = None
-    base: Value | None = None
+    turn: Unresolved | None = None
     begins: Begins | None = None
 
     @property
@@ -107,19 +107,48 @@ class LevelArray:
     type: Type
 
 
-@frozen
-class Terms:
-    """What a compound subscript has beside the index of a level.
+class Unresolved(Protocol):
+    """What is left of a compound subscript where some of its indices have values (``concrete.relations.sum``)."""
+
+    @property
+    def base(self) -> Value: ...
+    @property
+    def least(self) -> Value: ...
+    @property
+    def most(self) -> Value: ...
+    @property
+    def reach(self) -> Value: ...
+    def reduced(self, value: Value, factor: int, /) -> Unresolved: ...
+    def at(self, value: Value, factor: int, coordinate: Value, /) -> Unresolved: ...
+    def resolved(self, coordinate: Value, factor: int, /) -> Value: ...
+    def first(self, coordinate: Value, factor: int, /) -> Value: ...
+    def kept(self, keep: Keep, name: str, /) -> Unresolved: ...
+
+
+class Subscript(Protocol):
+    """A compound subscript as the level of one of its indices sees it, after the relation of its indices.
 
     Attributes:
-        others: (index, coefficient) of those that are known before.
-        rest: (extent, coefficient) of those that are known later.
+        factor: the coefficient of the index.
         stored: the extent of the mode that is stored.
     """
 
-    others: tuple[tuple[str, int], ...]
-    rest: tuple[tuple[Value, int], ...]
-    stored: Value
+    @property
+    def factor(self) -> int: ...
+    @property
+    def stored(self) -> Value: ...
+
+    def before(self, value: Callable[[str], Value], /) -> Unresolved:
+        """Return what is left of it, beside the index, where the indices known before have values."""
+        ...
+
+    def whole(self, value: Callable[[str], Value], /) -> Value:
+        """Return the coordinate where all indices have values."""
+        ...
+
+    def window(self, value: Callable[[str], Value | None], /) -> Unresolved:
+        """Return what is left of it where some of its indices have values, whichever these are."""
+        ...
 
 
 @frozen

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, multiply, subtract
+from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, multiply
 from ..ir.nodes import I64, Const, Declare, For, If, Select, SetVar, Step, Steps, Store, Value, Var, While
 from ..levels.affine import AffineLevel, SubsectionLevel
 from ..levels.level import Begins, Level, Place
@@ -176,16 +176,8 @@ def _window(context: Context, scope: Scope, level: Level, steps: list[Step]) -> 
     """Return an open level as it is stored, which of its coordinates may be meant, [low, high), and how many that are at most."""
     if not isinstance(level, AffineLevel):
         return level, ZERO, level.extent, level.extent
-    stored = level.inner
-    low, high, span = integer(level.constant), integer(level.constant + 1), integer(1)
-    for index, factor in (*level.others, (level.index, level.coefficient)):
-        known = coordinate(context, scope, index)
-        if known is not None:
-            low, high = (add(value, multiply(integer(factor), known)) for value in (low, high))
-            continue
-        reach = multiply(integer(abs(factor)), maximum(subtract(context.size(index), ONE), ZERO))
-        span = add(span, reach)
-        low, high = (subtract(low, reach), high) if factor < 0 else (low, add(high, reach))
+    stored, left = level.inner, level.subscript.window(lambda index: coordinate(context, scope, index))
+    low, high, span = left.least, add(left.most, ONE), add(left.reach, ONE)
     begin, end = (Var(context.names.permanent(f"{wish}_{level.index}"), I64) for wish in ("from", "to"))
     steps += [Declare(begin, maximum(low, ZERO)), Declare(end, minimum(high, stored.extent))]
     return stored, begin, end, minimum(span, stored.extent)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, assignments, assignments_in_loops, runs_on_gpu
-from ..concrete.provenance import Provenance
+from ..concrete.provenance import Provenance, Sum
 from ..format import Format
 from ..frozen import frozen
 from ..ir.arithmetic import integer, multiply
 from ..ir.nodes import I32, I64, Allocate, Free, Step, Type, Value, Var
-from ..levels.level import Level, LevelArray, Terms
+from ..levels.level import Level, LevelArray, Subscript
 from ..notation.nodes import Access, Div, walk
 from ..notation.value_types import TYPES
 from ..workspaces.levels import Storage
@@ -22,6 +22,7 @@ from .assembly import Assembly
 from .parameters import Parameters
 from .scope import Scope
 from .semiring import Semiring
+from .subscripts import SeenSubscript, sums_of
 
 if TYPE_CHECKING:
     from .privatize import PrivateCopies
@@ -90,7 +91,8 @@ class Context:
         self.extents, self.names = parameters.extents, parameters.names
         self.array, self.size, self.size_parameter = parameters.array, parameters.size, parameters.size_parameter
         self.semiring = Semiring(program.add, program.multiply)
-        self.graph = Provenance(program.relations)  # type: ignore[arg-type]  # relations are stored as objects in Program
+        sums = sums_of((access, types[key].format) for access, key in keys.items())
+        self.graph = Provenance((*sums, *program.relations))  # type: ignore[arg-type]  # relations are stored as objects in Program
         self.workspaces: dict[str, Workspace] = {workspace.name: workspace for workspace in program.workspaces}
         self.divides = any(isinstance(node, Div) for assign in assignments(program.statement) for node in walk(assign.value))
         self.completeness = Completeness(program.statement, self.graph, lambda name: name in self.results and types[name].format.is_dense)
@@ -175,13 +177,14 @@ class Context:
         width = I32 if kind.widths[place] == 32 else I64
         arrays = tuple(LevelArray(part, self.array(key, part, place, own), own) for part, own in what.types(width).items())
 
-        def terms() -> Terms:
-            others, rest = ([(access.subscripts[mode].index, factor) for mode, factor in found] for found in form.terms(level))
-            mode = form.in_memory.order[place]
+        def subscript() -> Subscript:
+            mode, names = form.in_memory.order[place], [part.index for part in access.subscripts]
+            relation = self.graph.made_by(Sum(form.compound_subscripts(names)[mode]).coordinate)
+            assert isinstance(relation, Sum)
             stored = self.size_parameter((key, "extent", mode), f"{key}{mode + 1}_extent")
-            return Terms(tuple(others), tuple((self.size(name), factor) for name, factor in rest), stored)
+            return SeenSubscript(relation, index, frozenset(names[own] for own in form.order[:level]), stored, self.size)
 
-        return what.seen(Level(what, index, self.size(index), form.unique(level), arrays), terms)
+        return what.seen(Level(what, index, self.size(index), form.unique(level), arrays), subscript)
 
     # Hoisting
 

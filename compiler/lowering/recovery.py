@@ -11,10 +11,11 @@ from collections.abc import Callable
 from ..concrete.provenance import Recovery
 from ..concrete.shapes import Entries, Through
 from ..frozen import frozen
-from ..ir.arithmetic import ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, quotient, remainder, subtract
-from ..ir.nodes import I64, Const, Select, Value
+from ..ir.arithmetic import ZERO, integer, subtract
+from ..ir.nodes import Const, Value
 from ..notation.nodes import Access
 from .context import Context
+from .operations import LoopOperations
 from .scope import Scope, Window
 
 
@@ -23,24 +24,11 @@ class UnknownIndexError(KeyError):
 
 
 @frozen
-class LoopArithmetic:
+class LoopArithmetic(LoopOperations):
     """``concrete.arithmetic.Arithmetic`` that builds expressions of the loop IR for one place of the nest."""
 
     context: Context
     scope: Scope
-
-    constant = staticmethod(integer)
-    add = staticmethod(add)
-    sub = staticmethod(subtract)
-    mul = staticmethod(multiply)
-    floordiv = staticmethod(quotient)
-    ceildiv = staticmethod(ceiling_quotient)
-    mod = staticmethod(remainder)
-    minimum = staticmethod(minimum)
-    maximum = staticmethod(maximum)
-
-    def select_le(self, left: Value, right: Value, then: Value, otherwise: Value, /) -> Value:
-        return Select(compare("<=", left, right), then, otherwise, I64)
 
     def extent(self, index: str, /) -> Value:
         return self.context.size(index)

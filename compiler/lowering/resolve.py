@@ -119,7 +119,7 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: 
             was settled before.
     """
     operands = statement.operands
-    if opened is not None and not context.graph.relations:
+    if opened is not None and not context.program.relations:
         operands = tuple(access for access in operands if opened in access.indices or access.tensor in context.workspaces)
     for access in operands:
         if access in scope.absent or not _visible(context, scope, access) or access.tensor in context.results:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..ir.arithmetic import ONE, add, ceiling_quotient, compare, integer, maximum, minimum, multiply, subtract
+from ..ir.arithmetic import ONE, add, ceiling_quotient, compare, integer, maximum, minimum, subtract
 from ..ir.nodes import I64, Declare, SetVar, Step, Steps, Var, While
 from ..levels.affine import AffineLevel
 from ..notation.nodes import Access
@@ -40,9 +40,9 @@ def turn_by_turn(
         with context.names.block():
             stored = Var(context.names.local(f"turn_{index}"), I64)
             past = Var(context.names.local(f"{index}_past"), I64)
-            room = ceiling_quotient(subtract(maximum(level.inner.extent, ONE), stored), integer(level.coefficient))
+            room = ceiling_quotient(subtract(maximum(level.inner.extent, ONE), stored), integer(level.subscript.factor))
             before = [Declare(stored, level.stored(begin)), Declare(past, minimum(high, add(begin, room)))]
-            base = subtract(stored, multiply(integer(level.coefficient), begin))
-            turned = scope.at(access, replace(scope.place(access), base=base))
+            turn = level.known.at(begin, level.subscript.factor, stored)
+            turned = scope.at(access, replace(scope.place(access), turn=turn))
             inner = within(turned, Window(begin, past))
         return [*steps, While(compare("<", begin, high), Steps((*before, *inner, SetVar(begin, past))))] if inner else []

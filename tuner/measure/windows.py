@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiler.concrete.affine import Viewed
+from ...compiler.concrete.arithmetic import INTEGERS
+from ...compiler.concrete.relations import Sum
 from ...compiler.errors import ShapeError
 from ...compiler.format import Format
 from ...compiler.ir.nodes import Type
@@ -95,7 +97,7 @@ def _entry(operand: Tensor, generator: np.random.Generator) -> tuple[int, ...]:
 
 
 def _most(part: Affine, lengths: Mapping[str, int]) -> int:
-    return max(0, part.constant + sum(max(0, factor * (lengths[index] - 1)) for index, factor in part.terms))
+    return max(0, Sum(part).known(INTEGERS, lengths.__getitem__, (), {index: max(1, lengths[index]) for index in part.indices}).most)
 
 
 def _restricted(operand: Tensor, modes: tuple[NDArray[np.int64], ...]) -> Tensor:

@@ -9,6 +9,10 @@ Conventions. A variable has a range ``[low, high)``. The pieces of a split count
 position variable holds absolute positions of the deepest collapsed level of its access; where ``collapse`` joins a coordinate
 with a position, the result is a position. A coordinate that ``coord`` makes counts as the variable that ``pos`` replaced.
 
+A sum of indices (``i + j``, Liu et al., "Compiler support for sparse tensor convolutions") has what a compound subscript reads as its
+child. Loops stay those of its parents; where some of these are known, it says which coordinates are left, and at which values of the
+next one something stored is among them. Levels of views (``levels.affine``) ask it through ``levels.level.Subscript``.
+
 The rules are written over an ``Arithmetic`` (``concrete.arithmetic``): they run on integers (tests, ``concrete.evaluate``) and build
 expressions (``lowering.recovery``). A relation is one class here: what it does not say otherwise is lowered as a loop over the
 child's range, inside which the parents are recovered by value.
@@ -21,5 +25,6 @@ from .positions import Coord, MergePath, Pos
 from .relation import Relation
 from .renamed import Bound, Rename
 from .split import Split
+from .sum import Sum
 
-__all__ = ["Bound", "Collapse", "Coord", "MergePath", "Pos", "Relation", "Rename", "Split"]
+__all__ = ["Bound", "Collapse", "Coord", "MergePath", "Pos", "Relation", "Rename", "Split", "Sum"]

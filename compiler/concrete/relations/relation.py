@@ -61,6 +61,8 @@ class Relation(ABC):
 
     renames: ClassVar[bool] = False
     """Whether the child has the values of the parent, and is iterated as that is."""
+    replaces: ClassVar[bool] = True
+    """Whether there are loops over the children in the place of those over the parents; else the children only follow from these."""
     in_order: ClassVar[bool] = False
     """Whether loops over the children reach stored levels in their order, whole or in pieces; else coordinates are looked up."""
 
