@@ -262,7 +262,7 @@ def _wish(schedule: str | Schedule) -> Schedule | None:
     """Return the schedule that is given, which is read before anything is made ready; None for "auto"."""
     if isinstance(schedule, Schedule):
         return schedule
-    return None if is_word(schedule, "auto") else Schedule(() if is_word(schedule, "default") else schedule)
+    return None if is_word(schedule, "auto") else Schedule(schedule)
 
 
 def _schedule(

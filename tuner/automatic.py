@@ -18,6 +18,7 @@ from ..compiler.output_pattern import restriction
 from ..compiler.pipeline import Kernel
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import shown
+from ..compiler.storage.recalled import recalled
 from .extents import known_extents
 from .kernels import kept_kernel
 from .lookup import choose, lookup
@@ -46,10 +47,14 @@ class AutomaticKernel(Kernel):
     def specialised(
         self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
     ) -> tuple[TypedKernel, dict[str, Any]]:
-        """Return the kernel for some operands, and these in the formats that it reads; the first ones decide the schedule."""
+        """Return the kernel for some operands, and these in the formats that it reads; the first ones decide the schedule.
+
+        Those to be bound are recalled, so that what was found out of a pattern once decides for every kernel that is made for it.
+        """
         if operands.keys() != set(self._operand_names):
             return super().specialised(operands, extents, once)  # which says what is missing
-        ready = {name: self._ready(name, data, once) for name, data in operands.items()}
+        known = operands if self._decided or once else {name: recalled(data) for name, data in operands.items()}
+        ready = {name: self._ready(name, data, once) for name, data in known.items()}
         constants = {**self._constants(ready, extents or {}), **self.extents}
         if not self._decided:
             self._decide(ready, constants, extents)

@@ -89,7 +89,7 @@ class _Source:
 
 
 def parse_directives(text: str) -> tuple[Directive, ...]:
-    """Read the directives of a schedule.
+    """Read the directives of a schedule; "default" alone has none.
 
     Raises:
         ScheduleError: the text is not a schedule; the message names the directive's number, the column, and what is
@@ -102,6 +102,8 @@ def parse_directives(text: str) -> tuple[Directive, ...]:
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> tuple[Directive, ...]:
+    if text.strip() == DEFAULT:
+        return ()
     source = _Source(text)
     found = []
     for piece in source.pieces(0, len(text), ";"):
@@ -112,7 +114,10 @@ def _parsed(text: str) -> tuple[Directive, ...]:
     return tuple(found)
 
 
-_WORDS = ("auto", "default")
+DEFAULT = "default"
+"""Alone, the schedule without directives."""
+
+_WORDS = ("auto", DEFAULT)
 """What callers may say in place of a schedule."""
 
 
@@ -129,6 +134,8 @@ def _directive(source: _Source, piece: _Argument) -> Directive:
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(DIRECTIVES)}"
         if close and close[0] in _WORDS:
             hint = f"did you mean '{close[0]}', which stands for a whole schedule?"
+            if close[0] == keyword:
+                hint = f"'{keyword}' stands alone, for a whole schedule"
         source.fail(f"there is no directive {quoted(keyword, _SHOWN)}; {hint}", name_span)
     source.keyword = keyword
     opening = name_span.end + len(piece.text[name.end() :]) - len(piece.text[name.end() :].lstrip())

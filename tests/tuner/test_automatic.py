@@ -55,6 +55,21 @@ def test_code_for_operands_of_one_kind_is_generated_once(operands: dict[str, Any
     assert np.allclose(second(), other["A"] @ other["X"])
 
 
+def test_what_a_pattern_decides_is_found_out_once(operands: dict[str, Any], database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = operands["A"]
+    st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database).bind(**operands)
+    with monkeypatch.context() as patched:
+        patched.delattr("sparsetune.tuner.lookup.make_problem")
+        matrix.data *= 2
+        again = st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database).bind(**operands)
+    assert np.allclose(again(), matrix @ operands["X"])
+    matrix.data += 1
+    assert np.allclose(again(), matrix @ operands["X"]), "values are the owner's"
+    matrix.indices[: matrix.indptr[1]] = np.arange(matrix.indptr[1])
+    changed = st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database).bind(**operands)
+    assert np.allclose(changed(), matrix @ operands["X"]), "another pattern"
+
+
 def test_a_kernel_that_decides_takes_what_others_take(operands: dict[str, Any], database: str) -> None:
     a, x = operands["A"], operands["X"]
     kernel = st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database, dtype="float32", threads=1)

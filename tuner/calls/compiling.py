@@ -39,7 +39,7 @@ def compile(  # noqa: A001  # the contract's name
         expression: index notation, ``"y(i) = A(i,j) * x(j)"``.
         formats: format of every tensor that is not dense, the result included.
         extents: extents that become compile-time constants, by index.
-        schedule: None or "" for the default one, a text (DESIGN 4.3), a ``Schedule``, or "auto": what ``evaluate`` would use, decided
+        schedule: None or "default", a text (DESIGN 4.3), a ``Schedule``, or "auto": what ``evaluate`` would use, decided
             at the first call or binding, and kept; small dense extents are compiled in then.
         dtype: of the values; None: ``numpy.result_type`` of the operands at the first call.
         target: "cpu"; "cuda": an NVIDIA GPU; "interpreter": Python, which checks every access and counts operations; "cuda-executor":

@@ -41,7 +41,7 @@ def test_canonical_text() -> None:
         "collapse(i, j, f); precompute(B(i,k) * C(k,j), j, jw, w); loopfuse(2, true, [1])"
     )
     assert str(Schedule("convert(B, csc); build(auto)")) == 'convert(B, "csc"); build(auto)'
-    assert Schedule("") == Schedule() == Schedule(" ; ")
+    assert Schedule("") == Schedule() == Schedule(" ; ") == Schedule("default")
     assert str(Schedule()) == ""
 
 
@@ -60,6 +60,8 @@ def test_values() -> None:
     [
         ("splt(i, i0, i1, 32)", 1, 1, "did you mean split?"),
         ("Autoo", 1, 1, "did you mean 'auto', which stands for a whole schedule?"),
+        ("auto", 1, 1, "'auto' stands alone, for a whole schedule"),
+        ("default; unroll(i, 4)", 1, 1, "'default' stands alone, for a whole schedule"),
         ("frobnicate(i)", 1, 1, "expected one of reorder"),
         ("reorder(i, j); split(i, i0, i1)", 2, 31, "expected an integer (factor)"),
         ("split(i, i0, i1, x)", 1, 18, "expected an integer (factor), found 'x'"),
