@@ -124,3 +124,9 @@ def test_calling_the_compiler_imports_no_tuner_packages() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     heavy = {"optuna", "pandas", "sqlalchemy", "z3", "rich", "click", "scipy", "matplotlib"}
     assert not heavy.intersection(loaded)
+
+
+def test_the_text_of_a_kernel_starts_no_process_and_reads_no_archive() -> None:
+    code = "import sparsetune, sys; sparsetune.compile('y(i) = A(i,j) * x(j)', {'A': 'csr'}).source; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"subprocess", "shutil", "tempfile"}.isdisjoint(loaded)

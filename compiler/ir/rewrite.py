@@ -50,8 +50,11 @@ def transform(node: N, change: Callable[[Node], Node]) -> N:
 
 def transform_steps(statement: Step, change: Callable[[Step], Step]) -> Step:
     """As ``transform``, for a change of statements: expressions are not looked at."""
-    children = [transform_steps(child, change) if isinstance(child, Step) else child for child in statement.children]
-    return change(statement.rebuild(tuple(children)))  # type: ignore[arg-type]  # statements rebuild to statements
+    children = statement.children
+    changed = [transform_steps(child, change) if isinstance(child, Step) else child for child in children]
+    if any(map(is_not, changed, children)):
+        statement = statement.rebuild(tuple(changed))  # type: ignore[assignment]  # statements rebuild to statements
+    return change(statement)
 
 
 def settle(node: N, change: Callable[[Node], Node]) -> N:
@@ -60,8 +63,8 @@ def settle(node: N, change: Callable[[Node], Node]) -> N:
     if node.settled is change:
         return node
     children = node.children
-    bound = isinstance(node, _BINDING)
-    changed = [child if bound and place == 0 else settle(child, change) for place, child in enumerate(children)]
+    first = isinstance(node, _BINDING)
+    changed = [*children[:first], *[child if child.settled is change else settle(child, change) for child in children[first:]]]
     whole = node.rebuild(tuple(changed)) if any(map(is_not, changed, children)) else node
     made = change(whole)
     if made is node or (whole is node and made == node):

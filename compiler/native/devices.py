@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +12,24 @@ from ..shown import is_word, shown
 
 _ARCHITECTURE = re.compile(r"sm_[1-9][0-9]{1,2}[af]?", re.ASCII)
 _ANSWER_SECONDS = 20
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of a program, None where there is none."""
+    from shutil import which  # with all formats of archives, which a kernel's text does not need
+
+    return which(name)
+
+
+def ask_driver(*fields: str) -> str:
+    """Return what the driver says of its GPUs, a line each; nothing where it is silent."""
+    import subprocess  # which a kernel's text does not need
+
+    query = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
 
 
 def require_gpu(wish: str) -> None:
@@ -25,7 +41,7 @@ def require_gpu(wish: str) -> None:
     Raises:
         BuildError: there is no GPU.
     """
-    if shutil.which("nvidia-smi") is None:
+    if find_program("nvidia-smi") is None:
         raise BuildError(f"{wish} needs an NVIDIA GPU with its driver, and none was found (nvidia-smi is missing); use target cpu")
 
 
@@ -55,12 +71,7 @@ def architecture_here() -> str:
         BuildError: there is none, or its driver does not answer.
     """
     require_gpu("target cuda")
-    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-    try:
-        shown = subprocess.run(query, capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        shown = ""
-    found = f"sm_{''.join(shown.splitlines()[:1]).replace('.', '')}"
+    found = f"sm_{''.join(ask_driver('compute_cap').strip().splitlines()[:1]).replace('.', '')}"
     if not _ARCHITECTURE.fullmatch(found):
         raise BuildError("the driver does not say what GPU this is (nvidia-smi --query-gpu=compute_cap); give arch, such as 'sm_90'")
     return found
@@ -71,12 +82,7 @@ _STATE = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks_throttle_
 
 def gpu_state() -> dict[str, str]:
     """Return what the driver says of this machine's first GPU now: its name, clocks, what holds them back; nothing where it is silent."""
-    query = ["nvidia-smi", f"--query-gpu={','.join(_STATE)}", "--format=csv,noheader"]
-    try:
-        shown = subprocess.run(query, capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    said = [part.strip() for part in (shown.splitlines() or [""])[0].split(",")]
+    said = [part.strip() for part in (ask_driver(*_STATE).splitlines() or [""])[0].split(",")]
     return dict(zip(_STATE, said, strict=True)) if len(said) == len(_STATE) else {}
 
 
@@ -87,7 +93,7 @@ def find_nvcc() -> str:
         BuildError: there is none.
     """
     wanted = os.environ.get("SPARSETUNE_NVCC")
-    found = shutil.which(wanted or "nvcc") or (None if wanted else _nvcc_of_wheels())
+    found = find_program(wanted or "nvcc") or (None if wanted else _nvcc_of_wheels())
     if found is None:
         raise BuildError(f"nvcc was not found ({wanted or 'nvcc'}); pip install 'sparsetune[cuda]', or name it in SPARSETUNE_NVCC")
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..frozen import frozen
 from ..ir.nodes import Declare, For, Parallel, SetVar, Step, Unroll, Value
 from ..ir.rewrite import changes_by_call, mentions, remembered, walk
 from .lanes import NoVectors, Vectorizer, element_accesses
@@ -16,24 +17,34 @@ WRITTEN_OUT = 16
 """A loop of constant extent is written out whole up to so many vectors; one with loops inside, up to a quarter."""
 
 
-def vector_form(loop: For, lanes: int) -> Vectorizer:
-    """Try the vector form of a loop's body; what it makes says what the form needs.
+@frozen
+class VectorForm:
+    """What the vector form of a loop needs.
 
-    Raises:
-        NoVectors: it has none.
+    Attributes:
+        displaced: arrays of which an element is used that does not stand at the loop variable's place.
+        gathered: bytes of the widest place that an element is gathered from; 0: none is.
     """
-    vectorizer = Vectorizer(make_plan(loop, lambda wish: wish), loop.variable, lanes, 0, 0)
-    vectorizer.statement(loop.body)
-    return vectorizer
+
+    displaced: frozenset[str]
+    gathered: int
 
 
 @remembered
-def gathered_bytes(loop: For, lanes: int) -> int | None:
-    """Return the bytes of the widest place that the vector form of a loop gathers from, 0 for none; None: it has no such form."""
+def vector_form(loop: For, lanes: int) -> VectorForm | None:
+    """Return what the vector form of a loop needs; None: it has no such form."""
+    vectorizer = Vectorizer(make_plan(loop, lambda wish: wish), loop.variable, lanes, 0, 0)
     try:
-        return vector_form(loop, lanes).gathered
+        vectorizer.statement(loop.body)
     except NoVectors:
         return None
+    return VectorForm(frozenset(vectorizer.displaced), vectorizer.gathered)
+
+
+def gathered_bytes(loop: For, lanes: int) -> int | None:
+    """Return the bytes of the widest place that the vector form of a loop gathers from, 0 for none; None: it has no such form."""
+    form = vector_form(loop, lanes)
+    return None if form is None else form.gathered
 
 
 @remembered
@@ -43,7 +54,7 @@ def is_vectorizable(loop: For, lanes: int) -> bool:
         return False
     if loop.tag is None and not _iterations_are_apart(loop):
         return False
-    return gathered_bytes(loop, lanes) is not None
+    return vector_form(loop, lanes) is not None
 
 
 def is_short(extent: int, most: int, lanes: int) -> bool:

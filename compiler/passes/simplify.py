@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..ir.arithmetic import FALSE
 from ..ir.nodes import (
     BOOL,
     F32,
@@ -25,7 +26,6 @@ from ..ir.nodes import (
     Declare,
     For,
     Function,
-    Grow,
     If,
     Node,
     Parallel,
@@ -50,12 +50,13 @@ _ROUNDS = 10
 
 def simplify(function: Function) -> Function:
     """Return a function that computes the same with less code."""
-    body = function.body
+    body, live = function.body, None
     for _ in range(_ROUNDS):
-        smaller = _without_dead_locals(settle(body, _simpler))
-        if smaller == body:
+        settled = settle(body, _simpler)
+        if settled is live:
             break
-        body = smaller
+        body = _without_dead_locals(settled)
+        live = settled if body is settled else None  # what reads a variable that is dropped may itself be read no more
     return replace(function, body=body)
 
 
@@ -65,30 +66,8 @@ def simplify_expression(expr: Value) -> Value:
 
 
 def _simpler(node: Node) -> Node:
-    match node:
-        case Binary():
-            return _simpler_binary(node)
-        case Unary(op, Const(value), kind):
-            return _folded(not value if op == "not" else -value, node, kind)
-        case Unary("not", Unary("not", inner)):
-            return inner
-        case Cast(operand, kind) if operand.type == kind:
-            return operand
-        case Cast(Const(value), kind) if kind.lanes == 1:
-            return _folded(value, node, kind)
-        case Select(Const(value), then, otherwise):
-            return then if value else otherwise
-        case If(Const(value), then, otherwise):
-            return then if value else otherwise or _EMPTY
-        case If(condition, then, otherwise):
-            return _simpler_if(condition, then, otherwise)
-        case While(Const(False)):
-            return _EMPTY
-        case For():
-            return _simpler_for(node)
-        case Steps(statements) if any(map(is_empty, statements)):
-            return block(statements)
-    return node
+    rule = _RULES.get(type(node))
+    return node if rule is None else rule(node)
 
 
 def _folded(value: float | bool, node: Value, kind: Type) -> Value:
@@ -104,6 +83,28 @@ def _folded(value: float | bool, node: Value, kind: Type) -> Value:
 
 
 # Expressions
+
+
+def _simpler_unary(expr: Unary) -> Value:
+    match expr:
+        case Unary(op, Const(value), kind):
+            return _folded(not value if op == "not" else -value, expr, kind)
+        case Unary("not", Unary("not", inner)):
+            return inner
+    return expr
+
+
+def _simpler_cast(expr: Cast) -> Value:
+    operand, kind = expr.operand, expr.type
+    if operand.type == kind:
+        return operand
+    return _folded(operand.value, expr, kind) if isinstance(operand, Const) and kind.lanes == 1 else expr
+
+
+def _simpler_select(expr: Select) -> Value:
+    if isinstance(expr.condition, Const):
+        return expr.then if expr.condition.value else expr.otherwise
+    return expr
 
 
 def _simpler_binary(expr: Binary) -> Value:
@@ -220,14 +221,25 @@ def _as(value: Value, expr: Value) -> Value:
 # Statements
 
 
-def _simpler_if(condition: Value, then: Step, otherwise: Step | None) -> Step:
+def _simpler_block(steps: Steps) -> Step:
+    return block(steps.statements) if any(map(is_empty, steps.statements)) else steps
+
+
+def _simpler_while(loop: While) -> Step:
+    return _EMPTY if loop.condition == FALSE else loop
+
+
+def _simpler_if(branch: If) -> Step:
+    condition, then, otherwise = branch.condition, branch.then, branch.otherwise
+    if isinstance(condition, Const):
+        return then if condition.value else otherwise or _EMPTY
     if otherwise is not None and is_empty(otherwise):
         otherwise = None
     if is_empty(then):
         if otherwise is None:
             return _EMPTY if is_pure(condition) else If(condition, then)
         return If(Unary("not", condition, BOOL), otherwise)
-    return If(condition, then, otherwise)
+    return branch if otherwise is branch.otherwise else If(condition, then)
 
 
 def _simpler_for(loop: For) -> Step:
@@ -250,31 +262,30 @@ def _only_prefetches(body: Step) -> bool:
     return isinstance(body, Prefetch) or (isinstance(body, Declare) and is_pure(body.value))
 
 
+_RULES: dict[type[Node], Callable[[Any], Node]] = {
+    Binary: _simpler_binary, Unary: _simpler_unary, Cast: _simpler_cast, Select: _simpler_select,
+    If: _simpler_if, While: _simpler_while, For: _simpler_for, Steps: _simpler_block,
+}  # fmt: skip
+
+
 def _without_dead_locals(body: Steps) -> Steps:
-    """Drop scalars that nothing reads, with all that is assigned to them."""
-    assigned: dict[str, bool] = {}
+    """Drop scalars that nothing reads, with all that is assigned to them; the body itself where all are read."""
+    removable: dict[str, bool] = {}
     read: set[str] = set()
 
-    def visit(node: Node) -> None:
-        if isinstance(node, Declare | SetVar):
-            target = node.variable.name
-            assigned[target] = assigned.get(target, True) and is_pure(node.value)
-            read.update(node.value.variables - {target})
-            return
-        if isinstance(node, Value):
-            read.update(node.variables)
-            return
-        if isinstance(node, For):
-            parts: tuple[Node, ...] = (node.low, node.high, node.body, *node.private, *node.finish)
-        else:
-            parts = node.children
-        if isinstance(node, Grow):
-            read.add(node.capacity.name)
-        for child in parts:
-            visit(child)
+    def visit(parts: Iterable[Node]) -> None:
+        for node in parts:
+            if isinstance(node, Value):
+                read.update(node.variables)
+            elif isinstance(node, Declare | SetVar):
+                target = node.variable.name
+                removable[target] = removable.get(target, True) and is_pure(node.value)
+                read.update(node.value.variables - {target})
+            else:
+                visit(node.children[isinstance(node, For) :])  # the first child of a loop is what it counts with
 
-    visit(body)
-    dead = {name for name, removable in assigned.items() if removable and name not in read}
+    visit((body,))
+    dead = {name for name, pure in removable.items() if pure and name not in read}
     if not dead:
         return body
 

@@ -44,7 +44,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import as_steps, block, leaves, mentions, nodes_of, transform_steps, walk
-from .forms import WRITTEN_OUT, is_short, is_vectorizable, vector_form
+from .forms import WRITTEN_OUT, gathered_bytes, is_short, is_vectorizable, vector_form
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .manager import Setting
 from .plan import REDUCTIONS, Chunk, Plan, chunks_of, combined, first_values, make_plan
@@ -97,7 +97,7 @@ class _Pass:
             form = vector_form(loop, self.lanes)
             whole = Counter(array for array, index, _ in element_accesses(loop.body) if mentions(index, {loop.variable.name}))
             for array, number in whole.items():
-                if array in arrays and _covers(loop.low, loop.high, arrays[array]) and array not in form.displaced:
+                if array in arrays and _covers(loop.low, loop.high, arrays[array]) and form and array not in form.displaced:
                     fitting[array] += number
         return {name: node for name, node in arrays.items() if fitting[name] == uses[name] and allocations[name] == 1}
 
@@ -177,7 +177,7 @@ class _Pass:
         steps: list[Step] = []
         low, high = (self._named(bound, loop, suffix, steps) for bound, suffix in ((loop.low, "begin"), (loop.high, "end")))
         reduces = any(node.variable.name not in plan.inside for node in nodes_of(loop.body, SetVar))
-        gathered = vector_form(loop, self.lanes).gathered
+        gathered = gathered_bytes(loop, self.lanes) or 0
         lanes = self.gather_bytes // max(gathered, self.widest) if gathered else self.lanes
         suiting = ACCUMULATORS if reduces and not gathered else 1  # gathers take longer than the sums that they feed
         widths = sorted({lanes * (_vectors_a_step(loop) or suiting), lanes}, reverse=True)

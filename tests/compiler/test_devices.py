@@ -20,7 +20,7 @@ OPERANDS = {"A": scipy.sparse.eye_array(4, format="csr"), "x": np.ones(4)}
 def gpus(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A machine that has no GPU until ``found`` is set."""
     machine = SimpleNamespace(found=None)
-    monkeypatch.setattr(devices, "shutil", SimpleNamespace(which=lambda name: machine.found))
+    monkeypatch.setattr(devices, "find_program", lambda name: machine.found)
     return machine
 
 
@@ -68,8 +68,7 @@ def test_a_device_that_is_named_need_not_be_here() -> None:
 @pytest.mark.parametrize(("answer", "arch"), [("9.0\n8.0\n", "sm_90"), ("12.1\n", "sm_121"), ("", None), ("[N/A]\n", None)])
 def test_the_gpu_of_this_machine(gpus: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, answer: str, arch: str | None) -> None:
     gpus.found = "/usr/bin/nvidia-smi"
-    ran = SimpleNamespace(run=lambda *command, **options: SimpleNamespace(stdout=answer), TimeoutExpired=OSError)
-    monkeypatch.setattr(devices, "subprocess", ran)
+    monkeypatch.setattr(devices, "ask_driver", lambda *fields: answer)
     if arch is not None:
         assert devices.architecture_here() == arch
     else:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from sparsetune import datasets
@@ -152,7 +151,7 @@ def test_no_compiler_names_the_package(tmp_path: Path) -> None:
 @needs_compiler
 @pytest.mark.parametrize("command", ["tune", "run", "lookup"])
 def test_missing_gpu_is_status_3(call, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "shutil", SimpleNamespace(which=lambda name: None))
+    monkeypatch.setattr(devices, "find_program", lambda name: None)
     status, _, err = call(command, SPMV, "-i", RANDOM, "--target", "cuda")
     assert status == 3
     assert "NVIDIA GPU" in err.splitlines()[-1]

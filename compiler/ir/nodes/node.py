@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
-from operator import is_
+from operator import attrgetter, is_not
 from typing import ClassVar
 
 from ...kept import Kept
@@ -19,13 +19,45 @@ def _field_names(kind: type) -> tuple[str, ...]:
 
 
 @cache
-def _fields_of_nodes(kind: type) -> tuple[str, ...]:
-    """Return the fields of a class that may hold nodes: those in whose annotations one is named."""
-    return tuple(entry.name for entry in fields(kind) if not _NODES.isdisjoint(re.findall(r"\w+", str(entry.type))))
+def _kind_alone(kind: type[Node]) -> frozenset[type[Node]]:
+    return frozenset((kind,))
+
+
+@cache
+def _fields_of_nodes(kind: type) -> dict[str, str]:
+    """Return the fields of a class that may hold nodes, those in whose annotations one is named, with these."""
+    types = {entry.name: str(entry.type) for entry in fields(kind)}
+    return {name: held for name, held in types.items() if not _NODES.isdisjoint(re.findall(r"\w+", held))}
+
+
+@cache
+def _children_of(kind: type) -> Callable[[Node], tuple[Node, ...]]:
+    """Return what gives the children of a node of a class; it need not look at them where every field holds exactly one."""
+    held = _fields_of_nodes(kind)
+    if not held:
+        return lambda node: ()
+    if not _NODES.issuperset(held.values()):
+        return lambda node: _children_in(getattr(node, name) for name in held)
+    if len(held) > 1:
+        return attrgetter(*held)
+    (name,) = held
+    return lambda node: (getattr(node, name),)
+
+
+def _children_in(values: Iterable[object]) -> tuple[Node, ...]:
+    found: list[Node] = []
+    for value in values:
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found.extend(item for item in value if isinstance(item, Node))
+    return tuple(found)
 
 
 _NODES: set[str] = set()
 """The names of all classes of nodes; each enters its own when it is defined."""
+
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 class Node:
@@ -37,14 +69,7 @@ class Node:
 
     @Kept
     def children(self) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for name in _fields_of_nodes(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, Node):
-                found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(item for item in value if isinstance(item, Node))
-        return tuple(found)
+        return _children_of(type(self))(self)
 
     @Kept
     def below(self) -> tuple[Node, ...]:
@@ -58,22 +83,22 @@ class Node:
     @Kept
     def kinds(self) -> frozenset[type[Node]]:
         """The classes of the node and of everything below it."""
-        return frozenset((type(self),)).union(*(child.kinds for child in self.children))
+        return _kind_alone(type(self)).union(*[child.kinds for child in self.children])
 
     @Kept
     def variables(self) -> frozenset[str]:
         """The names of all variables in the node, those that it declares included."""
-        return frozenset(self._named()).union(*(child.variables for child in self.children))
+        return frozenset(self._named()).union(*[child.variables for child in self.children])
 
     @Kept
     def declared(self) -> frozenset[str]:
         """The names of the variables that statements in the node declare or count with."""
-        return frozenset(self._declares()).union(*(child.declared for child in self.children))
+        return frozenset(self._declares()).union(*[child.declared for child in self.children])
 
     @Kept
     def assigned(self) -> frozenset[str]:
         """The names of the variables that statements in the node assign."""
-        return frozenset(self._assigns()).union(*(child.assigned for child in self.children))
+        return frozenset(self._assigns()).union(*[child.assigned for child in self.children])
 
     def _named(self) -> tuple[str, ...]:
         """Return the name of the variable that the node itself is, if it is one."""
@@ -95,25 +120,29 @@ class Node:
 
     def rebuild(self, children: tuple[Node, ...]) -> Node:
         """Return the same node over other children, given in the order of ``children``; itself over its own."""
-        if len(children) == len(self.children) and all(map(is_, children, self.children)):
+        if len(children) == len(self.children) and not any(map(is_not, children, self.children)):
             return self
-        rest = iter(children)
+        kind, rest = type(self), iter(children)
+        held = _fields_of_nodes(kind)
         values: list[object] = []
-        for name in _field_names(type(self)):
+        for name in _field_names(kind):
             value = getattr(self, name)
-            if isinstance(value, Node):
-                value = next(rest)
-            elif isinstance(value, tuple) and value:
-                value = tuple(next(rest) if isinstance(item, Node) else item for item in value)
+            if name in held:
+                if isinstance(value, Node):
+                    value = next(rest)
+                elif isinstance(value, tuple) and value:
+                    value = tuple([next(rest) if isinstance(item, Node) else item for item in value])
             values.append(value)
         assert next(rest, None) is None
-        return type(self)(*values)
+        return kind(*values)
 
 
 class Value(Node):
-    """An expression: it has a value of its type."""
+    """An expression: it has a value of its type, and no statements in it."""
 
     type: Type
+    declared: ClassVar[frozenset[str]] = _NO_NAMES  # type: ignore[assignment]  # no property of each expression
+    assigned: ClassVar[frozenset[str]] = _NO_NAMES  # type: ignore[assignment]
 
 
 class Step(Node):
