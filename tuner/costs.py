@@ -115,12 +115,17 @@ class _Costs(Iterations):
             times = self._points(self._originals(loops[:held]), address, leaf)
             written, kept = 0.0, written * times * self._held_elements(leaf.target, loops[held:])
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
-        lanes = _VECTOR_LANES if contiguous else 1.0
+        lanes = self._lanes(loops[-1]) if contiguous else 1.0
         started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = self._start(loops, leaf) if started else 0.0
         again = self._passed_again(address, leaf, loops, iterations)
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
+
+    def _lanes(self, loop: str) -> float:
+        """Return what vectors gain in a loop: no more than it has iterations."""
+        length = self._graph.constant_extent(loop, self._problem.extents)
+        return _VECTOR_LANES if length is None else min(_VECTOR_LANES, max(1.0, float(length)))
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
         """Return what it costs each time that the innermost loop begins: one that is code without a branch has nothing to begin with, but

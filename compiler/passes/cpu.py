@@ -12,6 +12,7 @@ from .batches import batch_short_sums
 from .consecutive import join_segments
 from .counted import count_from_zero, name_registers_apart, shared_register_names
 from .dead import remove_dead, unread
+from .factors import take_out_factors
 from .flags import raise_flags_before_loops, raised_in_loops
 from .held import hold_rows
 from .manager import Pass, PassList, Property
@@ -36,6 +37,7 @@ STORED_ONCE = Property("rows that one tile has are stored")
 UNTAGGED = Property("sums of which a schedule says nothing bear no tag")
 BATCHED = Property("short rows are summed in batches")
 TAGGED = Property("sums are tagged")
+FACTORED = Property("sums in vectors multiply nothing that stands still")
 APART = Property("register arrays have names of their own", shared_register_names)
 COUNTED = Property("loops of constant extent count from zero")
 KEPT = Property("rows that loops update again and again are in registers")
@@ -66,10 +68,11 @@ CPU = PassList(
             ends=_all(ROW_BY_ROW, WHOLE, APART),
         ),
         Pass("sums", sum_in_vectors, requires=_all(RAISED, BATCHED), gives=_all(TAGGED), ends=_all(UNTAGGED)),
+        Pass("factors", take_out_factors, requires=_all(TAGGED), gives=_all(FACTORED)),
         Pass("registers", name_registers_apart, requires=_all(PLACED), gives=_all(APART)),
         Pass("counted", count_from_zero, requires=_all(TAGGED), gives=_all(COUNTED)),
         Pass("accumulators", keep_accumulators, requires=_all(APART, COUNTED), gives=_all(KEPT)),
-        Pass("held", hold_rows, requires=_all(APART, COUNTED, KEPT), gives=_all(HELD)),
+        Pass("held", hold_rows, requires=_all(APART, COUNTED, FACTORED, KEPT), gives=_all(HELD)),
         Pass("vectorize", vectorize, requires=_all(APART, COUNTED, KEPT, HELD), gives=_all(CUT), ends=_all(FOLDED, LIVE, RAISED)),
         Pass("fold", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("streams", pass_caches, requires=_all(STORED_ONCE, CUT, FOLDED)),

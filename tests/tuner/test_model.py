@@ -74,3 +74,10 @@ def test_an_array_is_worth_clearing_where_rows_are_not_few_of_many() -> None:
 def test_a_sum_over_all_rows_is_shared_by_threads() -> None:
     """One atomic addition a row is little beside what a row takes."""
     assert "parallelize(i, cpu_thread, atomics" in choice(TRIANGLES, None, 2, A=square(20_000, 2e-4))
+
+
+def test_a_loop_has_no_more_lanes_than_iterations() -> None:
+    """With one column the innermost loop is no vector: the sum of a row is."""
+    found = choice("Y(i,k) = A(i,j) * X(j,k)", None, A=square(1000, 0.1), X=np.ones((1000, 1)))
+    assert "reorder" in found
+    assert "parallelize(j, cpu_vector, parallel_reduction)" in found

@@ -1,0 +1,73 @@
+"""Factors that stand still are taken out of sums: ``a`` of ``for k: t += a * u[k] * v[k]`` is multiplied once, by the sum of the rest.
+
+The C compiler may not do that, as it keeps the order of multiplications. Only sums whose terms are added in another order anyway are
+changed, those that are made in vectors, and only where the loop surely runs: an empty sum is zero, whatever it would be multiplied by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..ir.nodes import Binary, Const, Declare, For, Function, SetVar, Step, Steps, Value, Vector
+from ..ir.rewrite import as_steps, is_pure, mentions, nodes_of, transform_steps
+from .manager import Setting
+from .sums import only_adds
+
+
+def take_out_factors(function: Function, setting: Setting) -> Function:
+    """Return a kernel whose sums in vectors multiply what stands still behind their loop."""
+
+    def change(node: Step) -> Step:
+        return _without(node, setting, function) if isinstance(node, For) else node
+
+    return replace(function, body=as_steps(transform_steps(function.body, change)))
+
+
+def _without(loop: For, setting: Setting, function: Function) -> Step:
+    """Return a loop and what it leaves to be multiplied."""
+    if not isinstance(loop.tag, Vector) or not _surely_runs(loop) or not only_adds(loop):
+        return loop
+    steps = nodes_of(loop.body, Declare, SetVar)
+    sums = frozenset(step.variable.name for step in steps if isinstance(step, SetVar))
+    if any(mentions(step.value, sums) for step in steps):
+        return loop
+    own = sums.union((loop.variable.name,), (step.variable.name for step in steps))
+    before: list[Step] = []
+    after: list[Step] = []
+
+    def change(step: Step) -> Step:
+        if not isinstance(step, SetVar) or step.op not in ("+", "-") or not is_pure(step.value):
+            return step
+        factors = list(_factors(step.value))
+        moving = [factor for factor in factors if mentions(factor, own)]
+        still = [factor for factor in factors if not mentions(factor, own)]
+        if not still or len(moving) < 2:  # one that moves is multiplied while it is added
+            return step
+        part = replace(step.variable, name=setting.names(function)(f"{step.variable.name}_part"))
+        before.append(Declare(part, Const(0.0, part.type)))
+        after.append(replace(step, value=_product([*still, part])))
+        return SetVar(part, _product(moving), "+")
+
+    changed = replace(loop, body=transform_steps(loop.body, change))
+    return Steps((*before, changed, *after)) if before else loop
+
+
+def _surely_runs(loop: For) -> bool:
+    return isinstance(loop.low, Const) and isinstance(loop.high, Const) and loop.low.value < loop.high.value
+
+
+def _factors(value: Value) -> Iterator[Value]:
+    """Yield the factors of a product of floats."""
+    if isinstance(value, Binary) and value.op == "*" and value.type.is_float:
+        yield from _factors(value.left)
+        yield from _factors(value.right)
+    else:
+        yield value
+
+
+def _product(factors: list[Value]) -> Value:
+    product, *others = factors
+    for factor in others:
+        product = Binary("*", product, factor, product.type)
+    return product
