@@ -1,7 +1,8 @@
 """Measuring the constants of the static model: ``tune-kernel doctor --calibrate``.
 
 They come from generated kernels themselves, on small operands that lie in the caches and on one whose gathered rows do not: what one
-counted operation takes, what starting threads and handing out a chunk cost, and what prefetching gathered rows gains and loses.
+counted operation takes, what starting threads and handing out a chunk cost, what prefetching gathered rows gains and loses, and what
+prefetching stored entries loses where these are near.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from .problem import make_problem
 _TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one
 _COLUMNS = 32
 _FAR_ROWS = 2**17  # at most, of the operand that the second-level cache does not hold
-_SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+_SPMM, _SPMV = "Y(i,k) = A(i,j) * X(j,k)", "y(i) = A(i,j) * X(j)"
 _PREFETCHED = "prefetch(j, X, 8)"
 _SHARED = "parallelize(i, cpu_thread, no_races, {})"
+_IN_VECTORS = "parallelize(j, cpu_vector, parallel_reduction)"
 
 
 def calibrate(threads: int, counters: Counters | None = None) -> tuple[Constants, bool]:
@@ -57,10 +59,10 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     """Return the constants; what each turn was disturbed by is added to ``company``."""
     usual = Constants()
 
-    def times(rows: int, nonzeros: int, *schedules: str) -> tuple[float, list[float]]:
+    def times(rows: int, nonzeros: int, *schedules: str, expression: str = _SPMM) -> tuple[float, list[float]]:
         dense = aligned_full(rows * _COLUMNS, 1.0, np.float64).reshape(rows, _COLUMNS)
         matrix = generate(f"random:uniform:{rows}x{rows}:nnz={nonzeros}", "csr")
-        problem = make_problem(_SPMM, {"A": matrix, "X": dense}, threads=threads)
+        problem = make_problem(expression, {"A": matrix, "X": dense if expression == _SPMM else dense.ravel()[:rows]}, threads=threads)
         runs: list[Callable[[], Any]] = [
             compile_problem(problem, Schedule(text)).bind(problem.operands, problem.threads) for text in schedules
         ]
@@ -79,9 +81,11 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     rows = min(size // (8 * _COLUMNS), _FAR_ROWS)
     _, (plain, prefetched) = times(rows, 6 * rows, "", _PREFETCHED)
     constants["prefetch_miss"] = plain / prefetched
+    _, (asking, silent) = times(1024, 50_000, "", _IN_VECTORS, expression=_SPMV)
+    constants["stream_hit"] = silent / asking
     if threads > 1:
         _, (alone, together) = times(64, 256, "", _SHARED.format("static"))
-        constants["start"] = max(together - alone / threads, usual.start / 3)
+        constants["start"] = max(together - alone / threads, usual.start / 6)
         _, (whole, pieces) = times(4096, 8192, _SHARED.format("static"), _SHARED.format("dynamic, 1"))
         constants["chunk"] = max((pieces - whole) * threads / 4096, usual.chunk / 10)
     return Constants(**constants)

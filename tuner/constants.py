@@ -23,6 +23,7 @@ class Constants:
         chunk: seconds that a thread takes to get a chunk of a loop.
         prefetch_hit: speed with prefetches over that without where what is gathered lies in the second-level cache.
         prefetch_miss: the same where it lies outside.
+        stream_hit: time of a sum over stored entries without prefetches of these over that with them, where they lie in the caches.
     """
 
     operation: float = 1.2e-10
@@ -30,13 +31,14 @@ class Constants:
     chunk: float = 1.5e-7
     prefetch_hit: float = 0.8
     prefetch_miss: float = 1.08
+    stream_hit: float = 0.93
 
     @property
     def is_sane(self) -> bool:
         """Whether all are numbers that some machine could have."""
         ranges = {
             "operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4), "prefetch_hit": (0.1, 2.0),
-            "prefetch_miss": (0.1, 10.0),
+            "prefetch_miss": (0.1, 10.0), "stream_hit": (0.1, 2.0),
         }  # fmt: skip
         return all(low <= getattr(self, name) <= high for name, (low, high) in ranges.items())
 

@@ -19,7 +19,8 @@ from ..compiler.schedule.addresses import chain
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
-from ..compiler.space.template import Hole
+from ..compiler.space.decorations import stream_of, vector_of
+from ..compiler.space.template import Hole, Values
 from ..compiler.storage.tensor import Tensor
 from .constants import Constants, machine_constants
 from .gathers import scattered_share
@@ -35,6 +36,7 @@ _ELSEWHERE = 1.03  # times as long take rows that another thread had the last ti
 _GIVEN = 1.08  # times as long may take what is shared out in a way that nothing is known of here
 _AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for a reason alone
 _SECOND_LEVEL = 2**20  # bytes, where the system does not say
+_CACHE_SHARE = 0.5  # of the last level of cache, that what is gone through in order has to itself
 
 
 @frozen
@@ -57,7 +59,7 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
         elif isinstance(hole.usual, d.Prefetch):
             times = _prefetched(problem, candidate, hole.usual, graph, constants)
             values[hole.name] = hole.usual if times is not None else None
-            factor *= times or 1.0
+            factor *= times or _asks_for_less(hole, hole.usual, values, constants)
     return Settled(candidate.template.fill(values), factor)
 
 
@@ -98,6 +100,13 @@ def _times(choice: Any, tensor: Tensor, threads: int, seconds: float) -> float |
     return None
 
 
+def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: Constants) -> float:
+    """Return how many times the time of the default a sum takes that goes through stored entries in vectors without prefetches: sums of
+    which a schedule says nothing ask for entries ahead wherever these are (``passes.sums``)."""
+    loop = hole.name.removeprefix(stream_of(prefetch.access.tensor, ""))
+    return constants.stream_hit if values.get(vector_of(loop)) is not None else 1.0
+
+
 def _prefetched(problem: Problem, candidate: Candidate, prefetch: d.Prefetch, graph: Provenance, constants: Constants) -> float | None:
     """Return how many times the time without it a kernel takes with a prefetch; None where it is not worth it."""
     name = prefetch.access.tensor
@@ -107,7 +116,7 @@ def _prefetched(problem: Problem, candidate: Candidate, prefetch: d.Prefetch, gr
     if not operand.format.is_dense:  # entries gone through in order, which hardware fetches ahead as well
         loops = chain(candidate.program.statement, ())
         begun = bool(loops) and any(found is operand for _, found in _begun_by(problem, graph.originals(loops[0])))
-        return 1.0 if begun and operand.nbytes > this_machine().last_level_cache else None
+        return 1.0 if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else None
     share = max((_scattered(problem, operand, name, *where) for where in _stored_by(problem, originals)), default=0.0)
     missing = _MISS * share / (_MISS * share + 1 - share)
     times = missing / constants.prefetch_miss + (1 - missing) / constants.prefetch_hit

@@ -172,7 +172,7 @@ def _innermost(
     stored = bool(tree.intersection(graph.originals(loop)))
     if not covers(leaf.target.indices, loop, graph):
         vectors = d.Parallelize(loop, "cpu_vector", "parallel_reduction", path=path)
-        yield Hole(f"vector_{label}", (None, vectors) if short else (vectors, None))
+        yield Hole(vector_of(label), (None, vectors) if short else (vectors, None))
     if stored:
         yield Hole(f"unroll_{label}", (None, *(d.Unroll(loop, factor, path=path) for factor in UNROLLS)))
 
@@ -208,6 +208,16 @@ def _has_short_rows(leaf: Assign, loop: str, situation: Situation) -> bool:
     return False
 
 
+def vector_of(label: str) -> str:
+    """Return the name of the hole of the vectors of a sum over a loop."""
+    return f"vector_{label}"
+
+
+def stream_of(tensor: str, label: str) -> str:
+    """Return the name of the hole of prefetches of the entries that a loop steps through."""
+    return f"stream_{tensor}_{label}"
+
+
 def _label(loop: str, path: tuple[int, ...] | None) -> str:
     return loop + "".join(f"_{number}" for number in path or ())
 
@@ -222,7 +232,7 @@ def _streams(program: Program, situation: Situation, graph: Provenance) -> Itera
         stepped = [access for access in accesses(leaf.value) if _ends_with(access, graph.originals(loop), situation)]
         if len(stepped) == 1:
             near = (d.Prefetch(loop, Access(stepped[0].tensor), distance, path=path) for distance in ENTRY_DISTANCES)
-            yield Hole(f"stream_{stepped[0].tensor}_{_label(loop, path)}", (*near, None))
+            yield Hole(stream_of(stepped[0].tensor, _label(loop, path)), (*near, None))
 
 
 def _ends_with(access: Access, indices: tuple[str, ...], situation: Situation) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
+from sparsetune.compiler.native.machine import CacheLevel, this_machine
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.datasets.generate import generate
@@ -70,6 +72,30 @@ def test_rows_are_prefetched_where_they_come_from_memory_alone() -> None:
     near = generate("random:uniform:3000x3000:nnz=6e4", "csr")
     assert model_choice(spmm(near)) is None
     assert "prefetch" not in str(model_choice(spmm(near, threads=2)))
+
+
+def spmv(matrix, threads: int = 1) -> str:
+    return str(model_choice(make_problem("y(i) = A(i,j) * x(j)", {"A": matrix, "x": np.ones(matrix.shape[1])}, threads=threads)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sums_ask_for_entries_ahead_where_these_come_from_memory_alone(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = generate("random:uniform:1000x1000:nnz=1e5", "csr")
+    vectors = "parallelize(j, cpu_vector, parallel_reduction)"
+
+    def last_level(size: int) -> None:
+        machine = replace(this_machine(), caches=(CacheLevel(2, size, 64, 1),))
+        monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+
+    last_level(long.nbytes)
+    far = spmv(long, threads)
+    assert "prefetch(j, A" in far or vectors not in far  # which the default asks for as well
+    last_level(8 * long.nbytes)
+    near = spmv(long, threads)
+    assert vectors in near
+    assert "prefetch" not in near
+    short = generate("random:uniform:10000x10000:nnz=5e4", "csr")
+    assert vectors not in spmv(short, threads)
 
 
 def test_shares_follow_the_rows() -> None:
