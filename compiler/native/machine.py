@@ -66,7 +66,7 @@ class Machine:
         """
         if self.gather_bytes == 64:
             return 0
-        return 24 if self.gather_bytes == 32 else None
+        return 8 if self.gather_bytes == 32 else None
 
     @property
     def gather_bytes(self) -> int:

@@ -7,8 +7,8 @@ cache; what is left to do for a row is to add up to 16 or 32 of them, without as
 are short, several of them are added side by side, a row in each lane.
 
 Which rows come in batches is decided as they come. Not those of blocks with long rows, for which whole vectors are cheaper. Nor those
-of blocks whose rows are all as long: processors learn where such loops end. Long ones among them are added in vectors, short ones one
-element after the other.
+of blocks where most rows are as long as the one before: processors learn where such loops end. Long ones among them are added in vectors,
+short ones one element after the other.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ IN_LANES = 12
 FEWEST = 8
 """Rows below which a block is not worth it."""
 
+STEADY = 4
+"""Rows of a block of which one may be longer or shorter than the one before where they count as alike."""
 
 MOST_SUMS = 8
 """Sums of a row beyond which they stay as they are: the terms of all would not stay in the first cache, and the code would double."""
@@ -215,6 +217,7 @@ class _Batches:
             Declare(self.rows, _minus(self.past, self.first)),
             *self._ends(),
             Declare(self.alike, self._are_alike()),
+            self._steadiness(),
             If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._rows(self._in_order()), self._batch())),
         ))  # fmt: skip
         length = Const(self.room_length + ROWS, I64)
@@ -251,6 +254,20 @@ class _Batches:
         second = substitute(self.sums[0].begin, {self.loop.variable.name: _plus(self.first, Const(1, I64))})
         alike = Binary("*", self.rows, _minus(second, self.firsts[0]), I64)
         return Binary("==", _minus(self.pasts[0], self.firsts[0]), alike, BOOL)
+
+    def _steadiness(self) -> Step:
+        """Return what counts the rows that are not as long as the one before: where rows are longer than are added at once, and short
+        enough for batches. Below, that takes longer than what it may save."""
+        row, changes = self.loop.variable, Var(self.fresh(f"{self.loop.variable.name}_changes"), I64)
+        length = row_length(self.sums[0].begin, row)
+        before = simplify_expression(substitute(length, {row.name: _minus(row, Const(1, I64))}))
+        change = Select(Binary("!=", length, before, BOOL), Const(1, I64), Const(0, I64), I64)
+        unclear = Binary("and", Binary("==", self.alike, Const(False, BOOL), BOOL), self._are_longer(0, AT_ONCE), BOOL)
+        return If(Binary("and", unclear, Binary("==", self._are_longer(0, SHORT), Const(False, BOOL), BOOL), BOOL), Steps((
+            Declare(changes, Const(0, I64)),
+            replace(self._rows(SetVar(changes, change, "+")), low=_plus(self.first, Const(1, I64))),
+            SetVar(self.alike, Binary("<=", Binary("*", changes, Const(STEADY, I64), I64), self.rows, BOOL)),
+        )))  # fmt: skip
 
     def _one_by_one(self) -> Value:
         """Return whether a block's rows are few, long, or alike and more than are added at once: vectors of each row are cheapest."""
@@ -304,7 +321,7 @@ class _Batches:
         for number in range(len(self.sums)):
             whole = Binary("or", whole, self._are_longer(number, AVERAGE_IN_LANES), BOOL)
         yield Declare(longest, simplify_expression(Select(whole, Const(IN_LANES + 1, I64), Const(0, I64), I64)))
-        each = Steps(tuple(SetVar(longest, row_length(sums, self.loop.variable), "max") for sums in placed))
+        each = Steps(tuple(SetVar(longest, row_length(sums.begin, self.loop.variable), "max") for sums in placed))
         yield If(Binary("==", longest, Const(0, I64), BOOL), self._rows(each))
 
     def _with_sums(self, made: list[Step]) -> Step:

@@ -38,9 +38,9 @@ class Placed:
     at_once: Var
 
 
-def row_length(sums: Placed, row: Var) -> Value:
-    """Return how many elements a row has."""
-    return _minus(substitute(sums.begin, {row.name: _plus(row, Const(1, I64))}), sums.begin)
+def row_length(begin: Value, row: Var) -> Value:
+    """Return how many elements a row has, in terms of which ``begin`` says where they begin."""
+    return _minus(substitute(begin, {row.name: _plus(row, Const(1, I64))}), begin)
 
 
 def row_sum(sums: Placed, together: int, lanes: int, fresh: Callable[[str], str]) -> Step:
@@ -86,7 +86,7 @@ def lane_sums(
     place = _plus(behind, _minus(over.variable, first_row))
     body = Steps((
         Declare(at, _minus(sums.begin, sums.first)),
-        Declare(count, row_length(sums, over.variable)),
+        Declare(count, row_length(sums.begin, over.variable)),
         Declare(added, Const(0.0, total.type)),
         For(turn, Const(0, I64), longest, SetVar(added, if_any, "+")),
         Store(sums.room, place, added),

@@ -53,6 +53,9 @@ from .simplify import simplify_expression
 ACCUMULATORS = 4
 """Independent sums of a reduction: enough to hide the latency of an addition."""
 
+GATHERING = 2
+"""The same of sums that gather where that is done by single loads; instructions that gather take longer than the sums that they feed."""
+
 REGISTERS = 28
 """Vector registers that arrays may take; what is more stays in memory."""
 
@@ -66,6 +69,7 @@ class _Pass:
     def __init__(self, function: Function, setting: Setting) -> None:
         unit, self.widest, self.lanes = setting.unit, setting.widest(function), setting.lanes(function)
         self.masks, self.gather_bytes = unit.masks, min(unit.bytes, unit.gather_bytes)
+        self.gathering = GATHERING if self.gather_bytes < unit.bytes else 1
         self.fresh = setting.names(function)
         self.registers: dict[str, tuple[Chunk, ...]] = {}
         self.names: dict[tuple[str, int], str] = {}
@@ -179,7 +183,7 @@ class _Pass:
         reduces = any(node.variable.name not in plan.inside for node in nodes_of(loop.body, SetVar))
         gathered = gathered_bytes(loop, self.lanes) or 0
         lanes = self.gather_bytes // max(gathered, self.widest) if gathered else self.lanes
-        suiting = ACCUMULATORS if reduces and not gathered else 1  # gathers take longer than the sums that they feed
+        suiting = (self.gathering if gathered else ACCUMULATORS) if reduces else 1
         widths = sorted({lanes * (_vectors_a_step(loop) or suiting), lanes}, reverse=True)
         closed = isinstance(low, Const) and isinstance(high, Const)
         at = loop.variable if closed else Var(self.fresh(f"{loop.variable.name}_at"), loop.variable.type)
