@@ -19,6 +19,7 @@ from ..compiler.schedule.addresses import Address, at, enclosing_loops, everywhe
 from ..compiler.space.decorations import shares_pattern
 from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
 from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
+from ..compiler.space.memory import counted_positions
 from ..compiler.space.program_costs import operation_count
 from ..compiler.space.situation import Situation
 from ..compiler.views import View
@@ -353,8 +354,14 @@ class _Costs(Iterations):
 
     def _size(self, indices: Sequence[str]) -> float:
         """Return how many elements an array over some indices has, as far as extents are known."""
-        lengths = (self._graph.constant_extent(index, self._problem.extents) for index in indices)
-        return math.prod(float(length or 1) for length in lengths)
+        return math.prod(self._length(index) for index in indices)
+
+    def _length(self, index: str) -> float:
+        positions = counted_positions(self._graph, index, self._formats)
+        if positions is not None:
+            access, level = positions
+            return self._prefixes[self._sources.get(access.tensor, access.tensor)][level]
+        return float(self._graph.constant_extent(index, self._problem.extents) or 1)
 
     def _conversions(self) -> float:
         return _CONVERSION * converted_entries(self._problem, self._program, self._sources)

@@ -8,7 +8,7 @@ have in common are counted on a sample of what they store (``space.joins``); els
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -25,6 +25,7 @@ from ..compiler.schedule.dependence import graph_of
 from ..compiler.space.arrays import array_workspaces
 from ..compiler.space.joins import Relation, Scan, join
 from ..compiler.space.situation import Situation
+from ..compiler.storage.positions import stored_prefixes
 from ..compiler.storage.tensor import Tensor
 from ..compiler.views import View
 from .problem import Problem
@@ -100,7 +101,13 @@ class Iterations:
                 together = covered & self._covered(address[:shared])
                 driving = (access for access in accesses(read.value) if self._is_stored(access))
                 met += ((access, together) for access in driving if not together.isdisjoint(access.indices))
-        return met, share
+        return [*met, *self._gone_through(address, {access for access, _ in met})], share
+
+    def _gone_through(self, address: Address, read: Collection[Access]) -> Iterator[tuple[Access, set[str]]]:
+        """Yield the operands through whose positions loops around an assignment go that nothing in them reads, with the loops' indices."""
+        for loop in enclosing_loops(self._program.statement, address):
+            if self._graph.space(loop) == "position" and (access := self._graph.position_access(loop)) not in read:
+                yield access, set(self._graph.originals(loop))
 
     def _met_share(self, met: _Met) -> float:
         """Return the share of all combinations of indices that several accesses have together: that of the join of what they store, where
@@ -201,15 +208,6 @@ class Iterations:
         found = min(count * beyond, prefixes[-1]) if beyond > 1 else count
         wanted = access.stored or said_of(access, self._program.conversions) or form
         return found / 2 if depth == len(order) and wanted.mirrors and not form.mirrors else found
-
-
-def stored_prefixes(operand: Tensor) -> tuple[float, ...]:
-    """Return how many positions each level of an operand has, outermost first."""
-    counts, parents = [], 1
-    for kind, level, mode in zip(operand.format.levels, operand.levels, operand.format.order, strict=True):
-        parents = kind.positions(level.parts, parents, operand.shape[mode])
-        counts.append(float(parents))
-    return tuple(counts)
 
 
 def _stored_operand(problem: Problem, name: str) -> Tensor | None:

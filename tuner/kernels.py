@@ -154,13 +154,13 @@ def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:
     except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
         return None
     program = found.compiled.concretized.program
-    kept = not problem.limits.binds(workspace_elements(program, problem.formats, problem.extents)) and keeps_values(problem, program)
+    kept = not problem.limits.binds(workspace_elements(program, problem)) and keeps_values(problem, program)
     return found if kept else None
 
 
 def default_keeps_bound(problem: Problem) -> bool:
     """Return whether the default schedule's workspaces keep the memory bound: else it is there to compare with alone."""
-    return not problem.limits.binds(workspace_elements(problem.concretized().program, problem.formats, problem.extents))
+    return not problem.limits.binds(workspace_elements(problem.concretized().program, problem))
 
 
 def lowers(problem: Problem, program: Program, default: Concretized) -> bool:

@@ -37,7 +37,7 @@ def is_legal(problem: Problem, schedule: Schedule) -> bool:
         program = applied(problem, schedule)
     except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
         return False
-    return not problem.limits.binds(workspace_elements(program, problem.formats, problem.extents)) and keeps_values(problem, program)
+    return not problem.limits.binds(workspace_elements(program, problem)) and keeps_values(problem, program)
 
 
 def keeps_values(problem: Problem, program: Program) -> bool:

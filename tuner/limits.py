@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..compiler.concrete.nodes import Program
+from ..compiler.concrete.provenance import Provenance
 from ..compiler.errors import TuningError
-from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.shown import shown
-from ..compiler.space.memory import buffers_of
+from ..compiler.space.memory import buffers_of, counted_positions
+from ..compiler.storage.positions import stored_prefixes
 from .machine_settings import load_machine
+
+if TYPE_CHECKING:
+    from .problem import Problem
 
 
 @frozen
@@ -74,19 +77,26 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def workspace_elements(program: Program, formats: Mapping[str, Format], extents: Mapping[str, int]) -> float:
+def workspace_elements(program: Program, problem: Problem) -> float:
     """Return how many elements the workspaces of one thread have at most, scalars left out, and the buffers of loops through subsections.
 
     Args:
         program: scheduled.
-        formats: of operands and result.
-        extents: of all original indices.
+        problem: gives formats and sizes.
     """
-    graph = graph_of(program.relations)
+    graph, formats, extents = graph_of(program.relations), problem.formats, problem.extents
     total = sum(math.prod(float(factor * extents.get(index, 1)) for factor, index in sizes) for sizes in buffers_of(program, formats))
     for space in program.workspaces:
         if space.indices:
-            lengths = (graph.constant_extent(index, extents) for index in space.indices)
-            originals = (math.prod(extents.get(name, 1) for name in graph.originals(index)) for index in space.indices)
-            total += math.prod(float(known if known is not None else most) for known, most in zip(lengths, originals, strict=True))
+            total += math.prod(_length(index, graph, problem) for index in space.indices)
     return total
+
+
+def _length(index: str, graph: Provenance, problem: Problem) -> float:
+    """Return how many values an index has at most."""
+    positions = counted_positions(graph, index, problem.formats)
+    operand = None if positions is None else problem.operand(positions[0].tensor)
+    if positions is not None and operand is not None:
+        return stored_prefixes(operand)[positions[1]]
+    known = graph.constant_extent(index, problem.extents)
+    return float(known if known is not None else math.prod(problem.extents.get(name, 1) for name in graph.originals(index)))

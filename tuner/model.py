@@ -21,9 +21,9 @@ from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate, candidates
 from ..compiler.space.selection import RULES_ALONE, Selection
+from ..compiler.storage.positions import stored_prefixes
 from ..compiler.views import View
 from .costs import operations
-from .iterations import stored_prefixes
 from .legality import is_legal
 from .limits import workspace_elements
 from .parameters import settled
@@ -73,7 +73,7 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
     if default is None:
         return None
     room = problem.limits.room(problem.nbytes) / problem.dtype.itemsize / problem.threads
-    elements = {id(found): workspace_elements(found.candidate.program, problem.formats, problem.extents) for found in ranked}
+    elements = {id(found): workspace_elements(found.candidate.program, problem) for found in ranked}
     if problem.limits.binds(elements[id(default)]):
         within = (found for found in ranked if not problem.limits.binds(elements[id(found)]))
         first = next((found.schedule for found in within if is_legal(problem, found.schedule)), None)

@@ -122,7 +122,7 @@ def surviving_space(
         return lowers(problem, item.program, default)
 
     def keeps_bound(item: Candidate) -> bool:
-        return not item.template or not problem.limits.binds(workspace_elements(item.program, problem.formats, problem.extents))
+        return not item.template or not problem.limits.binds(workspace_elements(item.program, problem))
 
     def selected() -> Selection:
         compilers = other_compilers() if "compilers" in also else ()

@@ -227,7 +227,7 @@ class Beyond:
     def _cost(self, program: Program) -> float:
         """Return what the model expects of a program; what has no room for its workspaces is never worth it."""
         problem = self._problem
-        held = workspace_elements(program, problem.formats, problem.extents) * problem.dtype.itemsize * problem.threads
+        held = workspace_elements(program, problem) * problem.dtype.itemsize * problem.threads
         if held > problem.limits.room(problem.nbytes):
             return math.inf
         return operations(problem, program, problem.concretized().sources)

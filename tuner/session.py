@@ -222,7 +222,7 @@ def check_schedules(problem: Problem, schedules: Iterable[Schedule | str]) -> tu
             program = compile_problem(problem, schedule).compiled.concretized.program
         except ScheduleError as error:
             raise ScheduleError(f"schedule {number} of those given: {error}") from None
-        if problem.limits.binds(elements := workspace_elements(program, problem.formats, problem.extents)):
+        if problem.limits.binds(elements := workspace_elements(program, problem)):
             bound = f"{elements:g} elements of workspaces, and memory_bound is {problem.limits.memory_bound:g}"
             raise ScheduleError(f"schedule {number} of those given has {bound}")
         found.append(problem.to_canonical(schedule))

@@ -6,7 +6,7 @@ in which a sparse result can be written in any order, also in parallel).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..format import Format
@@ -70,7 +70,14 @@ def shared_pattern(statement: Stmt, graph: Provenance, target: Access, form: For
     loops = [node for node in path if isinstance(node, Forall)]
     known = graph.known_after([node.index for node in loops])
     last = max(known[name] for name in operand.indices if name in target.indices)
-    return operand if replace(operand, protocols=()) in (replace(read, protocols=()) for read in reads(loops[last])) else None
+    placed = (*reads(loops[last]), *_gone_through(loops[last].index, graph))
+    return operand if replace(operand, protocols=()) in (replace(read, protocols=()) for read in placed) else None
+
+
+def _gone_through(loop: str, graph: Provenance) -> Iterator[Access]:
+    """Yield the operand all of whose positions a loop goes through, though nothing in the loop may read it."""
+    if graph.space(loop) == "position" and (whole := graph.position_relation(loop)).position == loop:
+        yield whole.access
 
 
 def shared_levels(target: Access, result: Format, operand: Access, form: Format) -> int:

@@ -7,8 +7,9 @@ from itertools import product
 from math import prod
 
 from ..concrete.nodes import Program, assignments, said_of
+from ..concrete.provenance import Provenance
 from ..format import Format
-from ..notation.nodes import accesses
+from ..notation.nodes import Access, accesses
 from ..schedule.dependence import graph_of
 from ..views import View
 from .situation import Situation
@@ -24,9 +25,27 @@ def memory_of(program: Program, situation: Situation) -> str:
         lengths = [graph.constant_extent(index, situation.extents) for index in space.indices]
         if None not in lengths and prod(length or 0 for length in lengths) <= REGISTERS:
             continue
-        sizes = [str(graph.constant_extent(index) or " * ".join(graph.originals(index))) for index in space.indices]
+        sizes = [_length_of(index, graph, situation) for index in space.indices]
         products.append(" * ".join(sizes) or "1")
     return " + ".join([*products, *_shown(program, situation)]) or "0"
+
+
+def _length_of(index: str, graph: Provenance, situation: Situation) -> str:
+    """Return how many values an index has: a number where it is known, as products of extents otherwise."""
+    positions = counted_positions(graph, index, situation.formats)
+    counts = None if positions is None else situation.fibres.get(positions[0].tensor)
+    if positions is not None and counts is not None:
+        return str(int(counts[positions[1]]))
+    return str(graph.constant_extent(index) or " * ".join(graph.originals(index)))
+
+
+def counted_positions(graph: Provenance, index: str, formats: Mapping[str, Format]) -> tuple[Access, int] | None:
+    """Return whose positions, and those of which level, an index counts all of; None where it counts something else."""
+    if graph.space(index) != "position" or (counted := graph.position_relation(index)).position != index:
+        return None
+    access, last = counted.access, graph.originals(index)[-1]
+    order = [access.subscripts[mode].index for mode in formats[access.tensor].order]
+    return access, order.index(last)
 
 
 def buffers_of(program: Program, formats: Mapping[str, Format]) -> Iterator[tuple[tuple[int, str], ...]]:

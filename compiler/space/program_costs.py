@@ -17,10 +17,13 @@ from ..format import Format
 from ..notation.nodes import Access, Add, Assignment, Expr, walk
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
-from .forests.contraction import contraction_of
+from .forests.contraction import Contraction, contraction_of
 from .forests.costs import Costs, costs_of, positions
+from .forests.fibres import by_fibres
+from .forests.forest import Forest
 from .forests.posynomial import ONE, Posynomial
 from .forests.reading import forest_of
+from .memory import counted_positions
 
 
 def program_costs(program: Program, assignment: Assignment, formats: Mapping[str, Format]) -> Costs:
@@ -38,8 +41,14 @@ def program_costs(program: Program, assignment: Assignment, formats: Mapping[str
     except ExpressionError:
         contraction = None
     plain = replace(program, statement=transform(program.statement, _untagged), assembly=())
-    forest = None if contraction is None or assignment.operator == "+=" else forest_of(plain, contraction)
+    forest = None if contraction is None or assignment.operator == "+=" else _forest(plain, contraction, known)
     return _general(program, known) if forest is None else costs_of(forest, known)
+
+
+def _forest(program: Program, contraction: Contraction, formats: Mapping[str, Format]) -> Forest | None:
+    """Return the forest that a program is, of loops over coordinates or over stored fibres; None where it is none."""
+    found = (forest_of(program, one) for one in (contraction, *by_fibres(contraction, formats)))
+    return next((forest for forest in found if forest is not None), None)
 
 
 def _untagged(statement: Stmt) -> Stmt | None:
@@ -53,13 +62,22 @@ def _general(program: Program, formats: Mapping[str, Format]) -> Costs:
         loops = tuple(dict.fromkeys(name for loop in enclosing_loops(program.statement, address) for name in graph.originals(loop)))
         deepest = max(deepest, len(loops))
         time += _work(leaf, loops, program, formats)
-    sizes = [_elements(_originals(space.indices, graph)) for space in program.workspaces if space.indices]
+    sizes = [_slots(space.indices, graph, formats) for space in program.workspaces if space.indices]
     modes = max((len(space.indices) for space in program.workspaces), default=0)
     return Costs(time, sum(sizes, Posynomial()), deepest, modes)
 
 
-def _originals(indices: tuple[str, ...], graph: Provenance) -> tuple[str, ...]:
-    return tuple(name for index in indices for name in graph.originals(index))
+def _slots(indices: tuple[str, ...], graph: Provenance, formats: Mapping[str, Format]) -> Posynomial:
+    """Return the elements of a workspace: one for each position of an operand where an index counts these."""
+    product = ONE
+    for index in indices:
+        counted = counted_positions(graph, index, formats)
+        if counted is None:
+            product *= _elements(graph.originals(index))
+        else:
+            (access, level), form = counted, formats[counted[0].tensor]
+            product *= positions(access.tensor, form, tuple(access.subscripts[mode].index for mode in form.order), level)
+    return product
 
 
 def _work(leaf: Assign, loops: tuple[str, ...], program: Program, formats: Mapping[str, Format]) -> Posynomial:

@@ -28,16 +28,12 @@ class DenseWorkspace(HeldWorkspace):
 
 
 class Dense(WorkspaceKind):
+    """Over coordinates, or over the positions of an operand with one slot for every stored component."""
+
     whole = True
 
     def make(self, making: Making) -> DenseWorkspace:
         return _over(making, making.array("", making.type, making.length), registers=False)
-
-
-class Positions(Dense):
-    """Over the positions of an operand, one for every stored component."""
-
-    whole = False
 
 
 class Registers(WorkspaceKind):
@@ -56,4 +52,4 @@ def _over(making: Making, array: str, *, registers: bool) -> DenseWorkspace:
     return DenseWorkspace(stored, making.zero, making.depth, making.length, registers)
 
 
-DENSE, POSITIONS, REGISTERS = Dense("dense"), Positions("positions"), Registers("registers")
+DENSE, POSITIONS, REGISTERS = Dense("dense"), Dense("positions"), Registers("registers")

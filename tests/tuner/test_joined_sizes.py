@@ -11,8 +11,8 @@ from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.forests.choice import sizes_of
 from sparsetune.compiler.space.forests.contraction import contraction_of
+from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.tuner.costs import scalar_operations
-from sparsetune.tuner.iterations import stored_prefixes
 from sparsetune.tuner.problem import make_problem
 
 N = 300

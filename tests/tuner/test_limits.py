@@ -47,7 +47,7 @@ def problem(bound: float | None = None, share: float | None = None) -> Problem:
 
 
 def elements(of: Problem, schedule: Schedule) -> float:
-    return workspace_elements(compile_problem(of, schedule).compiled.concretized.program, of.formats, of.extents)
+    return workspace_elements(compile_problem(of, schedule).compiled.concretized.program, of)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_what_is_searched_keeps_the_bound() -> None:
     assert stages[place]["kept"] < stages[place - 1]["kept"]
     for template in space.templates:
         program = apply_schedule(default.program, template.fill(), default.formats)
-        assert workspace_elements(program, of.formats, of.extents) <= 12
+        assert workspace_elements(program, of) <= 12
 
 
 def test_records_answer_under_the_limits_that_they_were_made_under(database: Path) -> None:

@@ -13,8 +13,8 @@ from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.tuner import prune
-from sparsetune.tuner.iterations import stored_prefixes
 from sparsetune.tuner.limits import Limits
 from sparsetune.tuner.model import model_choice, problem_candidates, rank
 from sparsetune.tuner.problem import Problem, make_problem

@@ -183,7 +183,8 @@ class ForestExploration:
     def costs(self, schedule: Schedule | str) -> Costs:
         """Return what a schedule costs. Raises ExpressionError: it makes no loop nest forest."""
         whole = Forests(self.space.assignment, self.space.default.formats, ANY_FOREST)
-        forest = whole.find(schedule)
+        found = (space.find(schedule) for space in (whole, *whole.over_fibres))
+        forest = next((one for one in found if one is not None), None)
         if forest is None:
             raise ExpressionError(f"{str(schedule)!r} makes no loop nest forest: loops around products, each intermediate read once")
         return costs_of(forest, self.space.default.formats)

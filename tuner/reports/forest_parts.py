@@ -16,10 +16,10 @@ from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.forests.choice import promising, sizes_of
 from ...compiler.space.forests.forest import Forest, Loop, Tree
 from ...compiler.space.forests.space import Forests
+from ...compiler.storage.positions import stored_prefixes
 from ..explore import explore
 from ..forests.domain import usual_ranges
 from ..forests.exploration import ANY_FOREST
-from ..iterations import stored_prefixes
 from ..kernels import compile_problem
 from ..model import model_choice
 from ..problem import Problem

@@ -25,10 +25,10 @@ from ...compiler.space.forests.forest import Forest
 from ...compiler.space.forests.paths import PathRules
 from ...compiler.space.forests.peeling import ForestRules, path_depth
 from ...compiler.space.forests.space import Forests
+from ...compiler.storage.positions import stored_prefixes
 from ..costs import operations
 from ..explore import explore
 from ..forests.exploration import ForestExploration
-from ..iterations import stored_prefixes
 from ..kernels import compile_problem
 from ..limits import workspace_elements
 from ..measure.timing import least_of
@@ -130,7 +130,7 @@ def hopeful(case: Case, problem: Problem, schedules: Mapping[str, Schedule]) -> 
     most, kept = ENDLESS * min(costs.values()), dict[str, Schedule]()
     for who, schedule in schedules.items():
         program = apply_schedule(default.program, schedule, default.formats, problem.constants)
-        if who in ALWAYS or (costs[who] <= most and workspace_elements(program, problem.formats, problem.extents) <= MOST_ELEMENTS):
+        if who in ALWAYS or (costs[who] <= most and workspace_elements(program, problem) <= MOST_ELEMENTS):
             kept[who] = schedule
         else:
             click.echo(f"{case.name}: {who} is left out, at {costs[who] / min(costs.values()):.0f} times the least operations", err=True)

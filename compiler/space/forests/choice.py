@@ -27,7 +27,7 @@ _UNKNOWN_EXTENT = 4096.0
 _UNKNOWN_RUN = 8.0
 
 
-def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None]) -> Iterator[Forest]:
+def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None], limit: float = inf) -> Iterator[Forest]:
     """Yield forests of least work, one for every contraction path, by their work.
 
     Paths are looked at in the order of what they take at least, until that is more than the work of the forests found (branch and
@@ -38,7 +38,14 @@ def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable
         sizes: of its operands.
         most: how many forests are yielded.
         watch: called before each path is looked at; where it raises ``TimeOver`` the forests found by then are yielded.
+        limit: forests of more work are not yielded.
     """
+    return (forest for _, forest in _cheapest(contraction, sizes, most, watch, limit))
+
+
+def _cheapest(
+    contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None], limit: float
+) -> Iterator[tuple[float, Forest]]:
     count = len(contraction.operands)
     if not 2 < count <= MOST_OPERANDS:
         return
@@ -48,14 +55,14 @@ def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable
     with suppress(TimeOver):
         for least, number, path in sorted((bound.of_path(path), number, path) for number, path in enumerate(peeling.paths())):
             watch()
-            if len(found) == most and least >= found[-1][0]:
+            if least >= (found[-1][0] if len(found) == most else limit):
                 break
             best = optimizer.optimum(path)
-            if best.forest is not None and best.cost < inf:
+            if best.forest is not None and best.cost < limit:
                 insort(found, (best.cost, number, best.forest))
                 del found[most:]
-    for _, _, forest in found:
-        yield forest
+    for cost, _, forest in found:
+        yield cost, forest
 
 
 def sizes_of(
@@ -70,19 +77,23 @@ def sizes_of(
         joins: of the sparse operands, where they are at hand.
     """
     known = {name: float(extents.get(name, _UNKNOWN_EXTENT)) for name in contraction.indices}
-    counts = {}
-    for number, chain in contraction.chains:
-        given = fibres.get(contraction.operands[number].tensor)
-        counts[number] = given if given is not None and len(given) == len(chain) else _guessed(contraction, chain, known)
+    counts: dict[int, tuple[float, ...]] = {}
+    for number, _ in contraction.chains:
+        given, levels = fibres.get(contraction.operands[number].tensor), contraction.levels(number)
+        counts[number] = given if given is not None and len(given) == len(levels) else _guessed(contraction, levels, known)
+    if contraction.fibres is not None:
+        merged = contraction.fibres
+        counts[merged.operand] = counts[merged.operand][len(merged.levels) - 1 :]
+        known[contraction.indices[merged.index]] = counts[merged.operand][0]
     if joins is None or len(contraction.chains) < 2 or any(contraction.operands[number].tensor not in fibres for number in counts):
         return Sizes(known, counts)
-    chains, sizes = dict(contraction.chains), joins
+    sizes = joins
 
     def joined(depths: Mapping[int, int]) -> float | None:
         scans = {
-            Scan(contraction.operands[number].tensor, tuple(contraction.indices[index] for index in chains[number][:depth]))
+            Scan(contraction.operands[number].tensor, tuple(contraction.indices[index] for index in levels))
             for number, depth in depths.items()
-            if depth
+            if (levels := contraction.levels(number)[: contraction.depth(number, depth)])
         }
         return sizes.size(join(scans)) if scans else 1.0
 

@@ -25,24 +25,57 @@ def members(mask: int) -> Iterator[int]:
 
 
 @frozen
+class Fibres:
+    """Outermost levels of a sparse operand that loops go through together, one stored fibre after the other.
+
+    Attributes:
+        operand: its number.
+        levels: the indices of these levels, outermost first.
+        index: the index that counts their positions.
+    """
+
+    operand: int
+    levels: tuple[int, ...]
+    index: int
+
+    @cached_property
+    def coordinates(self) -> int:
+        """The indices of the levels, as a mask."""
+        return sum(1 << index for index in self.levels)
+
+    def counted(self, indices: int) -> int:
+        """Return indices with positions in place of the coordinates that are among them."""
+        return indices & ~self.coordinates | 1 << self.index if indices & self.coordinates else indices
+
+
+@frozen
 class Contraction:
     """One product of at least two tensors, summed over every index that the result does not have.
+
+    With ``fibres``, what is made of their operand has a slot for every position, as long as it keeps all coordinates of these levels.
 
     Attributes:
         target: the access of the result.
         operands: the factors, as written.
         indices: all indices; masks count them from the first on.
-        chains: for every sparse operand its number and its indices in the order of its levels, outermost first.
+        chains: for every sparse operand its number and its indices in the order of its levels, outermost first; one index stands for all
+            levels of ``fibres``.
+        fibres: the levels that are gone through by positions, if any (``fibres.by_fibres``).
     """
 
     target: Access
     operands: tuple[Access, ...]
     indices: tuple[str, ...]
     chains: tuple[tuple[int, tuple[int, ...]], ...]
+    fibres: Fibres | None = None
 
     @cached_property
     def sets(self) -> tuple[int, ...]:
         """The indices of every operand."""
+        return tuple(self._told_apart(1 << number, indices) for number, indices in enumerate(self._coordinates))
+
+    @cached_property
+    def _coordinates(self) -> tuple[int, ...]:
         return tuple(self.mask(access.indices) for access in self.operands)
 
     @cached_property
@@ -75,7 +108,7 @@ class Contraction:
         found = self._needed.get(operands)
         if found is None:
             inside = outside = 0
-            for number, indices in enumerate(self.sets):
+            for number, indices in enumerate(self._coordinates):
                 if operands >> number & 1:
                     inside |= indices
                 else:
@@ -85,7 +118,27 @@ class Contraction:
 
     def open(self, operands: int) -> int:
         """Return the indices that the product of some operands keeps: those that the others or the result have too."""
-        return self._sides(operands)[1]
+        return self._told_apart(operands, self._sides(operands)[1])
+
+    def written(self, operands: int) -> int:
+        """Return the indices of what the term of some operands writes: of the result where they are all, else of an intermediate."""
+        return self._told_apart(operands, self.output) if operands == self.everything else self.open(operands)
+
+    def levels(self, operand: int) -> tuple[int, ...]:
+        """Return the indices of the levels of a sparse operand, outermost first, each level with its own."""
+        chain = dict(self.chains)[operand]
+        return (*self.fibres.levels, *chain[1:]) if self.fibres is not None and self.fibres.operand == operand else chain
+
+    def depth(self, operand: int, entries: int) -> int:
+        """Return how many levels the first entries of a sparse operand's chain are."""
+        is_merged = self.fibres is not None and self.fibres.operand == operand and entries > 0
+        return entries + len(self.fibres.levels) - 1 if self.fibres is not None and is_merged else entries
+
+    def _told_apart(self, operands: int, indices: int) -> int:
+        """Return the indices of what is made of some operands: positions where no coordinate of theirs is gone."""
+        fibres = self.fibres
+        is_whole = fibres is not None and operands >> fibres.operand & 1 and not fibres.coordinates & ~indices
+        return fibres.counted(indices) if fibres is not None and is_whole else indices
 
 
 def contraction_of(assignment: Assignment, formats: Mapping[str, Format]) -> Contraction:

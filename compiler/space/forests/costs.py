@@ -44,7 +44,7 @@ def costs_of(forest: Forest, formats: Mapping[str, Format]) -> Costs:
     time = Posynomial()
     for number, place in enumerate(forest.placed):
         own = place.order[shared.get(number, 0) :]
-        kept = forest.contraction.open(place.term.operands) if number in shared else forest.contraction.output
+        kept = forest.contraction.written(place.term.operands)
         sums = any(not kept >> index & 1 for index in own)
         operations = len(place.term.parts) - 1 + sums
         time += driven_iterations(forest, place, formats, len(place.order)).scaled(operations)
@@ -98,8 +98,8 @@ def driven_product(contraction: Contraction, deepest: Mapping[int, int], indices
             continue
         left &= ~run
         access = contraction.operands[number]
-        names = tuple(contraction.indices[index] for index in levels[number])
-        product *= positions(access.tensor, formats[access.tensor], names, level)
+        names = tuple(contraction.indices[index] for index in contraction.levels(number))
+        product *= positions(access.tensor, formats[access.tensor], names, contraction.depth(number, level + 1) - 1)
     return product * elements(contraction, left)
 
 
@@ -121,5 +121,12 @@ def positions(tensor: str, form: Format, names: tuple[str, ...], level: int) -> 
 
 
 def elements(contraction: Contraction, mask: int) -> Posynomial:
-    """Return the product of the extents of some indices."""
-    return Posynomial.of([((contraction.indices[index] for index in members(mask)), 1)])
+    """Return the product of the extents of some indices; that of one which counts positions is their number."""
+    return Posynomial.of([((_extent(contraction, index) for index in members(mask)), 1)])
+
+
+def _extent(contraction: Contraction, index: int) -> str:
+    fibres = contraction.fibres
+    if fibres is None or index != fibres.index:
+        return contraction.indices[index]
+    return f"nnz_{contraction.operands[fibres.operand].tensor}_{len(fibres.levels)}"

@@ -86,8 +86,7 @@ class Optimizer:
         for index in members(waiting):
             chosen = _NONE
             for count, term in enumerate(terms, 1):
-                indices = self._waiting[term] & ~removed
-                if not indices >> index & 1 or self.peeling.before(term, index) & indices:
+                if not self.peeling.may_run(term, index, self._waiting[term] & ~removed, count):
                     break
                 inner = self._best(terms[:count], removed | 1 << index)[0].cost
                 if inner < chosen.cost or self.cost.operator is not max:
@@ -112,7 +111,8 @@ class Optimizer:
     def _after(self, terms: Path, removed: int, barred: int) -> _Choice:
         """Return the cheapest choice that does not begin with an index, the one of the loop directly before."""
         first, second = self._best(terms, removed)
-        return second if barred >= 0 and first.index == barred and self.peeling.rules.fused else first
+        is_one_loop = barred >= 0 and first.index == barred and self.peeling.rules.fused and self.peeling.shares(barred)
+        return second if is_one_loop else first
 
     def _trees(self, terms: Path, removed: int, barred: int) -> Iterable[Tree]:
         choice = self._after(terms, removed, barred)

@@ -60,15 +60,40 @@ def paths(contraction: Contraction, rules: PathRules | None = None) -> Iterator[
 
 
 def _admitted(contraction: Contraction, path: Path, rules: PathRules) -> bool:
+    if contraction.fibres is not None and not _passes_fibres(contraction, path):
+        return False
     return not rules.reducing or all(term_indices(contraction, term) != contraction.open(term.operands) for term in path[:-1])
+
+
+def _passes_fibres(contraction: Contraction, path: Path) -> bool:
+    """Return whether some term passes stored fibres on to another, and none that goes by positions reads an intermediate by coordinates."""
+    assert contraction.fibres is not None
+    by_position = [term for term in path if goes_by_position(contraction, term)]
+    inner = (part_indices(contraction, part) for term in by_position for part in term.intermediates)
+    return len(by_position) > 1 and not any(indices & contraction.fibres.coordinates for indices in inner)
+
+
+def goes_by_position(contraction: Contraction, term: Term) -> bool:
+    """Return whether a term goes through stored fibres by positions: it reads the operand, or an intermediate with a slot for each."""
+    fibres = contraction.fibres
+    return fibres is not None and any(part_indices(contraction, part) >> fibres.index & 1 for part in term.parts)
 
 
 def term_indices(contraction: Contraction, term: Term) -> int:
     """Return the indices of the loops around a term: those of its parts, and of the result where it is the last."""
-    found = contraction.output if term.operands == contraction.everything else 0
+    found = contraction.written(term.operands) if term.operands == contraction.everything else 0
     for part in term.parts:
         found |= part_indices(contraction, part)
-    return found
+    return _counted(contraction, term, found)
+
+
+def read_indices(contraction: Contraction, term: Term, part: int) -> int:
+    """Return the indices of the loops around a term that go through one of its parts."""
+    return _counted(contraction, term, part_indices(contraction, part))
+
+
+def _counted(contraction: Contraction, term: Term, indices: int) -> int:
+    return contraction.fibres.counted(indices) if contraction.fibres is not None and goes_by_position(contraction, term) else indices
 
 
 def part_indices(contraction: Contraction, part: int) -> int:

@@ -114,7 +114,7 @@ class Peeling:
             if index == rest.barred:
                 continue
             for count, (term, indices) in enumerate(zip(rest.terms, waiting, strict=True), 1):
-                if not indices >> index & 1 or self.before(term, index) & indices:
+                if not self.may_run(term, index, indices, count):
                     break
                 if self._fits(rest, count):
                     yield Peeled(index, count)
@@ -123,8 +123,23 @@ class Peeling:
         """Return what stands in the loop that was peeled, and what comes after it."""
         inner = () if label == FIRST else (Rest(rest.terms[: label.terms], rest.removed | 1 << label.index),)
         after = rest.terms[label.terms :]
-        barred = label.index if self.rules.fused else -1
+        barred = label.index if self.rules.fused and self.shares(label.index) else -1
         return (*inner, Rest(after, rest.removed, barred)) if after else inner
+
+    def may_run(self, term: Term, index: int, waiting: int, place: int) -> bool:
+        """Return whether a term may stand in a loop that is next.
+
+        Args:
+            term: the term.
+            index: of the loop.
+            waiting: the indices of the term that have no loop yet.
+            place: the how manieth it is in the loop.
+        """
+        return bool(waiting >> index & 1 and not self.before(term, index) & waiting and (place == 1 or self.shares(index)))
+
+    def shares(self, index: int) -> bool:
+        """Return whether terms may share loops over an index: not over stored fibres, which forests by coordinates are for."""
+        return self.contraction.fibres is None or index != self.contraction.fibres.index
 
     def before(self, term: Term, index: int) -> int:
         """Return the indices that the storage of a term's sparse operands puts before one of its own."""
@@ -160,7 +175,8 @@ class Peeling:
             sizes = tuple(accumulate(prod(map(self.order_count, path)) for path in paths))
             for _ in range(count if sizes and sizes[-1] else 0):
                 path = paths[bisect_right(sizes, source.randrange(sizes[-1]))]
-                yield Forest(self.contraction, tuple(fused([(term, self._order(term, source)) for term in path])))
+                orders = [(term, self._order(term, source)) for term in path]
+                yield Forest(self.contraction, tuple(fused(orders, self.shares)))
             return
         size = self.count()
         for _ in range(count if size else 0):
@@ -233,16 +249,22 @@ def leaf_count(tree: Tree) -> int:
     return sum(map(leaf_count, tree.parts)) if isinstance(tree, Loop) else 1
 
 
-def fused(orders: Sequence[tuple[Term, tuple[int, ...]]]) -> Iterator[Tree]:
-    """Yield the trees of the fully fused forest of an index order for every term (Definitions 4.3 and 4.4)."""
+def fused(orders: Sequence[tuple[Term, tuple[int, ...]]], shares: Callable[[int], bool] = lambda index: True) -> Iterator[Tree]:
+    """Yield the trees of the fully fused forest of an index order for every term (Definitions 4.3 and 4.4).
+
+    Args:
+        orders: terms with their index orders.
+        shares: whether neighbours share loops over an index.
+    """
     while orders:
         term, first = orders[0]
         if not first:
             yield term
             orders = orders[1:]
             continue
-        count = next((place for place, (_, order) in enumerate(orders) if order[:1] != first[:1]), len(orders))
-        yield Loop(first[0], tuple(fused([(other, order[1:]) for other, order in orders[:count]])))
+        parted = (place for place, (_, order) in enumerate(orders) if order[:1] != first[:1] or (place and not shares(first[0])))
+        count = next(parted, len(orders))
+        yield Loop(first[0], tuple(fused([(other, order[1:]) for other, order in orders[:count]], shares)))
         orders = orders[count:]
 
 

@@ -12,8 +12,7 @@ from itertools import product
 from ...format import Format
 from ...frozen import frozen
 from ..grammar import Alternative, Derivation, Grammar
-from .contraction import members
-from .costs import Costs, driven_product
+from .costs import Costs, driven_product, elements
 from .forest import Forest
 from .paths import Term, term_indices
 from .peeling import FIRST, Peeled, Peeling, Rest, passed, path_depth
@@ -137,9 +136,7 @@ class PricedForests:
         key = (term, levels)
         found = self._terms.get(key)
         if found is None:
-            indices = term_indices(self.contraction, term)
-            final = term.operands == self.contraction.everything
-            kept = self.contraction.output if final else self.contraction.open(term.operands)
+            indices, kept = term_indices(self.contraction, term), self.contraction.written(term.operands)
             deepest = {number: level for level, (number, _) in zip(levels, self.contraction.chains, strict=True) if level >= 0}
             entered = driven_product(self.contraction, deepest, indices, self._formats)
             operations = len(term.parts) - 1 + bool(indices & ~kept)
@@ -147,9 +144,8 @@ class PricedForests:
         return found
 
     def _buffers(self, rest: Rest, label: Peeled) -> Posynomial:
-        names = self.contraction.indices
         opened = (self.contraction.open(part) & ~rest.removed for part in passed(rest.terms, label.terms))
-        return Posynomial.of(((names[number] for number in members(mask)), 1) for mask in opened if mask)
+        return sum((elements(self.contraction, mask) for mask in opened if mask), Posynomial())
 
     def _depth(self, rest: Rest, label: Peeled) -> int:
         opened = (self.contraction.open(part) & ~rest.removed for part in passed(rest.terms, label.terms))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ...concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, assignments
+from ...concrete.relations.collapse import Collapse
+from ...concrete.relations.positions import Pos
 from ...notation.nodes import Access, Mul, accesses
+from ...schedule.dependence import graph_of
 from ...schedule.factors import flatten, product_factors
 from ...schedule.sequences import sequence
 from .contraction import Contraction
@@ -14,11 +17,12 @@ from .paths import Term
 def forest_of(program: Program, contraction: Contraction) -> Forest | None:
     """Return the forest that a program is; None where it is none, or decides more than loops and terms.
 
-    Names of workspaces, their kinds, and the order of factors do not matter.
+    Names of workspaces and of loops over positions, kinds of workspaces, and the order of factors do not matter.
     """
-    if program.relations or program.assembly:
+    numbers = _loop_indices(program, contraction)
+    if numbers is None or program.assembly:
         return None
-    reader = _Reader(program, contraction)
+    reader = _Reader(program, contraction, numbers)
     trees = reader.trees(program.statement)
     if trees is None or len(set(map(id, reader.terms))) != len(assignments(program.statement)):
         return None
@@ -29,9 +33,26 @@ def forest_of(program: Program, contraction: Contraction) -> Forest | None:
     return Forest(contraction, trees) if whole else None
 
 
+def _loop_indices(program: Program, contraction: Contraction) -> dict[str, int] | None:
+    """Return the index of each name that a loop may have; None where loops are made of others that the contraction does not go through."""
+    numbers, fibres = {name: number for number, name in enumerate(contraction.indices)}, contraction.fibres
+    if fibres is None:
+        return None if program.relations else numbers
+    graph, names = graph_of(program.relations), tuple(contraction.indices[level] for level in fibres.levels)
+    made = [one for one in program.relations if isinstance(one, Pos)]
+    collapsed = sum(isinstance(one, Collapse) for one in program.relations)
+    if len(made) != 1 or len(program.relations) != len(names) or collapsed != len(names) - 1:
+        return None
+    (positions,) = made
+    if positions.access != contraction.operands[fibres.operand] or graph.originals(positions.position) != names:
+        return None
+    del numbers[contraction.indices[fibres.index]]
+    return {**numbers, positions.position: fibres.index}
+
+
 class _Reader:
-    def __init__(self, program: Program, contraction: Contraction) -> None:
-        self.contraction = contraction
+    def __init__(self, program: Program, contraction: Contraction, numbers: dict[str, int]) -> None:
+        self.contraction, self.numbers = contraction, numbers
         self.workspaces = {space.name for space in program.workspaces}
         self.made: dict[str, int] = {}
         self.terms: list[Term] = []
@@ -44,10 +65,10 @@ class _Reader:
     def _tree(self, statement: Stmt) -> Tree | None:
         if isinstance(statement, Assign):
             return self._term(statement)
-        if not isinstance(statement, Forall) or statement.tag != PLAIN or statement.index not in self.contraction.indices:
+        if not isinstance(statement, Forall) or statement.tag != PLAIN or statement.index not in self.numbers:
             return None
         parts = self.trees(statement.body)
-        return None if parts is None else Loop(self.contraction.indices.index(statement.index), parts)
+        return None if parts is None else Loop(self.numbers[statement.index], parts)
 
     def _term(self, assign: Assign) -> Term | None:
         parts = self._parts(assign)

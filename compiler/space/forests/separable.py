@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ...errors import TuningError
 from ...frozen import frozen
 from .contraction import Contraction, members
-from .paths import Path, part_indices
+from .paths import Path, read_indices
 
 USUAL_EXTENT = 100.0
 """The extent of an index that nothing is known of."""
@@ -101,10 +101,8 @@ def cache_misses(extents: Mapping[str, float] | None = None, cached: int = 1) ->
         if peel.loop < 0:
             return inner
         bit = 1 << peel.loop
-        tensors = {(part, part_indices(peel.contraction, part)) for term in peel.terms for part in term.parts}
-        for term in peel.terms:
-            whole = term.operands == peel.contraction.everything
-            tensors.add((term.operands, peel.contraction.output if whole else peel.contraction.open(term.operands)))
+        tensors = {(part, read_indices(peel.contraction, term, part)) for term in peel.terms for part in term.parts}
+        tensors.update((term.operands, peel.contraction.written(term.operands)) for term in peel.terms)
         missed = sum(bool(mask & bit) and (mask & ~peel.removed).bit_count() > cached for _, mask in tensors)
         return known.get(peel.contraction.indices[peel.loop], USUAL_EXTENT) * (missed + inner)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
@@ -14,9 +15,11 @@ from ...notation.nodes import Assignment
 from ...schedule.apply import apply_schedule
 from ...schedule.schedule import Schedule
 from ..forms import unwatched
-from .contraction import contraction_of
+from ..grammar import Grammar
+from .contraction import Contraction, contraction_of
+from .fibres import by_fibres
 from .forest import Forest
-from .peeling import ForestRules, Peeling, Whole, derivation_of
+from .peeling import ForestRules, Peeling, Symbol, Whole, derivation_of
 from .reading import forest_of
 from .spelling import spelled
 
@@ -32,6 +35,9 @@ class Forests:
         rules: which forests there are.
         add, multiply: the semiring.
         watch: called again and again while forests are counted and sought; it may raise to end that.
+
+    Attributes:
+        over_fibres: the pairwise nests over the stored fibres of every stretch of outermost levels (``fibres``), each a space like this.
 
     Raises:
         ExpressionError: the expression is no product of tensors with a different plain index in every mode.
@@ -50,7 +56,19 @@ class Forests:
         self.contraction = contraction_of(assignment, formats)
         self.default: Concretized = concretize(replace(assignment, operator="="), formats, add, multiply)
         self.peeling = Peeling(self.contraction, rules or ForestRules(), watch)
-        self._grammar = self.peeling.grammar
+
+    @property
+    def _grammar(self) -> Grammar[Symbol]:
+        return self.peeling.grammar
+
+    @cached_property
+    def over_fibres(self) -> tuple[Forests, ...]:
+        return tuple(self._through(merged) for merged in by_fibres(self.contraction, self.default.formats))
+
+    def _through(self, contraction: Contraction) -> Forests:
+        other = copy(self)
+        other.contraction, other.peeling = contraction, Peeling(contraction, self.peeling.rules, self.peeling.watch)
+        return other
 
     def count(self) -> int:
         """Return how many forests there are; none is listed."""

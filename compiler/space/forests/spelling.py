@@ -1,7 +1,8 @@
 """Forests as schedules of the scheduling language: the directives that make a forest from the default program.
 
 Every intermediate is computed in loops of its own over all indices that it keeps (``precompute``), the loops of every term are
-ordered, and shared from the outside inwards (``join``). Paths are found by carrying out what was written so far.
+ordered, and shared from the outside inwards (``join``). Where terms go through stored fibres, the loops of the first of them that is taken
+out become one over positions (``collapse``, ``pos``). Paths are found by carrying out what was written so far.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...schedule.factors import flatten, product_factors
 from ...schedule.schedule import Schedule
 from .contraction import Contraction, members
 from .forest import Forest, Loop, Tree
-from .paths import Term
+from .paths import Term, goes_by_position
 
 
 def spelled(forest: Forest, default: Concretized) -> Schedule:
@@ -40,6 +41,7 @@ class _Speller:
         self.names = workspace_names(self.contraction, forest.path)
         self.orders = {place.term.operands: names for place, names in zip(forest.placed, forest.orders, strict=True)}
         self.written: list[d.Directive] = []
+        self.by_position = False
 
     def directives(self) -> list[d.Directive]:
         if not _is_one_product(self.program.statement):
@@ -58,6 +60,8 @@ class _Speller:
 
     def _precompute(self, consumer: Term) -> None:
         """Take the intermediates that a term reads out of it, and so on below them; what is taken out last runs first."""
+        if not self.by_position and goes_by_position(self.contraction, consumer):
+            self._count_positions(consumer.operands)
         order = [term.operands for term in self.forest.path]
         inner = sorted(consumer.intermediates, key=order.index, reverse=True)
         for part in inner:
@@ -67,6 +71,24 @@ class _Speller:
             self.write(d.Precompute(self._product(part), over, over, self.names[part], path=path))
         for part in inner:
             self._precompute(self.forest.path[order.index(part)])
+
+    def _count_positions(self, operands: int) -> None:
+        """Make one loop over positions of those over the coordinates of fibres; terms that are taken out of this one have it too."""
+        fibres = self.contraction.fibres
+        assert fibres is not None
+        names, nest = [self.contraction.indices[level] for level in fibres.levels], self._nest(self._address(operands))
+        loops = chain(self.program.statement, nest)
+        ordered = (*names, *(name for name in loops if name not in names))
+        path = self._path(nest) or None
+        if ordered != loops:
+            self.write(d.Reorder(ordered, path=path))
+        whole, taken = names[0], {*self.contraction.indices, *loops}
+        for count, name in enumerate(names[1:], 1):
+            fused = next(new for new in (f"f{'_' * more}{count}" for more in range(len(taken) + 1)) if new not in taken)
+            self.write(d.Collapse(whole, name, fused, path=path))
+            whole = fused
+        self.write(d.Pos(whole, self.contraction.indices[fibres.index], self.contraction.operands[fibres.operand], path=path))
+        self.by_position = True
 
     def _product(self, operands: int) -> Expr:
         factors = tuple(self.contraction.operands[number] for number in members(operands))
@@ -90,15 +112,19 @@ class _Speller:
             self._share(part)
 
     def _kinds(self) -> None:
-        """Say that workspaces are dense; those that hand their entries on to a sparse result of its own pattern keep a list of them."""
+        """Say that workspaces are dense, or have slots for positions; those that hand their entries on to a sparse result of its own
+        pattern keep a list of them."""
         target, statement = self.contraction.target, self.program.statement
         operands = {name: form for name, form in self.formats.items() if name != target.tensor}
         form, graph = self.formats[target.tensor], graph_of(self.program.relations)
         is_given = form.is_dense or shared_pattern(statement, graph, target, form, operands) is not None
         listed = frozenset() if is_given else handing(statement, {target.tensor})
+        fibres = self.contraction.fibres
+        counting = None if fibres is None else self.contraction.indices[fibres.index]
         for space in self.program.workspaces:
             if space.indices:
-                self.write(d.WorkspaceDirective(space.name, "list" if space.name in listed else "dense"))
+                kind = "positions" if counting in space.indices else "list" if space.name in listed else "dense"
+                self.write(d.WorkspaceDirective(space.name, kind))
 
     # Places in the program as it is now
 

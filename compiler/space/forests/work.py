@@ -15,7 +15,7 @@ from math import inf, prod
 
 from ...frozen import frozen
 from .contraction import Contraction, members
-from .paths import Term, part_indices, term_indices
+from .paths import Term, read_indices, term_indices
 from .separable import Peel, SeparableCost
 
 LANES = 4.0  # what vectors gain in kernels that also wait for memory
@@ -117,8 +117,8 @@ def is_driven(peel: Peel, operand: int) -> bool:
 def operations(contraction: Contraction, term: Term, innermost: int) -> float:
     """Return the operations of one iteration of a term's innermost loop; -1: it has none of its own."""
     bit = 1 << innermost if innermost >= 0 else 0
-    target = contraction.output if term.operands == contraction.everything else contraction.open(term.operands)
-    varying = sum(bool(part_indices(contraction, part) & bit) for part in term.parts)
+    target = contraction.written(term.operands)
+    varying = sum(bool(read_indices(contraction, term, part) & bit) for part in term.parts)
     multiplied = max(1.0, varying - 1.0 + (varying < len(term.parts)))  # what stands still is multiplied once before
     each = multiplied + varying + 2 * bool(target & bit)
     return each / LANES if bit and _is_contiguous(contraction, term, innermost) else each
@@ -126,6 +126,8 @@ def operations(contraction: Contraction, term: Term, innermost: int) -> float:
 
 def _is_contiguous(contraction: Contraction, term: Term, innermost: int) -> bool:
     """Return whether an innermost loop runs over the last mode of every tensor of a term that has its index."""
+    if contraction.fibres is not None and innermost == contraction.fibres.index:
+        return False
     name = contraction.indices[innermost]
     accesses = [contraction.operands[part.bit_length() - 1] for part in term.parts if not part & (part - 1)]
     if term.operands == contraction.everything:

@@ -8,9 +8,9 @@ import sparsetune as st
 from sparsetune.compiler.errors import DataError, ResourceError
 from sparsetune.compiler.format import parse_format
 from sparsetune.compiler.storage.level_arrays import LevelArrays
+from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.tuner.features import operand_features
-from sparsetune.tuner.iterations import stored_prefixes
 
 SCHEDULES = (
     "",

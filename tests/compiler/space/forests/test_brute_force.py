@@ -12,7 +12,10 @@ from itertools import permutations, product
 from typing import Any
 
 import pytest
+from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.format import Format
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.space.forests.space import Forests
 from sparsetune.tuner.explore import explore
 
 Group = frozenset[int]
@@ -133,6 +136,51 @@ def spttn_count(case: Case) -> int:
     return found
 
 
+@dataclass(frozen=True)
+class FibreCase(Case):
+    """A product where positions, called p, stand for the first ``levels`` levels of operand 0 as long as all their coordinates are kept."""
+
+    levels: int = 1
+
+    def counted(self, group: Group, found: set[str]) -> set[str]:
+        prefix = set(self.stored[0][: self.levels])
+        return (found - prefix) | {"p"} if 0 in group and prefix <= found else found
+
+    def kept(self, group: Group) -> set[str]:
+        return self.counted(group, super().kept(group))
+
+    def read(self, group: Group) -> set[str]:
+        return self.counted(group, super().read(group))
+
+    def loops(self, term: Node) -> set[str]:
+        """Return the loops of a term: if it goes by positions, none over the coordinates that these tell."""
+        everything = frozenset().union(*term)
+        found = set().union(*map(self.read, term))
+        found |= set(self.output) if len(everything) == len(self.operands) else set()
+        return found - set(self.stored[0][: self.levels]) if "p" in found else found
+
+    def passes_fibres(self, path: tuple[Node, ...]) -> bool:
+        """Return whether two terms go by positions, and read no intermediate over coordinates that these tell."""
+        by_position = [term for term in path if "p" in self.loops(term)]
+        inner = [self.read(part) for term in by_position for part in term if len(part) > 1]
+        return len(by_position) > 1 and not any(found & set(self.stored[0][: self.levels]) for found in inner)
+
+
+def fibres_count(case: Case, levels: int) -> int:
+    """Return how many forests pass stored fibres of operand 0 by positions: combinations of index orders, each in a loop of its own."""
+    stored = {**case.stored, 0: "p" + case.stored[0][levels:]}
+    merged, found = FibreCase(case.output, case.operands, case.stored, levels), 0
+    for path in paths(frozenset(range(len(case.operands))), 2):
+        size = int(merged.passes_fibres(path))
+        for term in path:
+            reads = frozenset().union(*term)
+            own = permutations(sorted(merged.loops(term)))
+            chains = [[index for index in order if index in merged.loops(term)] for number, order in stored.items() if number in reads]
+            size *= sum(all([index for index in order if index in chain] == chain for chain in chains) for order in own)
+        found += size
+    return found
+
+
 def sparseauto_count(case: Case, most_modes: int | None = None) -> int:
     """Return how many forests there are whose intermediates all sum over an index, and are buffers of at most some modes."""
     everything = frozenset(range(len(case.operands)))
@@ -179,6 +227,17 @@ def explored(case: Case, preset: str) -> dict[str, int]:
 @pytest.mark.parametrize("name", CASES)
 def test_spttn(name: str) -> None:
     assert explored(CASES[name], "spttn")["generated"] == spttn_count(CASES[name])
+
+
+@pytest.mark.parametrize("name", ["four, the acceptance's", "three, stored the other way", "four, a star", "three, a scalar"])
+def test_pairwise_nests_over_stored_fibres(name: str) -> None:
+    case = CASES[name]
+    assignment = parse(case.text)
+    modes = tuple(case.operands[0].index(one) for one in case.stored[0])
+    form = Format(", ".join(["compressed"] * len(modes)), modes)
+    spaces = Forests(assignment, formats_of(assignment, {"T0": form})).over_fibres
+    assert [space.count() for space in spaces] == [fibres_count(case, levels) for levels in range(1, len(modes) + 1)]
+    assert any(space.count() for space in spaces)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -24,9 +24,10 @@ from sparsetune.compiler.space.forests.peeling import ForestRules
 from sparsetune.compiler.space.forests.space import Forests
 from sparsetune.compiler.space.forests.work import Sizes, work
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.datasets.generate import generate
-from sparsetune.tuner.iterations import stored_prefixes
+from sparsetune.tuner.limits import workspace_elements
 from sparsetune.tuner.model import model_choice, problem_candidates, rank
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.prune import surviving_space
@@ -85,6 +86,28 @@ def test_the_cheapest_of_every_path(name: str) -> None:
     costs = [evaluated(forest, work(known)) for forest in found]
     assert costs == sorted(costs)
     assert len({forest.path for forest in found}) == len(found) == len(tuple(paths(space.contraction, PathRules(pairwise=False))))
+
+
+def test_pairwise_nests_over_stored_fibres_are_among_what_is_tried() -> None:
+    """Counted as what they do: loops over positions of an operand that they do not read run no further than it stores."""
+    source = np.random.default_rng(0)
+    given = {"T": sampled_matrix(400, 3000), **{name: source.random((400, 16)) for name in "CDE"}}
+    problem = make_problem(SPTTN["SDDMM-SpMM"], given, threads=1)
+    ranked = rank(problem, problem_candidates(problem))
+    over = next(found for found in ranked if "positions" in str(found.schedule))
+    assert ranked[0].cost < over.cost < 1.5 * ranked[0].cost
+    stored = given["T"].nnz
+    assert workspace_elements(over.candidate.program, problem) == stored
+    assert over.candidate.memory == str(stored)
+    result, counts = interpreted(compile_kernel(problem.expression, {"T": "csr"}, schedule=over.schedule).bind_operands(given, 1))
+    assert np.allclose(result, (given["T"].to_numpy() * (given["C"] @ given["D"].T)) @ given["E"])
+    assert counts.flops <= stored * (3 * 16 + 2 * 16 + 1)
+
+
+def sampled_matrix(extent: int, entries: int) -> Tensor:
+    source = np.random.default_rng(1)
+    places = np.unique(source.integers(0, extent, (2, entries)), axis=1)
+    return tensor((places, np.ones(places.shape[1])), "csr", (extent, extent))
 
 
 def test_buffers_that_no_memory_holds_are_left_out() -> None:

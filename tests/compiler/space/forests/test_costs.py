@@ -71,11 +71,10 @@ def ends_in_sums(forest: Forest) -> Posynomial:
     """Return how often innermost loops that sum into one component are entered: their sums are added to it one by one."""
     entered = Posynomial()
     for place in forest.placed:
-        final = place.term.operands == forest.contraction.everything
-        kept = forest.contraction.output if final else forest.contraction.open(place.term.operands)
+        kept = forest.contraction.written(place.term.operands)
         trailing = next((count for count, index in enumerate(reversed(place.order)) if kept >> index & 1), len(place.order))
         for removed in range(1, trailing + 1):
-            formats = {"T": csf_format(len(forest.contraction.chains[0][1]))}
+            formats = {"T": csf_format(len(forest.contraction.levels(0)))}
             entered += driven_iterations(forest, place, formats, len(place.order) - removed)
     return entered
 
@@ -98,6 +97,29 @@ def test_time_is_what_generated_code_counts(name: str, rules: ForestRules) -> No
         time = costs_of(forest, space.default.formats).time.at(sizes)
         assert flops <= time + ends_in_sums(forest).at(sizes), str(forest)
         assert flops >= time or name == "TTTP3", str(forest)
+
+
+@pytest.mark.parametrize("name", ["TTMc3", "MTTKRP4", "SDDMM-SpMM"])
+def test_pairwise_nests_over_stored_fibres_cost_what_is_counted(name: str) -> None:
+    """Operations as above; buffers have as many slots as the operand stores fibres."""
+    assignment = parse(SPTTN[name])
+    given = operands(assignment, 3)
+    sizes = EXTENTS | {f"nnz_T_{number}": len(level.crd) for number, level in enumerate(given["T"].levels, 1)}
+    for space in forests(name).over_fibres:
+        for forest in space.sample_forests(2, seed=4) if space.count() else ():
+            compiled = compile_kernel(SPTTN[name], sparse_formats(assignment), schedule=space.spelled(forest))
+            counted, found = compiled.bind_operands(given, 1).count(), costs_of(forest, space.default.formats)
+            assert found.time.at(sizes) <= counted["flops"] <= (found.time + ends_in_sums(forest)).at(sizes), str(forest)
+            assert counted["workspace"] == found.memory.at(sizes)
+            assert (compiled.costs["time"], compiled.costs["memory"]) == (str(found.time), str(found.memory))
+
+
+def test_pairwise_tucker_costs_what_the_formula_of_spttn_says() -> None:
+    over = "collapse(i, j, f); pos(f, p, T(i,j,k)); precompute(T(i,j,k) * V(k,s), [p, s], [p, s], w); workspace(w, positions)"
+    costs = compile_kernel(SPTTN["TTMc3"], {"T": "csf"}, schedule=over).costs
+    assert (costs["time"], costs["memory"]) == ("2 * nnz_T_2 * r * s + 2 * nnz_T_3 * s", "nnz_T_2 * s")
+    within = "pos(j, p, T(i,j,k)); precompute(T(i,j,k) * V(k,s), [p, s], [p, s], w); workspace(w, positions)"
+    assert compile_kernel(SPTTN["TTMc3"], {"T": "csf"}, schedule=within).costs["memory"] == "nnz_T_2 * s"
 
 
 def test_posynomials() -> None:

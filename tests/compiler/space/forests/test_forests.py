@@ -143,6 +143,41 @@ def test_samples_compile_and_are_right(expression: str, rules: ForestRules, tmp_
     assert not wrong(expression, space.sample(12, seed=9), tmp_path, "forests")
 
 
+@pytest.mark.parametrize("name", ["TTMc3", "MTTKRP4", "TTTP3", "SDDMM-SpMM"])
+def test_samples_over_stored_fibres_are_right(name: str, tmp_path: Path) -> None:
+    """Their texts lead back to them, whatever the loops over positions are called; the sparse result of TTTP has the fibres' pattern."""
+    spaces = [space for space in forests(name).over_fibres if space.count()]
+    assert spaces
+    for space in spaces:
+        drawn = space.sample_forests(3, seed=2)
+        schedules = list(map(space.spelled, drawn))
+        assert [space.find(str(one)) for one in schedules] == drawn
+        assert all("positions" in str(one) for one in schedules)
+        assert all(forests(name).find(one) is None for one in schedules)
+        assert not wrong(name, schedules, tmp_path, f"over{space.contraction.names(space.contraction.fibres.coordinates)}")
+
+
+def test_a_loop_over_positions_may_have_any_name() -> None:
+    _, pairs, _ = forests("TTMc3").over_fibres
+    text = "collapse(i, j, f); pos(f, {0}, T(i,j,k)); precompute(T(i,j,k) * V(k,s), [{0}, s], [{0}, s], w); workspace(w, positions)"
+    assert pairs.find(text.format("p")) == pairs.find(text.format("fibre")) is not None
+    assert pairs.find("collapse(i, j, f); precompute(T(i,j,k) * V(k,s), [f, s], [f, s], w)") is None
+
+
+def test_stored_fibres_that_loops_cannot_go_through() -> None:
+    """Dense levels are no fibres, COO has no position for a row, and operands that meet go by coordinates."""
+
+    def levels(text: str, **formats: str) -> list[tuple[str, ...]]:
+        assignment = parse(text)
+        space = Forests(assignment, formats_of(assignment, formats))
+        return [one.contraction.names(one.contraction.fibres.coordinates) for one in space.over_fibres if one.contraction.fibres]
+
+    matrices = "A(i,l) = T(i,j) * C(i,k) * D(j,k) * E(j,l)"
+    assert levels(matrices, T="csr") == levels(matrices, T="csc") == levels(matrices, T="coo") == [("i", "j")]
+    assert levels(matrices, T="dcsc") == [("j",), ("i", "j")]
+    assert levels("a(l) = T(i,j) * S(j,l) * c(i)", T="dcsr", S="dcsr") == [("i",)]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name, (count, *_) in COUNTS.items() if count <= 5_000])
 def test_all_forests_are_right(name: str, tmp_path: Path) -> None:
