@@ -35,8 +35,9 @@ from ..ir.rewrite import may_fail, nodes_of
 from .analysis import heap_allocations
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
+from .memory import Region
 from .names import NameTable
-from .statements import Region, StatementPrinter
+from .threads import ThreadedPrinter
 
 KERNEL = "st_kernel"
 _OF_ARRAYS = frozenset((Load, Store, ArrayRef, Prefetch, Fill, Grow, Free, Leave))
@@ -58,7 +59,7 @@ class _KernelPrinter:
         published = {name: (slots[name], len(function.sizes) + rank) for rank, name in enumerate(assembled)}
         grown = {node.array: "" for node in nodes_of(function.body, Take)}
         grown |= {node.array: node.capacity.name for node in nodes_of(function.body, Grow)}
-        self.statements = StatementPrinter(self.expressions, types, grown, self._region_parameters, frozenset(slots), published)
+        self.statements = ThreadedPrinter(self.expressions, types, grown, published, self._region_parameters, frozenset(slots))
 
     def source(self, heading: str) -> str:
         body = self._body()

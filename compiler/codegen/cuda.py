@@ -42,8 +42,9 @@ from ..ir.nodes import (
 from ..ir.rewrite import array_types, nodes_of, walk
 from .c import KERNEL
 from .expressions import PRIMARY, ExpressionPrinter, c_type
+from .memory import Region
 from .names import CUDA_WORDS, NameTable
-from .statements import Region, StatementPrinter, beside
+from .statements import StatementPrinter, beside
 
 OPERATORS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "min": "min", "max": "max", "and": "and", "or": "or"}
 
@@ -188,7 +189,7 @@ class _FilePrinter:
             constant = "" if variable.name in gives else "const "
             parameters.append(f"{constant}{c_type(variable.type)} {self.names[variable.name]}")
             arguments.append(self.names[variable.name])
-        printer = _Kernels(self.expressions, self.types, {}, lambda _: [], frozenset(), {})
+        printer = _Kernels(self.expressions, self.types)
         printer.threads = kernel.threads
         printer.enter(Region("", parallel=True))
         for scratch in kernel.scratch:
@@ -217,7 +218,7 @@ class _Host(StatementPrinter):
         assembled = [parameter.name for parameter in function.arrays if parameter.assembled]
         slots = {parameter.name: slot for slot, parameter in enumerate(function.arrays)}
         published = {name: (slots[name], len(function.sizes) + rank) for rank, name in enumerate(assembled)}
-        super().__init__(file.expressions, file.types, {}, lambda _: [], frozenset(), published)
+        super().__init__(file.expressions, file.types, published=published)
         self.file = file
 
     def statement(self, statement: Step) -> None:
