@@ -76,6 +76,7 @@ CASES: Mapping[str, KernelCase] = {
 
 DTYPES = ("float64", "float32")
 THREADS = (2, 1)
+_APART = 5  # inputs between those at which one kernel and the next begin: so that a few rounds see most inputs
 _SELDOM = 3  # rounds of inputs in float64 for one in float32
 
 
@@ -114,7 +115,7 @@ def items(found: Mapping[str, Sequence[str]] | None = None) -> list[Item]:
     ordered: list[tuple[tuple[int, int, int, int], Item]] = []
     for number, case in enumerate(CASES.values()):
         names = found["matrix" if case.sparse == "A" else "tensor"]
-        for place, name in enumerate(_begun_at(names, number)):
+        for place, name in enumerate(_begun_at(names, _APART * number)):
             for kind, dtype in enumerate(DTYPES):
                 turn = place if kind == 0 else _SELDOM * (place + 1)
                 ordered += [((turn, kind, number, -threads), Item(case.name, name, dtype, threads)) for threads in THREADS]

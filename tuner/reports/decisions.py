@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 
 from ...compiler.errors import DataError, FormatError, ShapeError
+from ...compiler.native.machine import this_machine
 from ..database import Database, open_database, studies_folder
 from ..measure.runner import Worker
 from ..peers import Peer, choose_peers
@@ -81,14 +82,15 @@ class Run:
                 self._attempt(item, self._tune)
 
     def race(self, until: float) -> None:
-        """Race what is tuned and has not raced, then what more is known about by now, as long as there is time."""
+        """Race what is tuned and has not raced on this machine, then what more is known about by now, as long as there is time."""
         for item in self._to_race():
             if time.monotonic() >= until:
                 return
             self._attempt(item, self._race)
 
     def _to_race(self) -> Iterator[Item]:
-        known = {row.item: row.known for row in self.kept.rows if row.column == TUNED}
+        here = this_machine().model
+        known = {row.item: row.known for row in self.kept.rows if row.column == TUNED and row.machine == here}
         ready = [item for item in self.wanted if item in self.tuned and item not in self.without]
         yield from (item for item in ready if item not in known)
         for item in ready:

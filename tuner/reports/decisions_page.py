@@ -29,10 +29,12 @@ def decisions_page(rows: Sequence[Figure], wanted: Sequence[Item], command: str)
         command: makes it.
     """
     figures = [row for row in rows if row.column in OURS]
+    states = States(figures)
+    own = [row for row in figures if states.is_own_machine(row)]
     measured = list(dict.fromkeys(row.item for row in figures))
     without = {column: [row for row in rows if row.column == column] for column in (LEFT_OUT, FAILED)}
     fitting = len(wanted) - len(without[LEFT_OUT])
-    confirmed = [row for column in (STATIC, LOOKED_UP) for row in figures if row.column == column and row.high < LEAST_SPEED]
+    confirmed = [row for column in (STATIC, LOOKED_UP) for row in own if row.column == column and row.high < LEAST_SPEED]
     confirmed.sort(key=lambda row: row.speed)
     return f"""# Decisions
 
@@ -46,15 +48,16 @@ is left out, *tuned* what a campaign of some seconds on this input decided. They
 Numbers are speeds: the time of the default over theirs, the median of paired rounds with its 95% interval; of the tuned speed: the time
 of the tuned schedule over theirs.
 
-{States(figures).text}
+{states.text}
 
     {command}
 
 ## By kernel
 
-Geometric means, in brackets the least. Wanted: the static choice {LEAST_STATIC:.2f} of the tuned speed, lookup {LEAST_LOOKED_UP:.2f}.
+Geometric means over rows of the first machine, in brackets the least.
+Wanted: the static choice {LEAST_STATIC:.2f} of the tuned speed, lookup {LEAST_LOOKED_UP:.2f}.
 
-{table(_HEADER, _means(figures))}
+{table(_HEADER, _means(own))}
 
 ## Static choices and lookups that are confirmed below {LEAST_SPEED} of the default
 
@@ -64,7 +67,7 @@ The upper end of the interval is below {LEAST_SPEED}: {_count(confirmed, STATIC)
 {_failed(without[FAILED])}
 ## Every item
 
-{table(("kernel", "input", "type", "threads", "default, ms", STATIC, LOOKED_UP, "from", TUNED), _every(figures))}
+{table(("kernel", "input", "type", "threads", "default, ms", STATIC, LOOKED_UP, "from", TUNED), _every(figures, states))}
 
 Schedules stand in `decisions.csv`.
 """
@@ -115,7 +118,7 @@ def _failed(rows: Sequence[Figure]) -> str:
     return f"\n## Failed\n\n{lines}\n"
 
 
-def _every(figures: Sequence[Figure]) -> list[tuple[str, ...]]:
+def _every(figures: Sequence[Figure], states: States) -> list[tuple[str, ...]]:
     by_item: dict[Item, dict[str, Figure]] = {}
     for row in figures:
         by_item.setdefault(row.item, {})[row.column] = row
@@ -124,5 +127,6 @@ def _every(figures: Sequence[Figure]) -> list[tuple[str, ...]]:
         found = by_item[item]
         if DEFAULT in found and LOOKED_UP in found:
             ours = (speed(found.get(STATIC)), speed(found[LOOKED_UP]), found[LOOKED_UP].origin, speed(found.get(TUNED)))
-            shown.append((item.kernel, item.input, item.dtype, str(item.threads), f"{1e3 * found[DEFAULT].seconds:.4g}", *ours))
+            kernel = item.kernel + states.mark(found.values())
+            shown.append((kernel, item.input, item.dtype, str(item.threads), f"{1e3 * found[DEFAULT].seconds:.4g}", *ours))
     return shown

@@ -1,7 +1,8 @@
 """``results/samplers.md``: how fast samplers find what is good, in truth tables: the same points and times for all of them.
 
 After Willemsen et al., "A methodology for comparing optimization algorithms for auto-tuning" (2024): searches with many seeds are replayed
-in tables that were measured once, and compared by the best time so far, trial by trial.
+in tables that were measured once, and compared by the best time so far, trial by trial. Where Kernel Tuner is installed, ``--kernel-tuner``
+replays its strategies in the same tables, for a page of their own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 
 import click
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from ...compiler.frozen import frozen
 from ...compiler.native.machine import available_cores
 from ..search.samplers import SAMPLERS
+from ..truth.foreign import PREFIX, STRATEGIES, foreign_search, version
 from ..truth.replay import replay
 from ..truth.table import TruthTable, read_table
 from .markdown import table
@@ -57,14 +60,21 @@ def curves(path: Path, sampler: str, seeds: int) -> Curves:
     assert best is not None
     rows = []
     for seed in range(seeds):
-        steps = replay(found, TRIALS, seed, sampler).steps
-        ratios = [step.best / best for step in steps]
+        ratios = [seconds / best for seconds in _bests(found, sampler, seed)]
         rows.append(ratios + ratios[-1:] * (TRIALS - len(ratios)))  # a table may be smaller
     return Curves(sampler, path.stem, np.array(rows))
 
 
-def page(found: Sequence[Curves], tables: Mapping[str, TruthTable], seeds: int) -> str:
-    """Return the page of the figures."""
+def _bests(table: TruthTable, sampler: str, seed: int) -> list[float]:
+    """Return the best time so far after each trial."""
+    if not sampler.startswith(PREFIX):
+        return [step.best for step in replay(table, TRIALS, seed, sampler).steps]
+    tried = foreign_search(table, sampler.removeprefix(PREFIX), TRIALS, seed)
+    return list(accumulate((point.seconds or math.inf for point in tried), min))
+
+
+def page(found: Sequence[Curves], tables: Mapping[str, TruthTable], seeds: int, command: str = _COMMAND) -> str:
+    """Return the page of the figures, which a command makes."""
     names = list(dict.fromkeys(one.sampler for one in found))
     header = ("sampler", *(f"within {ratio:.2f} after {trials}" for trials, ratio in CLOSE.items()), "of tables",
               *(f"after {trials}" for trials in CLOSE), "area")  # fmt: skip
@@ -81,7 +91,7 @@ tables and seeds, the area the mean over trials of its logarithm, less being bet
 {table(("table", "points", "within 1.05 of the best", *names), [_by_table(name, tables[name], found) for name in tables])}
 
 The area of each sampler. Tables are measured by `tune-kernel tune EXPR -i ... --table FILE --points N` ([truth](truth/README.md)); made by
-`{_COMMAND}`.
+`{command}`.
 """
 
 
@@ -100,17 +110,23 @@ def _by_table(name: str, measured: TruthTable, found: Sequence[Curves]) -> list[
 @click.option("--tables", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path("results/truth"), show_default=True)
 @click.option("--seeds", default=20, show_default=True)
 @click.option("--sampler", "samplers", multiple=True, type=click.Choice(list(SAMPLERS)), help="only these")
+@click.option("--kernel-tuner", "foreign", is_flag=True, help="Kernel Tuner's strategies instead, for results/samplers-kernel-tuner.md")
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
-def main(tables: Path, seeds: int, samplers: tuple[str, ...], results: Path) -> None:
+def main(tables: Path, seeds: int, samplers: tuple[str, ...], foreign: bool, results: Path) -> None:
     """Replay searches in all truth tables of a folder, and write results/samplers.md. A minute a table and sampler."""
-    paths = sorted(tables.glob("*.json"))
+    paths, names, place, command = sorted(tables.glob("*.json")), samplers or tuple(SAMPLERS), "samplers.md", _COMMAND
+    if foreign:
+        if (found_version := version()) is None:
+            raise click.ClickException("Kernel Tuner is not installed: pip install kernel_tuner")
+        names, place = tuple(PREFIX + name for name in STRATEGIES), "samplers-kernel-tuner.md"
+        command = f"{_COMMAND} --kernel-tuner` with Kernel Tuner `{found_version}"
     if not paths:
         raise click.ClickException(f"{tables} has no truth tables; 'tune-kernel tune EXPR -i ... --table {tables}/NAME.json' measures one")
     with ProcessPoolExecutor(available_cores()) as pool:
-        asked = [pool.submit(curves, path, name, seeds) for path in paths for name in samplers or SAMPLERS]
+        asked = [pool.submit(curves, path, name, seeds) for path in paths for name in names]
         found = [one.result() for one in asked]
-    shown = page(found, {path.stem: read_table(path) for path in paths}, seeds)
-    (results / "samplers.md").write_text(shown, encoding="utf-8")
+    shown = page(found, {path.stem: read_table(path) for path in paths}, seeds, command)
+    (results / place).write_text(shown, encoding="utf-8")
     click.echo(shown)
 
 

@@ -28,6 +28,10 @@ class States:
         places = sorted({self._order.index(_state(row)) for row in rows} - {0})
         return "".join(f" ({_letter(place)})" for place in places)
 
+    def is_own_machine(self, row: Taken) -> bool:
+        """Whether a row was taken on the machine of the page's own state."""
+        return row.machine == self._order[0][0]
+
     @property
     def text(self) -> str:
         """Where and when the rows were taken, a line a state."""

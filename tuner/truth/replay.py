@@ -89,7 +89,7 @@ def replay(table: TruthTable, trials: int, seed: int = 0, sampler: str = USUAL_S
         TuningError: there is no such sampler.
     """
     points = {point.schedule: point for point in table.points}
-    space = TableSpace.of([point.schedule for point in sorted(table.points, key=_ranked)])
+    space = TableSpace.of(ranked_schedules(table))
     strategy = choose_strategy(Search(space, trials, seed, None, "replay"), sampler)
     steps: list[Step] = []
 
@@ -104,6 +104,11 @@ def replay(table: TruthTable, trials: int, seed: int = 0, sampler: str = USUAL_S
         strategy.tell(proposal, take(proposal.schedule))
     strategy.close()
     return Replay(table, tuple(steps))
+
+
+def ranked_schedules(table: TruthTable) -> list[str]:
+    """Return the schedules of a table, those first of which the static model expects most."""
+    return [point.schedule for point in sorted(table.points, key=_ranked)]
 
 
 def _ranked(point: Point) -> float:

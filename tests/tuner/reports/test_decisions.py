@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sparsetune.compiler.errors import ShapeError
+from sparsetune.compiler.native.machine import this_machine
 from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.tuner.database import open_database
 from sparsetune.tuner.reports import decision_cases as cases
 from sparsetune.tuner.reports import decision_races, decisions
 from sparsetune.tuner.reports.decision_cases import CASES, Item, items, mixed, problem_of, spread
@@ -17,6 +19,7 @@ from sparsetune.tuner.reports.decision_races import Figure, without_figures
 from sparsetune.tuner.reports.decisions_page import decisions_page
 from sparsetune.tuner.reports.kernels_page import kernels_page
 from sparsetune.tuner.reports.partial import Partial
+from sparsetune.tuner.settings import Budget
 
 SMALL = {"matrix": ["random:uniform:60x60:nnz=300", "random:uniform:90x50:nnz=400"], "tensor": ["random:uniform:20x20x20:nnz=300"]}
 
@@ -90,6 +93,26 @@ def test_pages_count_what_is_measured() -> None:
     assert "](kernels.svg)" in beside
     assert "None." in decisions_page([], wanted, "command")
     assert "0 of 4 items" in kernels_page([], wanted, "command")
+
+
+def test_rows_of_another_machine_are_marked_and_count_in_no_mean() -> None:
+    older = [replace(row, input="copter2", machine="old", speed=9.0, high=0.5) for row in ROWS[:3]]
+    shown = decisions_page([*older, *ROWS], [ROWS[0].item], "command")
+    assert "- (b) old, 2026-01-01, commit abc: 3 rows" in shown
+    assert "| SpMV (b) | copter2 |" in shown
+    assert "| SpMV | float64 | 2 | 1 | 0.900 (0.90) |" in shown
+    assert "1 static choices, 0 lookups" in shown
+
+
+def test_what_another_machine_has_raced_is_raced_here(tmp_path: Path) -> None:
+    item, kept = ROWS[0].item, Partial(tmp_path / "rows.csv", Figure)
+    kept.rows = [replace(row, machine="another") for row in ROWS]
+    with open_database(str(tmp_path / "d.sqlite")) as store:
+        run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), [item], {})
+        run.tuned = {item: object()}  # type: ignore[dict-item]  # which is not looked at
+        assert list(run._to_race()) == [item]
+        kept.rows = [replace(row, machine=this_machine().model) for row in ROWS]
+        assert list(run._to_race()) == []
 
 
 @pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
