@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .build.repeat import MISS, Repeats
+from .build.repeat import MISS, Repeat, Repeats
 from .concrete.affine import Boundary, wrapped
 from .concrete.check import check_assignment, formats_of, tensor_names
 from .concrete.given import check_convert, checked_dtype, checked_extents, checked_semiring, constant_extents
@@ -82,7 +82,7 @@ def evaluate(
     semiring: tuple[str, str] | None = None,
     choose: Chooser | None = None,
     out: Any = None,
-    repeats: Repeats | None = None,
+    repeats: Repeats[Repeat] | None = None,
     boundary: Boundary = None,
 ) -> Any:
     """Compute an expression on operands: ``sparsetune.evaluate``, whose arguments these are but for three.
@@ -139,7 +139,7 @@ def evaluate(
 def repeats_of(
     expression: Hashable, output_format: Hashable, schedule: Hashable, dtype: Hashable, target: Hashable, convert: Hashable,
     semiring: Hashable, limits: Hashable, evidence: Hashable,
-) -> Repeats | None:  # fmt: skip
+) -> Repeats[Repeat] | None:  # fmt: skip
     """Return the calls kept of a request: an expression and everything beside operands and threads; None where it is no key.
 
     Args:
@@ -153,7 +153,7 @@ def repeats_of(
 
 
 @lru_cache(KEPT)
-def _repeats_of(*_request: Hashable) -> Repeats:
+def _repeats_of(*_request: Hashable) -> Repeats[Repeat]:
     return Repeats()
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 from threading import Lock
 from typing import Any
 
-from .build.repeat import MISS, Repeats
+from .build.chain import Chain, chained
+from .build.repeat import MISS, Repeat, Repeats
 from .concrete.check import check_assignment, tensor_names
 from .errors import ExpressionError
 from .evaluate import repeats_of
@@ -37,6 +39,7 @@ SELDOM = ("shape", "memory_bound", "cache_share", "boundary", "output_pattern")
 TELLING = ("output_format", "schedule", "dtype", "target", "convert", "semiring")
 """The other options on which a plan hangs."""
 
+_told = itemgetter(*TELLING)
 _plans: dict[Hashable, _Plan] = {}
 _planning = Lock()  # while a plan is put among the others
 
@@ -119,7 +122,7 @@ class _Step:
 
     one: Sequential
     options: Mapping[str, Any]
-    again: list[Repeats | None]
+    again: list[Repeats[Repeat] | None]
 
 
 @frozen(eq=False)
@@ -128,10 +131,12 @@ class _Plan:
 
     Attributes:
         free: the results that may be made together with others.
+        chains: the calls kept of all steps together, alone in a list; none where there is one step, or they do not fit together.
     """
 
     steps: tuple[_Step, ...]
     free: frozenset[str]
+    chains: list[Repeats[Chain] | None]
 
 
 def evaluate_all(
@@ -156,6 +161,12 @@ def evaluate_all(
     available = dict(operands) if alone else {name: recalled(data) for name, data in operands.items()}
     threads = options.get("threads")
     count: int | None = None
+    if (chains := plan.chains[0]) is not None:
+        count = thread_count(threads)
+        made = chains.with_threads(available, count)
+        if made is not MISS:
+            return made
+    comes_again = chains is not None
     results, shared = list[Any](), dict[str, Any]()
     for place, step in enumerate(plan.steps):
         one = step.one
@@ -171,12 +182,19 @@ def evaluate_all(
                 count = thread_count(threads) if count is None else count
                 result = again.with_threads(own, count)
             if result is MISS:
+                comes_again = False
                 alike = {name: value for name, value in options.items() if name not in OF_EACH}
                 result = compute(one.text, own, **alike, **step.options)
                 if again is not None:
                     step.again[0] = _again(one, step.options, options, known)
         available[one.result] = result
         results.append(result)
+    if chains is not None and comes_again:
+        chain = chained([(step.one.result, again) for step in plan.steps if (again := step.again[0]) is not None])
+        if chain is None:
+            plan.chains[0] = None
+        else:
+            chains.keep(chain)
     return results
 
 
@@ -187,7 +205,7 @@ def _plan(expressions: Sequence[str], operands: Mapping[str, Any], options: Mapp
     free = _free(ordered, options)
     if not may_share([one.assignment for one in ordered if one.result in free]):
         free = frozenset()
-    return _Plan(tuple(_Step(one, _own(one, options), [None]) for one in ordered), free)
+    return _Plan(tuple(_Step(one, _own(one, options), [None]) for one in ordered), free, [None])
 
 
 def _own(one: Sequential, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,7 +219,7 @@ def _kept_plan(expressions: Sequence[str], operands: Any, options: Mapping[str, 
     """Return the plan of a call like one before; None where a part of it cannot be told from others by a key, or is seldom given."""
     if type(expressions) not in (list, tuple) or type(operands) is not dict or any(options[name] is not None for name in SELDOM):
         return None
-    told = tuple(_key(options[name]) for name in TELLING)
+    told = tuple(map(_key, _told(options)))
     key = tuple(expressions), tuple(operands), told, known
     try:
         plan = _plans.get(key)
@@ -211,6 +229,8 @@ def _kept_plan(expressions: Sequence[str], operands: Any, options: Mapping[str, 
         plan = _plan(expressions, operands, options)
         for step in plan.steps:
             step.again[0] = _again(step.one, step.options, options, known)
+        if len(plan.steps) > 1 and not plan.free and all(step.again[0] is not None for step in plan.steps):
+            plan.chains[0] = Repeats()
         with _planning:
             while len(_plans) >= KEPT:
                 del _plans[next(iter(_plans))]
@@ -218,7 +238,7 @@ def _kept_plan(expressions: Sequence[str], operands: Any, options: Mapping[str, 
     return plan
 
 
-def _again(one: Sequential, own: Mapping[str, Any], options: Mapping[str, Any], known: Hashable) -> Repeats | None:
+def _again(one: Sequential, own: Mapping[str, Any], options: Mapping[str, Any], known: Hashable) -> Repeats[Repeat] | None:
     """Return the calls that ``evaluate`` keeps of an expression."""
     schedule, limits = own.get("schedule", "auto"), (None, None)
     kind, target, convert, semiring = (options[name] for name in ("dtype", "target", "convert", "semiring"))

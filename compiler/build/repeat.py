@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -76,7 +76,8 @@ class _Result:
     is_scalar: bool
     pattern: _Pattern | None
 
-    def make(self, pointers: Any, address: Callable[[Any], Any], cast: Callable[[str, Any], Any]) -> np.ndarray[Any, Any]:
+    def make(self, pointers: Any, address: Callable[[Any], Any], cast: Callable[[str, Any], Any]) -> tuple[np.ndarray[Any, Any], Any]:
+        """Return new memory, known to the kernel, and its address."""
         if self.bytes <= _SMALL:
             made = np.empty(self.shape, self.dtype)
             memory = address(made)
@@ -92,7 +93,7 @@ class _Result:
             pointers[slot] = memory
         if self.initial is not None:
             made.fill(self.initial)
-        return made
+        return made, memory
 
 
 @frozen(eq=False)
@@ -110,28 +111,50 @@ class Repeat:
     cast: Callable[[str, Any], Any]
 
     def __call__(self, operands: Mapping[str, Any], threads: int) -> Any:
-        if len(operands) != len(self.inputs) or threads != self.threads:
+        kept: list[Any] = []
+        if len(operands) != len(self.inputs) or threads != self.threads or not self.takes(self.inputs, operands, kept):
             return MISS
+        return self.carried_out()[0]
+
+    def takes(self, inputs: tuple[tuple[str, Input], ...], operands: Mapping[str, Any], kept: list[Any]) -> bool:
+        """Put the addresses of operands among the arguments; what holds their memory goes into ``kept``.
+
+        Returns:
+            Whether these operands are as those before were.
+        """
         for name, reference in self.decided_for:
             if reference() is not operands.get(name):
-                return MISS
-        pointers, kept = self.pointers, []
-        for name, found in self.inputs:
+                return False
+        pointers = self.pointers
+        for name, found in inputs:  # noqa: SIM110 a generator would take as long as what it asks
             if not found.place(operands.get(name), pointers, kept):
-                return MISS
-        made = self.result.make(pointers, self.address, self.cast)
+                return False
+        return True
+
+    def carried_out(self) -> tuple[Any, Any]:
+        """Run on the operands taken. Returns the result and the address of its values."""
+        made, memory = self.result.make(self.pointers, self.address, self.cast)
         if self.run():
             raise no_memory(self.expression)
         if self.result.pattern is not None:
-            return self.result.pattern.around(made)
-        return made[0] if self.result.is_scalar else made
+            return self.result.pattern.around(made), memory
+        return made[0] if self.result.is_scalar else made, memory
 
 
-class Repeats:
+class Again(Protocol):
+    """What can be made again by one thread at a time: a call, or several in order."""
+
+    def __call__(self, operands: Mapping[str, Any], threads: int) -> Any: ...
+
+
+A = TypeVar("A", bound=Again)
+
+
+class Repeats(Generic[A]):
     """The latest calls of a kernel, or of a request, that can be made again; any number of threads may ask."""
 
     def __init__(self) -> None:
-        self._known: list[Repeat] = []
+        self._known: list[A] = []
 
     def __call__(self, operands: Mapping[str, Any], threads: int | None) -> Any:
         """Make a call again. Returns its result, or ``MISS`` where none of the kept ones is like it."""
@@ -151,7 +174,19 @@ class Repeats:
         self._known.insert(0, repeat)
         return result
 
-    def learn(self, bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = False) -> None:
+    def keep(self, repeat: A) -> None:
+        """Keep what nobody else holds."""
+        self._known.append(repeat)
+        del self._known[:-_KEPT]
+
+    def take(self) -> A | None:
+        """Return the latest one, which is kept no longer."""
+        try:
+            return self._known.pop()
+        except IndexError:  # another thread makes it, or has taken it
+            return None
+
+    def learn(self: Repeats[Repeat], bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = False) -> None:
         """Keep a call that has just been made, if it is one that can be made again.
 
         Args:
@@ -161,8 +196,7 @@ class Repeats:
         """
         repeat = _repeat(bound, operands, is_chosen)
         if repeat is not None:
-            self._known.append(repeat)
-            del self._known[:-_KEPT]
+            self.keep(repeat)
 
 
 def _repeat(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool) -> Repeat | None:

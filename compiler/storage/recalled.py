@@ -43,7 +43,8 @@ def recalled(data: Any) -> Any:
     except Exception:  # whoever reads it next says what is wrong
         return data
     kept = found[1]
-    return Tensor.made(kept.shape, kept.format, kept.levels, values, checked_fill(kept.fill_value, values.dtype))
+    fill = kept.fill_value if values.dtype == kept.values.dtype else checked_fill(kept.fill_value, values.dtype)
+    return Tensor.made(kept.shape, kept.format, kept.levels, values, fill)
 
 
 def _learned(data: Any) -> Tensor:

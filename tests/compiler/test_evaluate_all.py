@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
+from sparsetune.compiler.build import chain
 from sparsetune.tuner import lookup
 
 pytestmark = pytest.mark.cc
@@ -123,3 +127,65 @@ def test_a_call_that_comes_again_is_not_planned_anew_and_reads_what_is_there_now
     again = st.evaluate_all(texts, {"A": stored}, output_format=formats)
     assert np.allclose(again[0].values, np.exp(stored.values))
     assert np.allclose(again[1], np.add.reduceat(np.exp(stored.values), matrix.indptr[:-1]))
+
+
+SOFTMAX = ["E(i,j) = exp(A(i,j))", "S(i) = E(i,j)", "P(i,j) = E(i,j) / S(i)"]
+ROWS = {"E": "csr", "P": "csr"}
+
+
+def softmax(matrix: sp.csr_array) -> np.ndarray:
+    found = np.where(matrix.toarray() != 0, np.exp(matrix.toarray()), 0)
+    return found / np.maximum(found.sum(1, keepdims=True), 1e-300)
+
+
+def test_calls_that_come_again_are_made_as_one_and_look_at_what_comes_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    chained = list[int]()
+    whole = chain.Chain.__call__
+
+    def counted(self: chain.Chain, operands: Any, threads: int) -> Any:
+        found = whole(self, operands, threads)
+        chained.append(0 if found is chain.MISS else len(found))
+        return found
+
+    monkeypatch.setattr(chain.Chain, "__call__", counted)
+    rng = np.random.default_rng(11)
+    one, other = (sp.random_array((30, 20), density=0.2, format="csr", rng=rng) for _ in range(2))
+    results = []
+    for given in (one, st.tensor(one)):
+        for _ in range(4):
+            one.data *= 0.9
+            results.append((st.evaluate_all(SOFTMAX, {"A": given}, output_format=ROWS), softmax(one)))
+    assert chained[-1] == 3
+    assert all(np.allclose(found[2].to_numpy(), wanted) for found, wanted in results), "results of earlier calls stay as they were"
+    assert results[-1][0][0].levels == results[-1][0][2].levels
+    for matrix in (other, one, other, one):
+        found = st.evaluate_all(SOFTMAX, {"A": matrix}, output_format=ROWS)
+        assert np.allclose(found[2].to_numpy(), softmax(matrix)), "patterns by turns"
+    single = st.evaluate_all(SOFTMAX, {"A": one.astype(np.float32)}, output_format=ROWS)
+    assert single[2].dtype == np.float32
+    assert np.allclose(single[2].to_numpy(), softmax(one), rtol=1e-5)
+    alone = st.evaluate_all(SOFTMAX, {"A": one}, output_format=ROWS, threads=1)
+    assert np.allclose(alone[2].to_numpy(), softmax(one))
+
+
+def test_results_that_are_no_memory_of_a_kernel_end_chains() -> None:
+    texts = ["s = x(i) * x(i)", "y(i) = x(i) / s", "x2(i) = y(i) + x(i)"]
+    for scale in range(1, 5):
+        x = np.arange(1.0, 6) * scale
+        s, y, x2 = st.evaluate_all(texts, {"x": x})
+        assert s == x @ x
+        assert np.allclose(y, x / (x @ x))
+        assert np.allclose(x2, y + x)
+
+
+def test_chains_are_made_by_any_number_of_threads() -> None:
+    matrices = [sp.random_array((40, 30), density=0.3, format="csr", rng=np.random.default_rng(seed)) for seed in range(4)]
+    stored = [st.tensor(matrix) for matrix in matrices]
+    wanted = [softmax(matrix) for matrix in matrices]
+
+    def checked(turn: int) -> bool:
+        number = turn % len(stored)
+        return np.allclose(st.evaluate_all(SOFTMAX, {"A": stored[number]}, output_format=ROWS)[2].to_numpy(), wanted[number])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(checked, range(400)))

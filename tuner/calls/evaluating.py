@@ -31,6 +31,15 @@ def _compute() -> ModuleType:
 
 
 @cache
+def _compute_all() -> ModuleType:
+    """Import what computes several expressions."""
+    _compute()
+    from ...compiler import evaluate_all as module
+
+    return module
+
+
+@cache
 def lookups() -> ModuleType:
     """Import what looks schedules up."""
     from ...compiler.uncollected import uncollected
@@ -181,11 +190,9 @@ def evaluate_all(
         ExpressionError: two results have one name; an operand is missing or not used; an option names what there is not.
         SparsetuneError: as ``evaluate``.
     """
-    from ...compiler.evaluate_all import evaluate_all as compute
-
     options = {
         "output_format": output_format, "schedule": schedule, "shape": shape, "dtype": dtype, "target": target, "threads": threads,
         "convert": convert, "semiring": semiring, "database": database, "memory_bound": memory_bound, "cache_share": cache_share,
         "boundary": boundary, "output_pattern": output_pattern,
     }  # fmt: skip
-    return compute(expressions, from_paths(operands), evaluate, options, lambda: lookups().evidence(database))
+    return _compute_all().evaluate_all(expressions, from_paths(operands), evaluate, options, lambda: lookups().evidence(database))

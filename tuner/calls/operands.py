@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -46,11 +47,18 @@ def tensor(
 
 def from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return operands with what files hold in place of their paths; what is no mapping is left for its reader to refuse."""
-    if not isinstance(operands, Mapping):
+    if type(operands) is not dict and not isinstance(operands, Mapping):
         return operands
+    path_of = _path_of()
+    return {name: tensor(data) if path_of(data) is not None else data for name, data in operands.items()}
+
+
+@cache
+def _path_of() -> Callable[[Any], str | None]:
+    """Import what knows paths; found at once from the second call on."""
     from ...compiler.storage.foreign import path_of
 
-    return {name: tensor(data) if path_of(data) is not None else data for name, data in operands.items()}
+    return path_of
 
 
 def on_pattern(

@@ -1,0 +1,97 @@
+"""Plain calls in order, like ones before: results go from kernel to kernel without being looked at again.
+
+Every call of a sequence that came again was one that can be made again (``build.repeat``). Of what they read, the operands that come
+from outside are looked at as ever; results of calls before have the shapes, types and patterns that they had, since these hang on
+nothing else. So only their addresses are handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..frozen import frozen
+from .inputs import DenseInput, Input, StoredInput
+from .repeat import MISS, Repeat, Repeats
+
+
+@frozen(eq=False)
+class _Link:
+    """One call of a chain.
+
+    Attributes:
+        given: the operands that come from outside.
+        made: which calls before made the others, and the kernel's slots for their values.
+    """
+
+    repeat: Repeat
+    given: tuple[tuple[str, Input], ...]
+    made: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@frozen(eq=False)
+class Chain:
+    """Calls that can be made again one after another, by one thread at a time."""
+
+    links: tuple[_Link, ...]
+    threads: int
+
+    def __call__(self, operands: Mapping[str, Any], threads: int) -> Any:
+        """Make the calls again. Returns their results, or ``MISS``, before any is made, where an operand is not as it was."""
+        if threads != self.threads:
+            return MISS
+        kept: list[Any] = []
+        for link in self.links:
+            if not link.repeat.takes(link.given, operands, kept):
+                return MISS
+        results, addresses = list[Any](), list[Any]()
+        for link in self.links:
+            repeat = link.repeat
+            for source, slots in link.made:
+                for slot in slots:
+                    repeat.pointers[slot] = addresses[source]
+            result, address = repeat.carried_out()
+            results.append(result)
+            addresses.append(address)
+        return results
+
+
+def chained(calls: Sequence[tuple[str, Repeats[Repeat]]]) -> Chain | None:
+    """Return the latest calls of requests as a chain, which takes them; None where they do not fit together.
+
+    Args:
+        calls: by the names of their results, in order.
+    """
+    links, makers, repeats = list[_Link](), dict[str, int](), list[Repeat]()
+    for number, (name, known) in enumerate(calls):
+        repeat = known.take()
+        if repeat is None or repeat.threads != (repeats or [repeat])[0].threads:
+            return None
+        sources = {operand: makers[operand] for operand, _ in repeat.inputs if operand in makers}
+        if any(operand in sources for operand, _ in repeat.decided_for):
+            return None
+        made = []
+        for operand, found in repeat.inputs:
+            if operand in sources:
+                slots = _slots(found, repeats[sources[operand]])
+                if slots is None:
+                    return None
+                made.append((sources[operand], slots))
+        links.append(_Link(repeat, tuple(pair for pair in repeat.inputs if pair[0] not in sources), tuple(made)))
+        repeats.append(repeat)
+        makers[name] = number
+    return Chain(tuple(links), repeats[0].threads)
+
+
+def _slots(found: Input, maker: Repeat) -> tuple[int, ...] | None:
+    """Return where a kernel wants the values that a call before makes; None where it was called with something else."""
+    result, pattern = maker.result, maker.result.pattern
+    if isinstance(found, DenseInput):
+        fits = pattern is None and not result.is_scalar and (result.shape, result.dtype) == (found.shape, found.dtype)
+    elif isinstance(found, StoredInput) and pattern is not None:
+        fits = (pattern.shape, pattern.format, result.dtype, result.shape) == (found.shape, found.format, found.dtype, (found.count,))
+        own = [level() for level in pattern.levels if level is not None]
+        fits = fits and pattern.fill_value == found.fill_value and own == [level() for level in found.levels] and None not in own
+    else:
+        fits = False
+    return tuple(found.slots) if fits and isinstance(found, DenseInput | StoredInput) else None
