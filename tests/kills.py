@@ -123,7 +123,7 @@ class Victims:
         for path in self.cache.iterdir():
             for entry in path.iterdir() if len(path.name) == 2 else ():
                 names = {file.name for file in entry.iterdir()}
-                if names not in (ENTRY | {"kernel.so"}, ENTRY | {"called.o"}, ENTRY | {"loader"}):
+                if names not in (ENTRY | {"kernel.so"}, ENTRY | {"called.o"}, ENTRY | {"loader"}, ENTRY | {"interface.py"}):
                     yield entry
             if len(path.name) != 2 or not any(path.iterdir()):
                 yield path
