@@ -26,8 +26,8 @@ SAMPLE = 4096
 EXACT_PARENTS = 2**22
 """Segments looked at one by one; of more, an even sample is."""
 
-_WEIGHTS = {"extent": 1.0, "nnz": 1.0, "fibre": 1.5, "skew": 0.5, "gap": 0.25, "band": 0.25}
-"""How much each kind of feature counts in a distance: lengths of fibres decide most, locality least."""
+WEIGHTS = {"extent": 1.0, "nnz": 1.0, "fibre": 1.5, "skew": 0.5, "gap": 0.25, "band": 0.25}
+"""How much each kind of feature counts in a distance: lengths of fibres decide most, locality least. ``reports.evidence`` fits them."""
 
 
 @frozen
@@ -82,20 +82,24 @@ def describe_input(operands: Mapping[str, Tensor], extents: Mapping[str, int], n
 
 
 def distance(left: Input, right: Input) -> float:
-    """Return how far two inputs of one kernel are apart: 0 for the same, 1 where every feature of one kind differs by a factor of two.
-
-    Features of one kind (extents, lengths of fibres ...) are averaged, kinds are added, both as squares; a feature that
-    only one of them has counts as a factor of two.
-    """
+    """Return how far two inputs of one kernel are apart: 0 for the same, 1 where every feature of one kind differs by a factor of two."""
     if left.key == right.key:
         return 0.0
+    return math.sqrt(sum(WEIGHTS.get(kind, 1.0) * square for kind, square in differences(left, right).items()))
+
+
+def differences(left: Input, right: Input) -> dict[str, float]:
+    """Return the squares by which two inputs of one kernel differ, by kind of feature (extents, lengths of fibres ...).
+
+    Features of one kind are averaged; a feature that only one of them has counts as a factor of two.
+    """
     mine, other = dict(left.features), dict(right.features)
     squares: dict[str, list[float]] = {}
     for feature in mine.keys() | other.keys():
         both = feature in mine and feature in other
         difference = mine[feature] - other[feature] if both else 1.0
         squares.setdefault(_kind(feature), []).append(difference * difference)
-    return math.sqrt(sum(_WEIGHTS.get(kind, 1.0) * sum(parts) / len(parts) for kind, parts in squares.items()))
+    return {kind: sum(parts) / len(parts) for kind, parts in squares.items()}
 
 
 def log2(value: float) -> float:

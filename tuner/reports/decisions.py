@@ -166,7 +166,7 @@ def main(
     seconds = float("inf") if minutes is None else 60 * minutes
     try:
         with ExitStack() as stack:
-            store = stack.enter_context(open_database(database or _usual_database()))
+            store = stack.enter_context(open_database(database or usual_database()))
             if not only_page:
                 workers = {count: stack.enter_context(Worker(count)) for count in THREADS}
                 wanted = chosen(kernels, inputs, dtypes, threads)
@@ -197,7 +197,8 @@ def _libraries() -> list[Peer]:
     return [*found, unsorted] if unsorted.version() is not None else found
 
 
-def _usual_database() -> str:
+def usual_database() -> str:
+    """Return where this report keeps schedules."""
     folder = studies_folder()
     return str((folder.parent if folder else Path()) / "decisions.sqlite")
 
