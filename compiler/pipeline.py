@@ -124,13 +124,17 @@ class Kernel:
             loop_depth: how many loops over original indices stand inside each other, at most.
             memory_depth: how many modes a workspace has, at most.
             time, memory: scalar operations, and elements of workspaces, as ``BoundKernel.count`` has them, as Python expressions
-                over extents, named as the indices, and ``nnz_B_1`` .. ``nnz_B_k``: positions of the levels of operand B.
+                over extents, named as the indices, and ``nnz_B_1`` .. ``nnz_B_k``: positions of the levels of operand B, in the
+                order in which it is read.
+            converted: entries of operands that are converted beforehand, in the same way; "0" where none are.
         """
-        from .space.program_costs import program_costs  # with the costs of forests, which compiling does not need
+        from .space.program_costs import converted, program_costs  # with the costs of forests, which compiling does not need
 
-        found = program_costs(self.concretized.program, self.viewed.assignment, self.concretized.formats)
+        program, formats = self.concretized.program, self.concretized.formats
+        found = program_costs(program, self.viewed.assignment, formats)
         return {
             "loop_depth": found.loop_depth, "memory_depth": found.memory_depth, "time": str(found.time), "memory": str(found.memory),
+            "converted": str(converted(program, formats)),
         }  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Add, Expr, Mul, accesses, walk
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, everywhere, frames
 from ..compiler.space.decorations import shares_pattern
+from ..compiler.space.forests.transposed import CONVERSION
 from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
 from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
 from ..compiler.space.memory import counted_positions
@@ -39,7 +40,6 @@ _HALVING = 20.0  # operations that each halving of a row that is not foreseen co
 _LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
 _LINE_BYTES = 64
 _MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
-_CONVERSION = 30.0  # operations a stored entry that converting an operand costs
 _MEETING = 12.0  # operations that a step through operands that meet costs: 5 where patterns are regular, 36 where no branch is foreseen
 _CLEARED = 1.0  # operations that clearing an element of an array costs which the first level of cache holds
 _UNORDERED = 60.0  # operations that an entry of a sparse result costs which is not written in the order in which it is stored
@@ -316,7 +316,7 @@ class _Costs(Iterations):
             places = [mode for mode, subscript in enumerate(access.subscripts) if index in self._graph.originals(subscript.index)]
             if not places:
                 continue
-            form = self._problem.formats.get(self._sources.get(access.tensor, access.tensor))
+            form = said_of(access, self._program.conversions) or self._problem.formats.get(self._sources.get(access.tensor, access.tensor))
             if isinstance(form, View):
                 if not form.steps_along(places):
                     return False
@@ -364,7 +364,7 @@ class _Costs(Iterations):
         return float(self._graph.constant_extent(index, self._problem.extents) or 1)
 
     def _conversions(self) -> float:
-        return _CONVERSION * converted_entries(self._problem, self._program, self._sources)
+        return CONVERSION * converted_entries(self._problem, self._program, self._sources)
 
     def _fits_registers(self, indices: Sequence[str]) -> bool:
         lengths = [self._graph.constant_extent(index, self._problem.extents) for index in indices]

@@ -196,7 +196,8 @@ class Iterations:
         return {original for loop in loops for original in self._graph.originals(loop)}
 
     def _stored(self, name: str, access: Access, covered: set[str]) -> float:
-        """Return how many combinations of the covered indices an operand stores; exact for its outer levels."""
+        """Return how many combinations of the covered indices an operand stores; exact for its outer levels, and found on a sample where it
+        is read in another order of its levels."""
         form, prefixes = self._formats[name], self._prefixes[name]
         if isinstance(form, View):
             shape = self._problem.operands[self._problem.viewed.source(name)].shape
@@ -205,9 +206,17 @@ class Iterations:
         depth = next((place for place, index in enumerate(order) if index not in covered), len(order))
         count = prefixes[depth - 1] if depth else 1.0
         beyond = math.prod(float(self._problem.extents[index]) for index in order[depth:] if index in covered)
-        found = min(count * beyond, prefixes[-1]) if beyond > 1 else count
         wanted = access.stored or said_of(access, self._program.conversions) or form
+        told = self._told_apart(name, order, covered) if beyond > 1 and wanted.order != form.order else None
+        found = min(count * beyond, prefixes[-1] if told is None else told) if beyond > 1 else count
         return found / 2 if depth == len(order) and wanted.mirrors and not form.mirrors else found
+
+    def _told_apart(self, name: str, order: list[str], covered: set[str]) -> float | None:
+        """Return how many combinations of some indices the entries of an operand have; None where that takes too long to say."""
+        if len(set(order)) < len(order) or self._problem.operand(name) is None:
+            return None
+        scan = Scan(self._problem.viewed.source(name), tuple(order))
+        return self._problem.joins.size(join({scan}, frozenset(covered.intersection(order))))
 
 
 def _stored_operand(problem: Problem, name: str) -> Tensor | None:

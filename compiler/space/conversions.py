@@ -4,6 +4,9 @@ Where one stored operand is read, it is stored with the indices of the result fi
 an order of the loops suits some of the reads, and the others are served by copies, as few as the order needs: with the second read
 stored by columns, row i of the result is a sum of rows of that copy (Gustavson, "Two Fast Algorithms for Sparse Matrices", 1978)
 instead of a dot product of row i with every row. Each read has a copy of its own.
+
+Dense operands are transposed where the innermost loop steps through another mode than their last (``straightened``), which leaves vectors
+nothing to load at once.
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ from itertools import combinations, islice
 from ..concrete.nodes import Forall, Program, Stmt, assignments, operand_of, said_of
 from ..format import Format
 from ..levels import COMPRESSED, DENSE
-from ..notation.nodes import Access, Mul
+from ..notation.nodes import Access, Mul, accesses
 from ..schedule import directives as d
+from ..schedule.addresses import enclosing_loops, leaves
+from ..schedule.dependence import graph_of
 from ..schedule.iteration import inlined, producers_inside
+from ..views import View
 from .orders import Allowed, Orders
 from .situation import Situation, Structure, format_read, leaf_loops, precompute_over, result_leaf
 
@@ -68,6 +74,31 @@ def copies(start: Structure, situation: Situation) -> Iterator[Structure]:
                 collected = None if converted is None else _collected(converted, situation)
                 if collected is not None:
                     yield collected
+
+
+def straightened(start: Structure, situation: Situation) -> Structure | None:
+    """Return a structure whose dense operands are stored so that innermost loops run over their last modes; None where all are already.
+
+    Loops over stored coordinates gather whatever the order is, and an operand that two innermost loops go through differently follows the
+    first of them.
+    """
+    program, wanted = start.program, dict[Access, Format]()
+    graph = graph_of(program.relations)
+    for address, leaf in leaves(program.statement):
+        loops = enclosing_loops(program.statement, address)
+        inner, reads = set(graph.originals(loops[-1]) if loops else ()), accesses(leaf.value)
+        if any(inner.intersection(access.indices) for access in reads if access in situation.stored(program)):
+            continue
+        for access in reads:
+            form = situation.formats.get(access.tensor)
+            if form is None or not form.is_dense or isinstance(form, View) or not _is_movable(access):
+                continue
+            last = [mode for mode in form.order if access.subscripts[mode].index in inner]
+            if len(last) == 1 and last != [form.order[-1]] and said_of(access, program.conversions) is None:
+                order = (*(mode for mode in form.order if mode not in last), *last)
+                wanted.setdefault(Access(access.tensor), Format(form.levels, order))
+    steps = [d.Convert(operand, str(form)) for operand, form in wanted.items()]
+    return start.then(situation, *steps, origin="conversion") if steps else None
 
 
 def _collected(structure: Structure, situation: Situation) -> Structure | None:

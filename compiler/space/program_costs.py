@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, said_of, transform
+from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, assignments, said_of, transform
 from ..concrete.provenance import Provenance
 from ..errors import ExpressionError
 from ..format import Format
-from ..notation.nodes import Access, Add, Assignment, Expr, walk
+from ..notation.nodes import Access, Add, Assignment, Expr, accesses, walk
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from .forests.contraction import Contraction, contraction_of
@@ -49,6 +49,28 @@ def _forest(program: Program, contraction: Contraction, formats: Mapping[str, Fo
     """Return the forest that a program is, of loops over coordinates or over stored fibres; None where it is none."""
     found = (forest_of(program, one) for one in (contraction, *by_fibres(contraction, formats)))
     return next((forest for forest in found if forest is not None), None)
+
+
+def converted(program: Program, formats: Mapping[str, Format]) -> Posynomial:
+    """Return how many entries of operands are converted before a program runs (Dias et al., section 6.5): stored ones, or all of a dense
+    operand.
+
+    Args:
+        program: scheduled.
+        formats: of the operands as they are given.
+    """
+    reads = {access.tensor: access for assign in assignments(program.statement) for access in accesses(assign.value)}
+    total = Posynomial()
+    for operand, wanted in dict(program.conversions).items():
+        form, access = formats[operand.tensor], reads[operand.tensor]
+        if wanted.in_memory == form.in_memory:
+            continue
+        if access.is_plain:
+            names = tuple(access.subscripts[mode].index for mode in form.order)
+            total += positions(operand.tensor, form, names, len(names) - 1)
+        else:  # its extents have no names
+            total += Posynomial.of([((f"nnz_{operand.tensor}_{len(form.in_memory)}",), 1)])
+    return total
 
 
 def _untagged(statement: Stmt) -> Stmt | None:

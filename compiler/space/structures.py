@@ -10,7 +10,7 @@ the others *dense*. The rules:
 - blocks: the same where a dense index of the result is cut so that a piece of a row fits into registers;
 - products: any factors of a product, summed or hoisted wherever the loops allow, one and two levels deep (``products``);
 - forests: nests that share outer loops, of least work for every contraction tree;
-- conversions: stored operands in orders that suit other orders of the loops (``conversions``).
+- conversions: stored operands in orders that suit other orders of the loops, and dense ones in such that suit vectors (``conversions``).
 
 Every rule is a filter of the schedule space that can be left out (``selection.RULES``). Nests that are found otherwise, since no other
 is asymptotically better or since they were drawn, stand among them.
@@ -30,7 +30,7 @@ from ..schedule.dependence import graph_of, needs_of_expression, uses
 from ..schedule.factors import flatten, product_factors
 from ..schedule.iteration import producers_inside
 from ..schedule.schedule import Schedule
-from .conversions import copies, in_order, result_first, root_loops, stored_below
+from .conversions import copies, in_order, result_first, root_loops, stored_below, straightened
 from .orders import Orders
 from .products import products, stored_products
 from .situation import Situation, Structure, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
@@ -51,6 +51,14 @@ def structures(
         forests: structures that are found otherwise (``forests.structures``), in their order.
         nests: schedules of loops and workspaces by their origin, which come last, since what the rules find is said more simply.
     """
+    for structure in _by_rule(situation, forests, nests):
+        yield structure
+        straight = straightened(structure, situation)
+        if straight is not None:
+            yield straight
+
+
+def _by_rule(situation: Situation, forests: Iterable[Structure], nests: Mapping[str, Sequence[Schedule]]) -> Iterator[Structure]:
     default = Structure(Template(), situation.program, "default")
     yield default
     forests = iter(forests)

@@ -13,7 +13,7 @@ from .bound import LeastWork
 from .contraction import Contraction
 from .forest import Forest
 from .optimum import Optimizer
-from .paths import PathRules
+from .paths import Path, PathRules
 from .peeling import ForestRules, Peeling
 from .work import Sizes, work
 
@@ -40,20 +40,19 @@ def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable
         watch: called before each path is looked at; where it raises ``TimeOver`` the forests found by then are yielded.
         limit: forests of more work are not yielded.
     """
-    return (forest for _, forest in _cheapest(contraction, sizes, most, watch, limit))
+    return (forest for _, forest in cheapest(contraction, sizes, most, watch, limit))
 
 
-def _cheapest(
+def cheapest(
     contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None], limit: float
 ) -> Iterator[tuple[float, Forest]]:
-    count = len(contraction.operands)
-    if not 2 < count <= MOST_OPERANDS:
+    """Yield the same forests with their work."""
+    if not 2 < len(contraction.operands) <= MOST_OPERANDS:
         return
-    peeling = Peeling(contraction, ForestRules(PathRules(pairwise=count > MOST_AT_ONCE)))
-    optimizer, bound = Optimizer(peeling, work(sizes, MOST_ELEMENTS)), LeastWork(contraction, sizes)
+    optimizer, bound = Optimizer(_peeling(contraction), work(sizes, MOST_ELEMENTS)), LeastWork(contraction, sizes)
     found: list[tuple[float, int, Forest]] = []
     with suppress(TimeOver):
-        for least, number, path in sorted((bound.of_path(path), number, path) for number, path in enumerate(peeling.paths())):
+        for least, number, path in sorted((bound.of_path(path), number, path) for number, path in enumerate(paths_of(contraction))):
             watch()
             if least >= (found[-1][0] if len(found) == most else limit):
                 break
@@ -63,6 +62,15 @@ def _cheapest(
                 del found[most:]
     for cost, _, forest in found:
         yield cost, forest
+
+
+def paths_of(contraction: Contraction) -> Iterator[Path]:
+    """Return the contraction paths that are looked at."""
+    return _peeling(contraction).paths()
+
+
+def _peeling(contraction: Contraction) -> Peeling:
+    return Peeling(contraction, ForestRules(PathRules(pairwise=len(contraction.operands) > MOST_AT_ONCE)))
 
 
 def sizes_of(

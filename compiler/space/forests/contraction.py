@@ -5,7 +5,7 @@ Sets of indices and of operands are bit masks: the dynamic program looks at many
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from ...errors import ExpressionError
@@ -95,6 +95,10 @@ class Contraction:
 
     def mask(self, names: tuple[str, ...]) -> int:
         return sum(1 << self.indices.index(name) for name in dict.fromkeys(names))
+
+    def names_in_order(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of some indices."""
+        return tuple(self.indices[number] for number in numbers)
 
     def names(self, mask: int) -> tuple[str, ...]:
         """Return the names of a set of indices, in the order of ``indices``."""

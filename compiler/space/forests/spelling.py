@@ -7,7 +7,7 @@ out become one over positions (``collapse``, ``pos``). Paths are found by carryi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...concrete.assembled import handing
 from ...concrete.concretize import Concretized
@@ -25,9 +25,9 @@ from .forest import Forest, Loop, Tree
 from .paths import Term, goes_by_position
 
 
-def spelled(forest: Forest, default: Concretized) -> Schedule:
-    """Return the directives that make a forest from the default program of its expression."""
-    return Schedule(_Speller(forest, default).directives())
+def spelled(forest: Forest, default: Concretized, conversions: Sequence[d.Convert] = ()) -> Schedule:
+    """Return the directives that make a forest from the default program of its expression, conversions of operands first."""
+    return Schedule(_Speller(forest, default).directives(conversions))
 
 
 class _Speller:
@@ -43,7 +43,9 @@ class _Speller:
         self.written: list[d.Directive] = []
         self.by_position = False
 
-    def directives(self) -> list[d.Directive]:
+    def directives(self, conversions: Sequence[d.Convert]) -> list[d.Directive]:
+        for conversion in conversions:
+            self.write(conversion)
         if not _is_one_product(self.program.statement):
             self.write(d.Addends((self._product(self.contraction.everything),)))
         self._precompute(self.forest.path[-1])

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
+from contextlib import suppress
 
+from ...deadline import TimeOver
 from ...errors import ExpressionError, ScheduleError
-from ...notation.nodes import Assignment
+from ...notation.nodes import Access, Assignment
+from ...schedule import directives as d
 from ...schedule.directives import WorkspaceDirective
 from ...schedule.schedule import Schedule
+from ..conversions import reordered
 from ..situation import Situation, Structure, further
 from ..template import Template
 from .choice import promising, sizes_of
 from .forest import Forest
 from .optimum import evaluated
 from .space import Forests
-from .work import work
+from .spelling import spelled
+from .transposed import transposed
+from .work import Sizes, work
 
 MOST_FORESTS = 10
 MOST_PAIRWISE = 5
@@ -39,25 +44,47 @@ def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[
     contraction = forests.contraction
     sizes = sizes_of(contraction, situation.lengths or situation.extents, situation.fibres, situation.joins)
     half = situation.deadline.part(0.5)  # the rest is for what is made of them
-    cheapest = list(promising(contraction, sizes, MOST_FORESTS, half.watch))
-    over_fibres = _over_fibres(forests, situation, NEAR * evaluated(cheapest[0], work(sizes)), half.watch) if cheapest else ()
-    for space, forest in chain(((forests, forest) for forest in cheapest), over_fibres):
-        try:
-            schedule = _plain(space.spelled(forest))
-        except ScheduleError:
-            continue
-        program = further(situation.program, schedule, situation)
-        if program is not None:
-            yield Structure(Template(schedule.directives), program, "forest")
+    found = list(promising(contraction, sizes, MOST_FORESTS, half.watch))
+    for forest in found:
+        yield from _structure(forest, forests, situation)
+    if found:
+        least = evaluated(found[0], work(sizes))
+        for forest in _over_fibres(forests, situation, NEAR * least, half.watch):
+            yield from _structure(forest, forests, situation)
+        yield from _transposed(forests, sizes, situation, least, half.watch)
 
 
-def _over_fibres(forests: Forests, situation: Situation, limit: float, watch: Callable[[], None]) -> Iterator[tuple[Forests, Forest]]:
+def _structure(forest: Forest, forests: Forests, situation: Situation, *conversions: d.Convert) -> Iterator[Structure]:
+    """Yield a forest as a structure, unless it cannot be carried out."""
+    try:
+        schedule = _plain(spelled(forest, forests.default, conversions))
+    except ScheduleError:
+        return
+    program = further(situation.program, schedule, situation)
+    if program is not None:
+        yield Structure(Template(schedule.directives), program, "conversion" if conversions else "forest")
+
+
+def _over_fibres(forests: Forests, situation: Situation, limit: float, watch: Callable[[], None]) -> Iterator[Forest]:
     """Yield the pairwise nest of least work over the stored fibres of every stretch of levels, where it is below a limit."""
     if len(forests.contraction.operands) > MOST_PAIRWISE:
         return
     for space in forests.over_fibres:
         sizes = sizes_of(space.contraction, situation.lengths or situation.extents, situation.fibres, situation.joins)
-        yield from ((space, forest) for forest in promising(space.contraction, sizes, 1, watch, limit))
+        yield from promising(space.contraction, sizes, 1, watch, limit)
+
+
+def _transposed(forests: Forests, sizes: Sizes, situation: Situation, limit: float, watch: Callable[[], None]) -> Iterator[Structure]:
+    """Yield forests of the sparse operand in another order, which take less than a limit with what converting it takes; a sparse result
+    would have to be put in order."""
+    contraction = forests.contraction
+    if situation.joins is None or not situation.formats[contraction.target.tensor].is_dense or not situation.fibres:
+        return
+    with suppress(TimeOver):
+        for one in transposed(contraction, sizes, situation.joins, limit, watch):
+            access = contraction.operands[contraction.chains[0][0]]
+            form = reordered(situation.formats[access.tensor], [access.indices.index(name) for name in one.modes])
+            yield from _structure(one.forest, forests, situation, d.Convert(Access(access.tensor), str(form)))
 
 
 def _plain(schedule: Schedule) -> Schedule:

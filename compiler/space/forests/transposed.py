@@ -1,0 +1,84 @@
+"""Forests whose sparse operand is stored in another order of its levels first, where that pays (Dias et al., sections 6.3 and 6.5).
+
+Their loops come in an order that the operand as it is stored forbids, so that more of what its entries have in common is summed before it
+is multiplied further; converting takes operations for every stored entry, before anything else runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import permutations
+
+from ...frozen import frozen
+from ..joins import Joins, Scan, join
+from .bound import LeastWork
+from .choice import cheapest, paths_of
+from .contraction import Contraction
+from .forest import Forest
+from .work import Sizes
+
+CONVERSION = 30.0
+"""Operations that converting takes for a stored entry, or an element of a dense operand."""
+
+MOST_LEVELS = 4
+"""Operands of more have too many orders to look at each."""
+
+MOST_ORDERS = 4
+"""Orders whose best forests are sought, those that may take least."""
+
+
+@frozen
+class Transposed:
+    """A forest, and the order of levels that its operand is converted to.
+
+    Attributes:
+        cost: its work, with what converting takes.
+        forest: of the contraction with the operand's levels in that order.
+        modes: the operand's indices, outermost level first.
+    """
+
+    cost: float
+    forest: Forest
+    modes: tuple[str, ...]
+
+
+def transposed(contraction: Contraction, sizes: Sizes, joins: Joins, limit: float, watch: Callable[[], None]) -> Iterator[Transposed]:
+    """Yield the forest of least work for other orders of the one sparse operand, those that take less than a limit.
+
+    Args:
+        contraction: with the operand as it is stored.
+        sizes: of its operands.
+        joins: tell how many prefixes of coordinates the operand has in another order.
+        limit: of work, with what converting takes.
+        watch: called before each path is looked at; it may raise ``TimeOver``, which ends the search.
+    """
+    if len(contraction.chains) != 1 or contraction.fibres is not None:
+        return
+    ((operand, chain),) = contraction.chains
+    converting = CONVERSION * sizes.fibres[operand][-1]
+    if len(chain) > MOST_LEVELS or converting >= limit:
+        return
+    hopeful: list[tuple[float, tuple[int, ...], Contraction, Sizes]] = []
+    for order in permutations(chain):
+        other = replace(contraction, chains=((operand, order),))
+        counts = _prefixes(contraction, operand, order, joins) if order != chain else None
+        if counts is None:
+            continue
+        known = Sizes(sizes.extents, {operand: counts})
+        bound = LeastWork(other, known)
+        least = converting + min(map(bound.of_path, paths_of(other)))
+        if least < limit:
+            hopeful.append((least, order, other, known))
+    for _, order, other, known in sorted(hopeful, key=lambda item: item[:2])[:MOST_ORDERS]:
+        for cost, forest in cheapest(other, known, 1, watch, limit - converting):
+            yield Transposed(cost + converting, forest, contraction.names_in_order(order))
+
+
+def _prefixes(contraction: Contraction, operand: int, order: tuple[int, ...], joins: Joins) -> tuple[float, ...] | None:
+    """Return how many combinations of coordinates outermost levels have in some order; None where that takes too long to say."""
+    scan = Scan(contraction.operands[operand].tensor, contraction.names_in_order(contraction.levels(operand)))
+    kept = (frozenset(contraction.names_in_order(order[:depth])) for depth in range(1, len(order) + 1))
+    found = [joins.size(join({scan}, names)) for names in kept]
+    counts = [count for count in found if count is not None]
+    return tuple(counts) if len(counts) == len(found) else None
