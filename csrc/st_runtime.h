@@ -55,10 +55,16 @@ static inline void st_zero(void *array, int64_t low, int64_t high, size_t size) 
 static inline void st_fail(int32_t *status) { __atomic_store_n(status, 1, __ATOMIC_RELAXED); }
 static inline bool st_failed(const int32_t *status) { return __atomic_load_n(status, __ATOMIC_RELAXED); }
 
-/* Ask for the cache lines of array[index .. index + count], elements of `size` bytes; they may lie past the array's end. */
-static inline __attribute__((always_inline)) void st_prefetch(const void *array, int64_t index, int64_t count, int64_t size) {
+/* Ask for the cache lines of array[index .. index + count], elements of `size` bytes, which may lie past the array's end; into the first
+ * level of cache or the second. */
+static inline __attribute__((always_inline)) void st_prefetch(const void *array, int64_t index, int64_t count, int64_t size, int cache) {
   const char *first = (const char *)((uintptr_t)array + (uintptr_t)(index * size));
-  for (int64_t line = 0; line < count * size; line += 64) __builtin_prefetch(first + line, 0, 3);
+  for (int64_t line = 0; line < count * size; line += 64) {
+    if (cache == 1)
+      __builtin_prefetch(first + line, 0, 3);
+    else
+      __builtin_prefetch(first + line, 0, 2);
+  }
 }
 
 /* See that what was written past the caches is there before anything that is written later. */

@@ -2,7 +2,7 @@
 
 They come from generated kernels themselves, on small operands that lie in the caches and on one whose gathered rows do not: what one
 counted operation takes, what starting threads and handing out a chunk cost, what prefetching gathered rows gains and loses, and what
-prefetching stored entries loses where these are near.
+prefetching stored entries loses where these are near and gains where what they choose is far.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.lowering.prefetching import FAR_AHEAD
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.aligned import aligned_full
@@ -60,9 +61,10 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     usual = Constants()
 
     def times(rows: int, nonzeros: int, *schedules: str, expression: str = _SPMM) -> tuple[float, list[float]]:
-        dense = aligned_full(rows * _COLUMNS, 1.0, np.float64).reshape(rows, _COLUMNS)
+        columns = _COLUMNS if expression == _SPMM else 1
+        dense = aligned_full(rows * columns, 1.0, np.float64).reshape(rows, columns)
         matrix = generate(f"random:uniform:{rows}x{rows}:nnz={nonzeros}", "csr")
-        problem = make_problem(expression, {"A": matrix, "X": dense if expression == _SPMM else dense.ravel()[:rows]}, threads=threads)
+        problem = make_problem(expression, {"A": matrix, "X": dense if expression == _SPMM else dense.ravel()}, threads=threads)
         runs: list[Callable[[], Any]] = [
             compile_problem(problem, Schedule(text)).bind(problem.operands, problem.threads) for text in schedules
         ]
@@ -83,6 +85,9 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     constants["prefetch_miss"] = plain / prefetched
     _, (asking, silent) = times(1024, 50_000, "", _IN_VECTORS, expression=_SPMV)
     constants["stream_hit"] = silent / asking
+    rows = size // 8
+    _, (near, far) = times(rows, 4 * rows, "", f"prefetch(j, A, {FAR_AHEAD})", expression=_SPMV)
+    constants["stream_miss"] = far / near
     if threads > 1:
         _, (alone, together) = times(64, 256, "", _SHARED.format("static"))
         constants["start"] = max(together - alone / threads, usual.start / 6)

@@ -24,6 +24,8 @@ class Constants:
         prefetch_hit: speed with prefetches over that without where what is gathered lies in the second-level cache.
         prefetch_miss: the same where it lies outside.
         stream_hit: time of a sum over stored entries without prefetches of these over that with them, where they lie in the caches.
+        stream_miss: time of such a sum with prefetches of its entries to the second level of cache over that with others, where what it
+            gathers lies outside of that level.
     """
 
     operation: float = 1.2e-10
@@ -32,13 +34,14 @@ class Constants:
     prefetch_hit: float = 0.8
     prefetch_miss: float = 1.08
     stream_hit: float = 0.93
+    stream_miss: float = 0.75
 
     @property
     def is_sane(self) -> bool:
         """Whether all are numbers that some machine could have."""
         ranges = {
             "operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4), "prefetch_hit": (0.1, 2.0),
-            "prefetch_miss": (0.1, 10.0), "stream_hit": (0.1, 2.0),
+            "prefetch_miss": (0.1, 10.0), "stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0),
         }  # fmt: skip
         return all(low <= getattr(self, name) <= high for name, (low, high) in ranges.items())
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.frozen import frozen
+from ..compiler.lowering.prefetching import FAR_AHEAD
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.schedule import directives as d
@@ -36,6 +37,7 @@ _ELSEWHERE = 1.03  # times as long take rows that another thread had the last ti
 _GIVEN = 1.08  # times as long may take what is shared out in a way that nothing is known of here
 _AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for a reason alone
 _SECOND_LEVEL = 2**20  # bytes, where the system does not say
+_AFAR = 0.25  # of what is gathered, from which on it is waited for, and not what is gone through in order
 _CACHE_SHARE = 0.5  # of the last level of cache, that what is gone through in order has to itself
 
 
@@ -57,8 +59,7 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
             values[hole.name], times = _shared_out(problem, candidate, hole, graph, seconds)
             factor *= times
         elif isinstance(hole.usual, d.Prefetch):
-            times = _prefetched(problem, candidate, hole.usual, graph, constants)
-            values[hole.name] = hole.usual if times is not None else None
+            values[hole.name], times = _prefetched(problem, candidate, hole, graph, constants)
             factor *= times or _asks_for_less(hole, hole.usual, values, constants)
     return Settled(candidate.template.fill(values), factor)
 
@@ -107,29 +108,46 @@ def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: 
     return constants.stream_hit if values.get(vector_of(loop)) is not None else 1.0
 
 
-def _prefetched(problem: Problem, candidate: Candidate, prefetch: d.Prefetch, graph: Provenance, constants: Constants) -> float | None:
-    """Return how many times the time without it a kernel takes with a prefetch; None where it is not worth it."""
-    name = prefetch.access.tensor
-    operand, originals = problem.operand(name), graph.originals(prefetch.index)
+def _prefetched(
+    problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, constants: Constants
+) -> tuple[d.Prefetch | None, float | None]:
+    """Return the prefetch of a hole, and how many times the time without it a kernel takes with it; None where it is not worth it."""
+    assert isinstance(hole.usual, d.Prefetch)
+    name = hole.usual.access.tensor
+    operand, originals = problem.operand(name), graph.originals(hole.usual.index)
     if operand is None:
-        return None
+        return None, None
     if not operand.format.is_dense:  # entries gone through in order, which hardware fetches ahead as well
         loops = chain(candidate.program.statement, ())
         begun = bool(loops) and any(found is operand for _, found in _begun_by(problem, graph.originals(loops[0])))
-        return 1.0 if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else None
+        far = next((one for one in hole.choices if isinstance(one, d.Prefetch) and one.distance >= FAR_AHEAD), None)
+        if begun and far is not None and operand.nbytes > _second_level() and _gathers_from_afar(problem, originals):
+            return far, constants.stream_miss
+        return (hole.usual, 1.0) if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
     share = max((_scattered(problem, operand, name, *where) for where in _stored_by(problem, originals)), default=0.0)
     missing = _MISS * share / (_MISS * share + 1 - share)
     times = missing / constants.prefetch_miss + (1 - missing) / constants.prefetch_hit
-    return times if times * _LEAST_GAIN <= 1 else None
+    return (hole.usual, times) if times * _LEAST_GAIN <= 1 else (None, None)
+
+
+def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
+    """Return whether much of what stored coordinates of some indices choose of a dense operand is not in the second-level cache."""
+    named = ((name, problem.operand(name)) for name in problem.formats)
+    dense = [(name, operand) for name, operand in named if operand is not None and operand.format.is_dense]
+    return any(_scattered(problem, operand, name, *where) > _AFAR for name, operand in dense for where in _stored_by(problem, originals))
 
 
 def _scattered(problem: Problem, operand: Tensor, name: str, index: str, tensor: Tensor, level: int) -> float:
     """Return which share of the rows that an index chooses of a dense operand comes from outside of the second-level cache."""
     if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
         return 0.0
-    cache = next((level.bytes for level in this_machine().caches if level.level == 2), _SECOND_LEVEL)
     row = operand.nbytes / max(1, problem.extents[index])
-    return scattered_share(tensor, level, cache / max(row, 1.0))
+    return scattered_share(tensor, level, _second_level() / max(row, 1.0))
+
+
+def _second_level() -> int:
+    """Return the bytes of the second level of cache."""
+    return next((level.bytes for level in this_machine().caches if level.level == 2), _SECOND_LEVEL)
 
 
 def _begun_by(problem: Problem, originals: tuple[str, ...]) -> Iterator[tuple[Access, Tensor]]:

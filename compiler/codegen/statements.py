@@ -79,8 +79,8 @@ class StatementPrinter(MemoryPrinter):
                 self.line("}")
             case For():
                 self._for(statement)
-            case Prefetch(array, index, count):
-                self._prefetch(array, index, count)
+            case Prefetch():
+                self._prefetch(statement)
             case Run(function, arguments):
                 self.line(f"{self.expressions.text(Call(function, arguments, I64))};")
             case Allocate() | Free() | Grow() | Leave() | Take() | Fill() | Publish():
@@ -128,8 +128,9 @@ class StatementPrinter(MemoryPrinter):
             self.expressions.headers.add("st_atomic.h")
             self.line(f"st_atomic_{_ATOMIC.get(store.op, store.op)}_{kind.name}(&{target}, {self.expressions.text(store.value)});")
 
-    def _prefetch(self, array: str, index: Value, count: int) -> None:
-        self.line(f"st_prefetch({self.names[array]}, {self.expressions.index(index)}, {count}, {self._array_types[array].bytes});")
+    def _prefetch(self, asked: Prefetch) -> None:
+        place, size = self.expressions.index(asked.index), self._array_types[asked.array].bytes
+        self.line(f"st_prefetch({self.names[asked.array]}, {place}, {asked.count}, {size}, {asked.cache});")
 
     # Control
 

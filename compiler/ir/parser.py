@@ -247,7 +247,11 @@ class _Reader(ValueReader):
             if self._take("and"):
                 count += self._number()
                 self._expect("more")
-            return Prefetch(array, index, count)
+            cache = 1
+            if self._take("into"):
+                self._expect("cache")
+                cache = self._number()
+            return Prefetch(array, index, count, cache)
         if self._take("publish"):
             return self._publish()
         if self._take("leave"):

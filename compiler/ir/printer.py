@@ -187,8 +187,9 @@ def _simple(statement: Step) -> str:
             return f"{_name(array)}[{show_expression(low)} .. {show_expression(high)}] = {show_expression(value)}"
         case Run(function, arguments):
             return f"{function}({', '.join(map(show_expression, arguments))})"
-        case Prefetch(array, index, count):
-            return f"prefetch {_name(array)}[{show_expression(index)}]{f' and {count - 1} more' if count > 1 else ''}"
+        case Prefetch(array, index, count, cache):
+            more, where = f" and {count - 1} more" if count > 1 else "", f" into cache {cache}" if cache > 1 else ""
+            return f"prefetch {_name(array)}[{show_expression(index)}]{more}{where}"
         case Barrier(unit):
             return f"barrier of {unit}"
         case Publish(parameter, array, length):

@@ -13,6 +13,10 @@ from .recovery import known
 from .scope import Place, Scope
 
 MOST_ELEMENTS = 128  # of a row that one prefetch asks for: the first cache lines suffice to start the hardware's own
+FAR_AHEAD = 1024
+"""Entries from which on those that are asked for ahead come to the second level of cache: what the loop gathers waits for one of the few
+places for lines on their way to the first, where entries from memory would stand for long."""
+
 SEGMENTS_AHEAD = 6  # iterations by which segments of sparse rows are asked for where a schedule does not say: enough for memory
 
 
@@ -31,7 +35,7 @@ def prefetches(
         for access in dict.fromkeys((*reads(statement), *_added_to(statement))):
             if means(operand, access) and index in access.indices and access not in scope.absent:
                 if stepped is not None and access == stepped[0]:
-                    steps += _entries(context, scope, access, add(stepped[1], integer(distance)), stepped[2])
+                    steps += _entries(context, scope, access, stepped[1], stepped[2], distance)
                     continue
                 steps += _row(context, scope, index, access, ahead(distance)) or _segment(context, scope, index, access, ahead, distance)
     return steps
@@ -58,23 +62,23 @@ def scattered_segments(
     return steps
 
 
-def _entries(context: Context, scope: Scope, access: Access, position: Value, count: int) -> list[Step]:
-    """Ask for the entry at a position of an operand's next levels: its coordinates, and its value or where the segment below begins.
+def _entries(context: Context, scope: Scope, access: Access, here: Value, count: int, distance: int) -> list[Step]:
+    """Ask for an entry ahead of a position of an operand's next levels: its coordinates, and its value or where the segment below begins.
 
     Processors prefetch what is read in order by themselves, but not across pages, and a short time ahead.
     """
     storage, first = context.storage(scope, access), scope.place(access).depth
-    past = first + count
+    past, position, cache = first + count, add(here, integer(distance)), 2 if distance >= FAR_AHEAD else 1
     steps: list[Step] = []
     for level in reversed(storage.levels[first:past]):
         if level.has("crd"):
-            steps.insert(0, Prefetch(level.array("crd").name, position, 1))
+            steps.insert(0, Prefetch(level.array("crd").name, position, cache=cache))
         if not level.kind.shares_positions:
             break  # levels above have positions of their own
     if past == len(storage.levels):
-        return [*steps, Prefetch(storage.values, position, 1)]
+        return [*steps, Prefetch(storage.values, position, cache=cache)]
     below = storage.levels[past]
-    return [*steps, Prefetch(below.array("pos").name, position, 1)] if below.kind.has_fibres else steps
+    return [*steps, Prefetch(below.array("pos").name, position, cache=cache)] if below.kind.has_fibres else steps
 
 
 def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int) -> list[Step]:

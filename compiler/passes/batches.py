@@ -41,12 +41,13 @@ from ..ir.nodes import (
     Step,
     Steps,
     Store,
+    Unary,
     Unroll,
     Value,
     Var,
     Vector,
 )
-from ..ir.rewrite import block, is_pure, mentions, nodes_of, substitute, transform, walk
+from ..ir.rewrite import block, is_pure, mentions, nodes_of, substitute, transform, transform_steps, walk
 from .forms import gathered_bytes
 from .manager import Setting
 from .row_sums import Placed, lane_sums, row_length, row_sum
@@ -262,8 +263,8 @@ class _Batches:
         length = row_length(self.sums[0].begin, row)
         before = simplify_expression(substitute(length, {row.name: _minus(row, Const(1, I64))}))
         change = Select(Binary("!=", length, before, BOOL), Const(1, I64), Const(0, I64), I64)
-        unclear = Binary("and", Binary("==", self.alike, Const(False, BOOL), BOOL), self._are_longer(0, AT_ONCE), BOOL)
-        return If(Binary("and", unclear, Binary("==", self._are_longer(0, SHORT), Const(False, BOOL), BOOL), BOOL), Steps((
+        unclear = Binary("and", Unary("not", self.alike, BOOL), self._are_longer(0, AT_ONCE), BOOL)
+        return If(Binary("and", unclear, Unary("not", self._are_longer(0, SHORT), BOOL), BOOL), Steps((
             Declare(changes, Const(0, I64)),
             replace(self._rows(SetVar(changes, change, "+")), low=_plus(self.first, Const(1, I64))),
             SetVar(self.alike, Binary("<=", Binary("*", changes, Const(STEADY, I64), I64), self.rows, BOOL)),
@@ -284,9 +285,10 @@ class _Batches:
         def change(loop: For) -> Step:
             if id(loop) not in loops:
                 return loop
-            asked = [] if nodes_of(loop.body, Prefetch) else nodes_of(asking_ahead(loop), Prefetch)
+            asked = nodes_of(asking_ahead(loop), Prefetch)  # of what is read in order: others have no vectors, and their rows no batches
             wider = [replace(substitute(step, {loop.variable.name: loop.low}), count=FEWEST) for step in asked]
-            return Steps((*wider, replace(loop, tag=Unroll(1))))
+            body = transform_steps(loop.body, lambda step: Steps(()) if step in asked else step)
+            return Steps((*wider, replace(loop, body=body, tag=Unroll(1))))
 
         return self._changed(change)
 

@@ -83,8 +83,8 @@ class Vectorizer:
                 return self._set(variable, value, op)
             case Store(array, index, value, op, False):
                 return self._store(array, index, value, op)
-            case Prefetch(array, index, count):
-                return self._prefetch(array, index, count)
+            case Prefetch():
+                return self._prefetch(statement)
             case If(condition, then, otherwise) if self._uniform(condition):
                 return self._deeper(lambda: If(self._same(condition), self.statement(then), otherwise and self.statement(otherwise)))
             case For() if not isinstance(statement.tag, Parallel) and self._uniform(statement.low) and self._uniform(statement.high):
@@ -170,17 +170,17 @@ class Vectorizer:
         kind = value.type.vector(self.lanes)
         return Store(array, self._place_of(array, index), self._spread(made, kind), op)
 
-    def _prefetch(self, array: str, index: Value, count: int) -> Step:
+    def _prefetch(self, asked: Prefetch) -> Step:
         if self.present is not None:
             return Steps(())  # less than a vector is left: the vectors before it have asked
-        uniform, scale = self._linear(index)
+        uniform, scale = self._linear(asked.index)
         if scale == 0:
-            return Prefetch(array, self._same(index), count) if self.number == 0 else Steps(())
-        if scale != 1 or count != 1:
+            return replace(asked, index=self._same(asked.index)) if self.number == 0 else Steps(())
+        if scale != 1 or asked.count != 1:
             raise NoVectors
-        if self.row:
-            return Prefetch(array, _plus(uniform, self.place), self.row) if self.number == 0 else Steps(())
-        return Prefetch(array, _plus(uniform, self.place), self.lanes)
+        if self.row and self.number:
+            return Steps(())
+        return replace(asked, index=_plus(uniform, self.place), count=self.row or self.lanes)
 
     # Expressions
 

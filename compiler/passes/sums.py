@@ -43,7 +43,7 @@ def asking_ahead(loop: For) -> Step:
         return loop.body
     arrays = dict.fromkeys(node.array for node in nodes if isinstance(node, Load) and node.index == loop.variable)
     place = Binary("+", loop.variable, Const(AHEAD, I64), I64)
-    return Steps((*(Prefetch(array, place, 1) for array in arrays), loop.body))
+    return Steps((*(Prefetch(array, place) for array in arrays), loop.body))
 
 
 def only_adds(loop: For) -> bool:

@@ -172,7 +172,8 @@ class Unroll(Directive):
 
 @frozen
 class Prefetch(Directive):
-    """Ask for what an operand needs ``distance`` iterations ahead: the row that a coordinate chooses, or the entries gone through."""
+    """Ask for what an operand needs ``distance`` iterations ahead: the row that a coordinate chooses, or the entries gone through, which
+    from 1024 on come to the second level of cache alone."""
 
     keyword = "prefetch"
     parameters = (Parameter("index", "index"), Parameter("access", "access"), Parameter("distance", "integer"))

@@ -98,6 +98,16 @@ def test_sums_ask_for_entries_ahead_where_these_come_from_memory_alone(threads: 
     assert vectors not in spmv(short, threads)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_entries_are_asked_for_far_ahead_where_what_they_choose_is_far(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into the second level of cache: the places for lines on their way to the first are left to what is gathered."""
+    machine = replace(this_machine(), caches=(CacheLevel(2, 2**16, 64, 1), CacheLevel(3, 2**21, 64, 1)))
+    monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+    assert "prefetch(j, A, 1024)" in spmv(generate("random:uniform:40000x40000:nnz=2e5", "csr"), threads)
+    assert "prefetch(j, A, 1024)" not in spmv(generate("random:banded:40000:bandwidth=3", "csr"), threads)
+    assert "prefetch(j, A, 1024)" not in spmv(generate("random:uniform:4000x4000:nnz=2e5", "csr"), threads)
+
+
 def test_shares_follow_the_rows() -> None:
     even = str(model_choice(spmm(generate("random:banded:40000:bandwidth=5", "csr"), threads=2)))
     assert "parallelize(i, cpu_thread, no_races, static)" in even

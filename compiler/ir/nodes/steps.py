@@ -126,8 +126,12 @@ class Prefetch(Step):
     """Ask for the cache lines of ``array[index .. index + count]``, which may lie past the end.
 
     Loads inside ``index`` are made, so they must be in range.
+
+    Attributes:
+        cache: the innermost level of cache that they are brought to, 1 or 2.
     """
 
     array: str
     index: Value
     count: int = 1
+    cache: int = 1

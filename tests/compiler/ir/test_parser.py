@@ -26,6 +26,7 @@ from sparsetune.compiler.ir.nodes import (
     If,
     Load,
     Node,
+    Prefetch,
     SetVar,
     Simd,
     Step,
@@ -138,8 +139,9 @@ def test_values(value: Value, shown: str) -> None:
         For(Var("i", I64), Const(0, I64), N, Steps(()), Simd((("*", ("q",)), ("+", ("for", "t"))))),
         Steps((Declare(T, X), Steps((Declare(T, Const(1.0, F64)), Store("y", Const(0, I64), T))), SetVar(T, X, "min"))),
         If(Unary("not", Binary("<", N, Const(3, I64), BOOL), BOOL), Steps(()), Steps((Store("y", N, X, "max"),))),
+        Steps((Prefetch("x", N), Prefetch("x", N, 8), Prefetch("x", N, cache=2), Prefetch("x", N, 8, 2))),
     ],
-    ids=["f32", "u16", "truth", "vector", "simd", "reductions", "hidden name", "nothing then"],
+    ids=["f32", "u16", "truth", "vector", "simd", "reductions", "hidden name", "nothing then", "prefetches"],
 )
 def test_statements(step: Step) -> None:
     kernel = function(step.statements if isinstance(step, Steps) else [step], {"x": ("f64", False), "y": ("f64", True)}, ["n"])

@@ -46,7 +46,7 @@ def test_known_multiples_need_no_guard() -> None:
 )
 def test_prefetches_stand_in_the_loop_over_entries(form: str, schedule: str) -> None:
     """The rows that entries further on will need are asked for, up to the last entry."""
-    found = re.findall(r"st_prefetch\(X_vals, .*_crd\[st_min_i64\(\w+ \+ 8, .* - 1\)\] \* 16, 16, 8\);", source(schedule, form, {"k": 16}))
+    found = re.findall(r"st_prefetch\(X_vals, .*_crd\[st_min_i64\(\w+ \+ 8, .* - 1\)\] \* 16, 16, 8, 1\);", source(schedule, form, {"k": 16}))
     assert found
 
 
@@ -64,7 +64,9 @@ def test_entries_are_asked_for_where_a_loop_goes_through_them(form: str, schedul
     matrix = np.random.default_rng(3).integers(-4, 5, (40, 30)) * (np.random.default_rng(4).random((40, 30)) < 0.3)
     x = np.arange(30.0)
     compiled = compile_kernel("y(i) = A(i,j) * x(j)", {"A": form}, schedule=schedule)
-    assert set(re.findall(r"st_prefetch\((\w+), [^;]* \+ 64, ", compiled.source)) == arrays
+    far = compile_kernel("y(i) = A(i,j) * x(j)", {"A": form}, schedule=schedule.replace("A, 64", "A, 1024"))
+    for source, distance, cache in ((compiled.source, 64, 1), (far.source, 1024, 2)):
+        assert set(re.findall(rf"st_prefetch\((\w+), [^;]* \+ {distance}, \d+, \d+, {cache}\)", source)) == arrays
     assert np.array_equal(compiled(A=tensor(matrix.astype(float), form), x=x), matrix @ x)
 
 

@@ -29,6 +29,7 @@ from sparsetune.compiler.ir.nodes import (
     If,
     Load,
     Parallel,
+    Prefetch,
     SetVar,
     Step,
     Steps,
@@ -38,8 +39,9 @@ from sparsetune.compiler.ir.nodes import (
     Value,
     Var,
 )
-from sparsetune.compiler.ir.rewrite import walk
-from sparsetune.compiler.passes.batches import AT_ONCE, AVERAGE_IN_LANES, FEWEST, IN_LANES, ROWS, SHORT
+from sparsetune.compiler.ir.rewrite import mentions, walk
+from sparsetune.compiler.passes.batches import AT_ONCE, AVERAGE_IN_LANES, FEWEST, IN_LANES, ROWS, SHORT, batch_short_sums
+from sparsetune.compiler.passes.manager import Setting, VectorUnit
 
 ROW, P, J, N = Var("i", I64), Var("p", I64), Var("j", I64), Var("n", I64)
 ZERO, ONE = Const(0, I64), Const(1, I64)
@@ -232,6 +234,20 @@ def test_rows_that_are_alike_are_added_element_by_element() -> None:
     run_both(batched(spmv(), 64, True), [pos, crd, a, x, y], [rows])
     terms = (a * x[crd]).reshape(rows, length)
     np.testing.assert_array_equal(y, np.add.accumulate(terms, axis=1)[:, -1])
+
+
+def test_rows_that_are_alike_ask_ahead_once_a_row() -> None:
+    """Also for what a schedule asks for; with two prefetches for each element rows of three took 1.3 times as long."""
+    ahead = Prefetch("a", Binary("+", P, Const(1024, I64), I64), cache=2)
+    body = row_sum()
+    inner = next(step for step in body.statements if isinstance(step, For))
+    asking = replace(inner, body=Steps((ahead, inner.body)))
+    kernel = spmv(Steps(tuple(asking if step is inner else step for step in body.statements)))
+    made = batch_short_sums(kernel, Setting(VectorUnit(32, False, 24, 32)))
+    in_order = [loop.body for loop in walk(made.body) if isinstance(loop, For) and isinstance(loop.tag, Unroll)]
+    assert [[asked for asked in walk(each) if isinstance(asked, Prefetch)] for each in in_order] == [[]]
+    (begun,) = [asked for asked in walk(made.body) if isinstance(asked, Prefetch) and asked.count == FEWEST]
+    assert (begun.array, begun.cache, mentions(begun.index, {"i"})) == ("a", 2, True)
 
 
 def test_rows_most_of_which_are_as_long_as_the_one_before_are_alike() -> None:

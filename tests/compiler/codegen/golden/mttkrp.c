@@ -44,7 +44,7 @@ static __attribute__((noinline)) void st_parallel(const void *st_given, st_claim
         f64x4 fibre_24 = {0};
         f64x4 fibre_28 = {0};
         for (int64_t p = A3_pos[q], p_end = A3_pos[q + 1]; p < p_end; p++) {
-          st_prefetch(C_vals, (int64_t)A3_crd[st_min_i64(p + 8, A_length - 1)] * 32, 32, 8);
+          st_prefetch(C_vals, (int64_t)A3_crd[st_min_i64(p + 8, A_length - 1)] * 32, 32, 8, 1);
           double A_vals_value = A_vals[p];
           int64_t A3_crd_row = A3_crd[p] * 32;
           fibre_0 += A_vals_value * *(const f64x4_u *)&C_vals[A3_crd_row];

@@ -35,7 +35,7 @@ static __attribute__((noinline)) void st_parallel(const void *st_given, st_claim
   for (; st_piece >= 0; st_piece = st_next(st_claimed)) {
     for (int64_t i = st_begin(&st_iterations, st_piece), i_end = st_end(&st_iterations, st_piece); i < i_end; i++) {
       for (int64_t p = A2_pos[i], p_end = A2_pos[i + 1]; p < p_end; p++) {
-        st_prefetch(V_vals, (int64_t)A2_crd[st_min_i64(p + 4, A_length - 1)] * 40, 40, 8);
+        st_prefetch(V_vals, (int64_t)A2_crd[st_min_i64(p + 4, A_length - 1)] * 40, 40, 8, 1);
         double s = 0.0;
         int64_t A2_crd_row = A2_crd[p] * 40;
         f64x4 s_1 = {0};

@@ -29,7 +29,7 @@ static __attribute__((noinline)) void st_parallel(const void *st_given, st_claim
       f64x4 w_12 = {0};
       f64x4 w_16 = {0};
       for (int64_t p = A2_pos[i], p_end = A2_pos[i + 1]; p < p_end; p++) {
-        st_prefetch(X_vals, (int64_t)A2_crd[st_min_i64(p + 12, A_length - 1)] * 20, 20, 8);
+        st_prefetch(X_vals, (int64_t)A2_crd[st_min_i64(p + 12, A_length - 1)] * 20, 20, 8, 1);
         double A_vals_value = A_vals[p];
         int64_t A2_crd_row = A2_crd[p] * 20;
         w_0 += A_vals_value * *(const f64x4_u *)&X_vals[A2_crd_row];
