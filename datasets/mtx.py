@@ -19,7 +19,6 @@ from .textfile import TextFile, read_head, read_text
 
 _FIELDS = {"real": "real", "double": "real", "integer": "integer", "complex": "complex", "pattern": "pattern"}
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-_MOST_ENTRIES = 2**48
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,12 @@ CUDA_WORDS = frozenset((
 """What C++ and CUDA keep for themselves beside the words of C."""
 
 
+_RESERVED = _KEYWORDS | _MACROS | _USED
+
+
 def is_reserved(name: str) -> bool:
     """Return whether a name means, or may come to mean, something else in generated C."""
-    return name.startswith(_PREFIXES) or name in _KEYWORDS | _MACROS | _USED or _PATTERNS.fullmatch(name) is not None
+    return name.startswith(_PREFIXES) or name in _RESERVED or _PATTERNS.fullmatch(name) is not None
 
 
 class NameTable:

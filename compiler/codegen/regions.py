@@ -116,6 +116,8 @@ class _Outside:
                         self.value(child, scope)
 
     def value(self, value: Value, scope: set[str]) -> None:
+        if value.variables <= scope:
+            return
         for node in nodes_of(value, Var):
             if node.name not in scope:
                 self.read.setdefault(node.name, node)

@@ -142,12 +142,9 @@ def is_pure(expr: Value) -> bool:
     return not changes_by_call(expr)
 
 
-@remembered
 def changes_by_call(node: Node) -> bool:
     """Return whether a function that is called in a node changes something."""
-    if isinstance(node, Call) and node.function in INTRINSICS and INTRINSICS[node.function].updates:
-        return True
-    return any(map(changes_by_call, node.children))
+    return any(call.function in INTRINSICS and INTRINSICS[call.function].updates for call in nodes_of(node, Call))
 
 
 def block(statements: tuple[Step, ...] | list[Step]) -> Steps:

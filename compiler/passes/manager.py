@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count
 
 from ..frozen import frozen
 from ..ir.nodes import Allocate, Function, Load, Var
@@ -52,7 +53,7 @@ class Setting:
         return self._fresh
 
     def _fresh(self, wish: str) -> str:
-        candidates = (wish, *(f"{wish}_{number}" for number in range(1, len(self._taken) + 2)))
+        candidates = chain((wish,), (f"{wish}_{number}" for number in count(1)))
         chosen = next(name for name in candidates if name not in self._taken)
         self._taken.add(chosen)
         return chosen

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
 from operator import attrgetter, is_not
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from ...kept import Kept
 from .types import Type
+
+T = TypeVar("T")
 
 
 @cache
@@ -32,16 +34,23 @@ def _fields_of_nodes(kind: type) -> dict[str, str]:
 
 @cache
 def _children_of(kind: type) -> Callable[[Node], tuple[Node, ...]]:
-    """Return what gives the children of a node of a class; it need not look at them where every field holds exactly one."""
+    """Return what gives the children of a node of a class: at once, where fields hold one each, or one field holds all."""
     held = _fields_of_nodes(kind)
     if not held:
         return lambda node: ()
+    (name, own), *others = held.items()
+    if not others and own.startswith("tuple["):
+        return attrgetter(name)
     if not _NODES.issuperset(held.values()):
         return lambda node: _children_in(getattr(node, name) for name in held)
-    if len(held) > 1:
-        return attrgetter(*held)
-    (name,) = held
-    return lambda node: (getattr(node, name),)
+    return attrgetter(*held) if others else lambda node: (getattr(node, name),)
+
+
+def _united(own: frozenset[T], parts: list[frozenset[T]]) -> frozenset[T]:
+    """Return the union; where one of two sets is all of it, that one."""
+    if len(parts) == 1 and not own:
+        return parts[0]
+    return own.union(*parts) if parts else own
 
 
 def _children_in(values: Iterable[object]) -> tuple[Node, ...]:
@@ -83,22 +92,22 @@ class Node:
     @Kept
     def kinds(self) -> frozenset[type[Node]]:
         """The classes of the node and of everything below it."""
-        return _kind_alone(type(self)).union(*[child.kinds for child in self.children])
+        return _united(_kind_alone(type(self)), [child.kinds for child in self.children])
 
     @Kept
     def variables(self) -> frozenset[str]:
         """The names of all variables in the node, those that it declares included."""
-        return frozenset(self._named()).union(*[child.variables for child in self.children])
+        return _united(frozenset(self._named()), [child.variables for child in self.children])
 
     @Kept
     def declared(self) -> frozenset[str]:
         """The names of the variables that statements in the node declare or count with."""
-        return frozenset(self._declares()).union(*[child.declared for child in self.children])
+        return _united(frozenset(self._declares()), [child.declared for child in self.children])
 
     @Kept
     def assigned(self) -> frozenset[str]:
         """The names of the variables that statements in the node assign."""
-        return frozenset(self._assigns()).union(*[child.assigned for child in self.children])
+        return _united(frozenset(self._assigns()), [child.assigned for child in self.children])
 
     def _named(self) -> tuple[str, ...]:
         """Return the name of the variable that the node itself is, if it is one."""

@@ -36,7 +36,6 @@ class _Choice:
 
 
 _NONE = _Choice(inf, -2, 0)
-_State = tuple[Path, int]
 
 
 class Optimizer:
