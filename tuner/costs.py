@@ -40,6 +40,7 @@ _HALVING = 20.0  # operations that each halving of a row that is not foreseen co
 _LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
 _LINE_BYTES = 64
 _MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
+_STREAMED = 2.0**18  # elements of a filter whose rows come from caches beyond the second level as soon as they are needed
 _MEETING = 12.0  # operations that a step through operands that meet costs: 5 where patterns are regular, 36 where no branch is foreseen
 _CLEARED = 1.0  # operations that clearing an element of an array costs which the first level of cache holds
 _UNORDERED = 60.0  # operations that an entry of a sparse result costs which is not written in the order in which it is stored
@@ -145,10 +146,10 @@ class _Costs(Iterations):
         return length is not None and length * self._problem.dtype.itemsize <= _STRAIGHT_VECTORS * this_machine().vector_bytes
 
     def _passed_again(self, address: Address, leaf: Assign, loops: Sequence[str], iterations: float) -> float:
-        """Return what it costs that loops pass over the result and over stored operands more than once, where these leave the near cache
-        before they are needed again: lines that come again, by how far away they are."""
+        """Return what it costs that loops pass over the result, stored operands and filters more than once, where these leave the near
+        cache before they are needed again: lines that come again, by how far away they are."""
         total = 0.0
-        for access in (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read))):
+        for access in (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read) or self._is_filter(read))):
             own = self._along(access)
             elements = self._far_elements(access, own)
             if elements <= FAR_ELEMENTS:
@@ -157,11 +158,19 @@ class _Costs(Iterations):
             for_each = {place: self._everywhere(self._originals([loops[place]])) for place in repeating}
             whole = self._everywhere(own)
             inside = {place: elements * self._everywhere(own & self._originals(loops[place + 1 :])) / whole for place in repeating}
-            passes = math.prod(for_each[place] for place in repeating if inside[place] > FAR_ELEMENTS)
-            if passes > 1:
-                touched = iterations / math.prod(for_each.values())
-                total += (passes - 1.0) * self._lines(elements, touched) * _LINE[elements > _MEMORY_ELEMENTS]
+            passed = [place for place in repeating if inside[place] > FAR_ELEMENTS and for_each[place] > 1]
+            if passed:
+                passes, touched = math.prod(for_each[place] for place in passed), iterations / math.prod(for_each.values())
+                line = _LINE[elements > _MEMORY_ELEMENTS]
+                if self._is_filter(access):
+                    line = _LINE[0] * max(0.0, math.log2(inside[passed[-1]] / _STREAMED))
+                total += (passes - 1.0) * self._lines(elements, touched) * line
         return total
+
+    def _is_filter(self, access: Access) -> bool:
+        """Whether a read is of a dense operand that windows of a stored one meet, each of them the whole of it."""
+        form = self._formats.get(access.tensor)
+        return form is not None and form.is_dense and not isinstance(form, View) and not self._seen.isdisjoint(access.indices)
 
     def _along(self, access: Access) -> set[str]:
         """Return the original indices that lead through an array: of a compound subscript the one that goes farthest alone, as the others
@@ -173,7 +182,7 @@ class _Costs(Iterations):
         return {original for index in indices for original in self._graph.originals(index)}
 
     def _far_elements(self, access: Access, own: set[str]) -> float:
-        """Return how many elements a dense result, or a stored operand, has; nothing for what else there is."""
+        """Return how many elements a dense result or operand, or a stored operand, has; nothing for what else there is."""
         form = self._formats.get(access.tensor)
         if self._is_stored(access):
             return 1.5 * self._prefixes[self._sources.get(access.tensor, access.tensor)][-1]  # coordinates too
@@ -231,7 +240,12 @@ class _Costs(Iterations):
     def _threads(self, address: Address) -> int:
         """Return how many threads share the work of a statement."""
         around = (frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
-        return self._problem.threads if any(frame.tag.unit == "cpu_thread" for frame in around) else 1
+        return next((self._sharers(frame.index) for frame in around if frame.tag.unit == "cpu_thread"), 1)
+
+    def _sharers(self, loop: str) -> int:
+        """Return how many threads find work in a parallel loop."""
+        length = self._graph.constant_extent(loop, self._problem.extents)
+        return self._problem.threads if length is None else max(1, min(self._problem.threads, length))
 
     def _stepped(self, access: Access, outside: set[str], inside: set[str]) -> float | None:
         """Return how many entries a loop finds of an operand, which it completes a level of; None where it steps through none."""
@@ -339,7 +353,7 @@ class _Costs(Iterations):
                     operations += _ATOMIC * self._updates(address, leaf, frame.index)
                 if shared and frame.tag.race == "temporary":
                     operations += entered * self._result_size() * self._problem.threads
-                return operations / self._problem.threads + entered * _start_operations()
+                return operations / self._sharers(frame.index) + entered * _start_operations()
             outside.update(self._graph.originals(frame.index))
         return operations
 

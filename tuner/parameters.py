@@ -36,6 +36,7 @@ _MISS = 10.0  # hits that a miss takes the time of
 _ELSEWHERE = 1.03  # times as long take rows that another thread had the last time
 _GIVEN = 1.08  # times as long may take what is shared out in a way that nothing is known of here
 _AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for a reason alone
+_CHUNKS = 2  # a thread: with fewer, who has one more works much longer
 _SECOND_LEVEL = 2**20  # bytes, where the system does not say
 _AFAR = 0.25  # of what is gathered, from which on it is waited for, and not what is gone through in order
 _CACHE_SHARE = 0.5  # of the last level of cache, that what is gone through in order has to itself
@@ -68,11 +69,24 @@ def _shared_out(problem: Problem, candidate: Candidate, hole: Hole, graph: Prove
     """Return how a parallel loop is shared out in the least time, and how many times an even share that takes."""
     loops = chain(candidate.program.statement, ())
     tensor = next((found for _, found in _begun_by(problem, graph.originals(loops[0]))), None) if loops else None
-    if tensor is None or problem.threads < 2:
+    if problem.threads < 2:
         return hole.usual, 1.0
+    if tensor is None:
+        return _in_chunks(problem, candidate, hole, graph), 1.0
     found = {choice: times for choice in hole.choices if (times := _times(choice, tensor, problem.threads, seconds)) is not None}
     best = min(found, key=found.__getitem__, default=hole.usual)
     return best, found.get(best, 1.0)
+
+
+def _in_chunks(problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance) -> Any:
+    """Return how to share out a loop of whose iterations nothing is known: in the usual chunks where it has enough, else evenly."""
+    shared = (one for one in candidate.template.fill().directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread")
+    lengths = [graph.constant_extent(one.index, problem.extents) for one in shared]
+    match hole.usual:
+        case (_, int(chunk)) if any(length is not None and length < _CHUNKS * problem.threads * chunk for length in lengths):
+            return "static", None
+        case usual:
+            return usual
 
 
 def _as_given(problem: Problem, candidate: Candidate, graph: Provenance, seconds: float) -> float:

@@ -27,6 +27,7 @@ from ..schedule.directives import Call
 from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
 from .device_styles import device_styles
 from .forests.structures import forest_structures
+from .gathers import GATHER
 from .joins import Joins
 from .library import schedules_for
 from .memory import memory_of
@@ -37,7 +38,7 @@ from .structures import structures
 from .template import Hole, Template
 
 MAX_CANDIDATES = 400
-_ALSO_SERIAL = ("default", "chain", "blocks", "forest", UNDOMINATED, HALVES)  # structures that are tried without threads too
+_ALSO_SERIAL = ("default", "chain", "blocks", "forest", GATHER, UNDOMINATED, HALVES)  # structures that are tried without threads too
 
 
 @frozen
@@ -235,7 +236,8 @@ def _shape(program: Program) -> str:
     text = show_statement(program.statement)
     for number, space in enumerate(program.workspaces):
         text = text.replace(f"{space.name}(", f"#{number}(").replace(f"{space.name} ", f"#{number} ")
-    return f"{text} {[(show(operand), str(form)) for operand, form in program.conversions]}"
+    kinds = [space.kind for space in program.workspaces]
+    return f"{text} {[(show(operand), str(form)) for operand, form in program.conversions]} {kinds}"
 
 
 def _key(program: Program) -> tuple[object, ...]:

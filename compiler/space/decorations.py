@@ -20,7 +20,7 @@ from ..schedule.addresses import Address, chain, everywhere, frames, leaves, pat
 from ..schedule.context import names_of
 from ..schedule.dependence import graph_of
 from ..schedule.iteration import inlined, producers_inside
-from ..workspaces import keeping_kinds
+from ..workspaces import keeping_kinds, keeps_entries
 from .situation import Situation, Structure, format_read, result_leaf
 from .template import Hole, Part, opened
 
@@ -49,7 +49,8 @@ SERIAL = Decoration(())
 
 
 def parallel_styles(structure: Structure, situation: Situation, threads: int) -> Iterator[Decoration]:
-    """Yield the ways in which a structure runs on several threads: the outermost loop, or equal shares of stored entries."""
+    """Yield the ways in which a structure runs on several threads: the outermost loop that they all find work in, or equal shares of stored
+    entries."""
     loops = chain(structure.program.statement, ())
     graph = graph_of(structure.program.relations)
     if threads < 2:
@@ -57,7 +58,7 @@ def parallel_styles(structure: Structure, situation: Situation, threads: int) ->
     if not loops:
         yield from _sides(structure.program, situation, graph)
         return
-    yield _outermost(structure.program, loops[0], situation, graph)
+    yield _outermost(structure.program, _long_enough(structure.program, loops, situation, graph, threads), situation, graph)
     stored = situation.stored(structure.program)
     if len(stored) == 1:
         yield from _entries(structure.program, loops, stored[0], situation, threads)
@@ -73,6 +74,19 @@ def _sides(program: Program, situation: Situation, graph: Provenance) -> Iterato
             steps.append(opened(d.Parallelize(loops[0], "cpu_thread", "no_races", path=path), chunking__chunk=CHUNKING))
     if steps:
         yield Decoration(tuple(steps), "rows")
+
+
+def _long_enough(program: Program, loops: Sequence[str], situation: Situation, graph: Provenance, threads: int) -> str:
+    """Return the outermost loop, or where that is known to be too short for all threads, as over the images of a batch of one, the next
+    one that is not and whose iterations write different components."""
+    known, target = {**situation.lengths, **situation.extents}, result_leaf(program)[1].target
+
+    def suits(loop: str) -> bool:
+        length = graph.constant_extent(loop, known)
+        return length is None or length >= threads
+
+    apart = (loop for loop in loops[1:] if suits(loop) and covers(target.indices, loop, graph))
+    return loops[0] if suits(loops[0]) else next(apart, loops[0])
 
 
 def _outermost(program: Program, loop: str, situation: Situation, graph: Provenance) -> Decoration:
@@ -194,7 +208,9 @@ def _is_matrix_product(leaf: Assign, loops: Sequence[str], program: Program, sit
     """Return whether each of three loops goes through two of three dense tensors, each of which has two of them."""
     moved = [access for access in (leaf.target, *accesses(leaf.value)) if set(access.indices) & set(loops)]
     sets = {frozenset(access.indices) & set(loops) for access in moved}
-    dense = all(format_read(access, program, situation).is_dense for access in moved if access.tensor in situation.formats)
+    kept = {space.name for space in program.workspaces if keeps_entries(space.kind)}
+    dense = kept.isdisjoint(access.tensor for access in moved)
+    dense = dense and all(format_read(access, program, situation).is_dense for access in moved if access.tensor in situation.formats)
     product = isinstance(leaf.value, Mul) and all(isinstance(factor, Access | Literal) for factor in leaf.value.operands)
     return product and dense and len(moved) == len(sets) == 3 and all(len(one) == 2 for one in sets)
 

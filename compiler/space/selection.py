@@ -10,7 +10,7 @@ from ..frozen import frozen
 from ..schedule.schedule import Schedule
 
 UNDOMINATED, DRAWN, TILES, HALVES = "undominated", "drawn", "tiles", "halves"
-RULES = ("order", "chain", "blocks", "products", "conversion", "forest", UNDOMINATED, DRAWN, TILES, HALVES)
+RULES = ("order", "chain", "blocks", "products", "conversion", "forest", "gather", UNDOMINATED, DRAWN, TILES, HALVES)
 """Named filters, each of which keeps some loop nests or transformations of the space; without any the default nest is left."""
 
 CLOSED = ("merges", "protocols", "formats", "results", "threads", "compilers")

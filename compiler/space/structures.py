@@ -10,6 +10,7 @@ the others *dense*. The rules:
 - blocks: the same where a dense index of the result is cut so that a piece of a row fits into registers;
 - products: any factors of a product, summed or hoisted wherever the loops allow, one and two levels deep (``products``);
 - forests: nests that share outer loops, of least work for every contraction tree;
+- gathers: what each place of a filter reads is put together, then multiplied (``gathers``);
 - conversions: stored operands in orders that suit other orders of the loops, and dense ones in such that suit vectors (``conversions``).
 
 Every rule is a filter of the schedule space that can be left out (``selection.RULES``). Nests that are found otherwise, since no other
@@ -31,6 +32,7 @@ from ..schedule.factors import flatten, product_factors
 from ..schedule.iteration import producers_inside
 from ..schedule.schedule import Schedule
 from .conversions import copies, in_order, result_first, root_loops, stored_below, straightened
+from .gathers import gathers
 from .orders import Orders
 from .products import products, stored_products
 from .situation import Situation, Structure, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
@@ -83,6 +85,10 @@ def _by_rule(situation: Situation, forests: Iterable[Structure], nests: Mapping[
         yield from orders
         yield from products([start, *orders], situation)
         yield from stored_products([start, *orders], situation)
+    for place in gathers(default, situation):
+        yield place
+        if not place.program.workspaces:
+            yield from _chains(place, situation)
     yield from _given(default, nests, situation)
 
 
