@@ -227,7 +227,7 @@ def lookup_problem(problem: Problem, store: Evidence, shipped: Sequence[Decision
         if schedule is not None and not note:
             return Match(schedule, "exact", exact.seconds, 0.0)
     if shipped is None:
-        shipped = shipped_decisions(problem.workload.kernel, problem.workload.formats)
+        shipped = shipped_decisions(problem.workload)
     found = _by_evidence(problem, store, known, shipped)
     return replace(found, note="; ".join(filter(None, (note, found.note))))
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -307,8 +307,7 @@ def _known_schedules(campaign: Campaign) -> list[str]:
     problem, workload = campaign.problem, campaign.problem.workload
     here = [decision for _, decision in known_inputs(problem, campaign.store)]
     same = {"kernel": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target}
-    shipped = (found for found in shipped_decisions(workload.kernel, workload.formats) if same.items() <= asdict(found.workload).items())
-    elsewhere = [*campaign.store.decisions(**same), *shipped]
+    elsewhere = [*campaign.store.decisions(**same), *shipped_decisions(workload, any_threads=True)]
     elsewhere.sort(key=lambda decision: (decision.workload.threads != workload.threads, distance(problem.input, decision.input)))
     texts = dict.fromkeys(decision.schedule for decision in (*here, *elsewhere))
     legal = (text for text in texts if text and usable(problem, text) is not None)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from .database.interchange import read_json_lines
-from .records import Decision, to_json
+from .records import Decision, Workload, to_json
 
 SHIPPED = "SPARSETUNE_SHIPPED"
 """Environment variable: another file in place of the package's own, or nothing, and then nothing counts but what was tuned."""
@@ -30,19 +30,28 @@ _TOLD = ("processor", "system", "vector_bytes", "caches", "cores")
 """What lookup and readers ask of the machine that a decision was made on."""
 
 
-def shipped_decisions(kernel: str, formats: str) -> tuple[Decision, ...]:
-    """Return the decisions that ship for a canonical expression and the formats of its tensors; none where the file is missing.
+def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[Decision, ...]:
+    """Return the decisions that ship for a workload, whatever machine they are of; none where the file is missing.
+
+    Args:
+        workload: that of the problem.
+        any_threads: also those for other numbers of threads.
 
     Raises:
         DatabaseError: the file is damaged.
     """
     file = os.environ.get(SHIPPED, str(FILE))
-    return _read(file, kernel, formats) if file and os.path.exists(file) else ()
+    asked = replace(workload, machine="", threads=0 if any_threads else workload.threads)
+    return _read(file, asked) if file and os.path.exists(file) else ()
 
 
 @cache
-def _read(file: str, kernel: str, formats: str) -> tuple[Decision, ...]:
-    return tuple(record for record in read_json_lines(Path(file), holding=(kernel, formats)) if isinstance(record, Decision))
+def _read(file: str, workload: Workload) -> tuple[Decision, ...]:
+    """Return the decisions in a file for a workload, its machine aside, and its threads where these are 0."""
+    threads = {"threads": workload.threads} if workload.threads else {}
+    like = {"expression": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target, **threads}
+    found = (record for record in read_json_lines(Path(file), like=like) if isinstance(record, Decision))
+    return tuple(record for record in found if record.workload.semiring == workload.semiring)
 
 
 def write_shipped(decisions: Iterable[Decision], stream: IO[str]) -> int:

@@ -244,7 +244,11 @@ def test_what_ships_counts_where_this_machine_knows_nothing(database: Path, ship
     assert match.note.endswith("as published with the package")
     assert lookup_problem(problem(110, 4), NOTHING, ()).origin == "default"
     assert (look(database, rows=3000).origin, look(database, rows=3000).schedule) == ("default", Schedule())  # of another kind of machine
-    assert shipping.shipped_decisions(own.workload.kernel, own.workload.formats)[0].policy == {}
+    assert shipping.shipped_decisions(own.workload)[0].policy == {}
+    others = replace(own.workload, threads=own.workload.threads + 1)
+    assert shipping.shipped_decisions(others) == ()
+    assert len(shipping.shipped_decisions(others, any_threads=True)) == len(shipping.shipped_decisions(own.workload))
+    assert shipping.shipped_decisions(replace(own.workload, semiring="min,+")) == ()
     add(database, decided(problem(120, 9), "", 1.0))
     assert (look(database, rows=110, seed=4).origin, look(database, rows=110, seed=4).schedule) == ("similar", Schedule())  # knows better
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -67,27 +67,29 @@ def write_csv(records: Iterable[Record], stream: IO[str]) -> int:
     return count
 
 
-def read_json_lines(path: Path, tell: Callable[[str], None] = warn, holding: tuple[str, ...] = ()) -> Iterator[Record]:
+def read_json_lines(path: Path, tell: Callable[[str], None] = warn, like: Mapping[str, object] | None = None) -> Iterator[Record]:
     """Yield the records of a file; what is none, such as a last line torn by a crash, is told of in a line that names it.
 
     Args:
         path: of the file.
         tell: takes a line for people.
-        holding: texts that a line is to hold, as JSON has them; others are passed over, which is far quicker than reading them.
+        like: what records are to say of some fields; others are passed over, which is far quicker than asking whether they are sound.
 
     Raises:
         DatabaseError: the file cannot be read.
     """
-    return told(_read_lines(path, holding), tell)
+    return told(_read_lines(path, like or {}), tell)
 
 
-def _read_lines(path: Path, holding: tuple[str, ...] = ()) -> Iterator[Record | str]:
-    """Yield the record of every line of a file that holds some texts, or why it is none."""
-    wanted = [json.dumps(text).encode() for text in holding]
+def _read_lines(path: Path, like: Mapping[str, object]) -> Iterator[Record | str]:
+    """Yield the record of every line of a file that says something of some fields, or why it is none."""
+    wanted = [json.dumps(value).encode() for value in like.values() if isinstance(value, str)]
     for number, line in enumerate(_lines(path), 1):
         if line.strip() and all(text in line for text in wanted):
             try:
-                yield from_json(read_json(line.decode("utf-8", "surrogateescape")))
+                found = read_json(line.decode("utf-8", "surrogateescape"))
+                if not isinstance(found, Mapping) or all(found.get(name) == value for name, value in like.items()):
+                    yield from_json(found)
             except DatabaseError as error:
                 yield f"{path}, line {number}: {error}"
 

@@ -158,7 +158,7 @@ def raced(item: Item, problem: Problem, decision: Decision, store: Database, kno
         SparsetuneError: one of them cannot be built.
     """
     workload = problem.workload
-    shipped = [one for one in shipped_decisions(workload.kernel, workload.formats) if one.input.name != item.input]
+    shipped = [one for one in shipped_decisions(workload) if one.input.name != item.input]
     found = lookup_problem(problem, Without(store, item.input), shipped)
     chosen = {
         DEFAULT: Schedule(), STATIC: model_choice(problem) or Schedule(), LOOKED_UP: found.schedule,

@@ -20,6 +20,7 @@ import click
 from ...compiler.errors import DataError, FormatError, ShapeError
 from ...compiler.native.machine import this_machine
 from ..database import Database, open_database, studies_folder
+from ..database.interchange import read_json_lines
 from ..measure.runner import Worker
 from ..peers import Peer, choose_peers
 from ..peers.mkl_peer import MklPeer
@@ -174,10 +175,17 @@ def main(
                 run.tune(begin + share * seconds)
                 run.race(begin + seconds)
             if ship:
-                with (results / "schedules.jsonl").open("w", encoding="utf-8") as stream:
-                    click.echo(f"{stream.name}: {write_shipped(store.decisions(), stream)} schedules", err=True)
+                _ship(store, results / "schedules.jsonl")
     finally:
         write_pages(kept.rows, results)
+
+
+def _ship(store: Database, file: Path) -> None:
+    """Write the schedules that ship: what this machine knows, and what others had found."""
+    here = this_machine().fingerprint
+    others = [one for one in read_json_lines(file) if isinstance(one, Decision) and one.workload.machine != here] if file.exists() else []
+    with file.open("w", encoding="utf-8") as stream:
+        click.echo(f"{file}: {write_shipped([*others, *store.decisions()], stream)} schedules", err=True)
 
 
 def write_pages(rows: Sequence[Figure], results: Path) -> None:

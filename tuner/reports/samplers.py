@@ -119,7 +119,7 @@ def main(tables: Path, seeds: int, samplers: tuple[str, ...], foreign: bool, res
         if (found_version := version()) is None:
             raise click.ClickException("Kernel Tuner is not installed: pip install kernel_tuner")
         names, place = tuple(PREFIX + name for name in STRATEGIES), "samplers-kernel-tuner.md"
-        command = f"{_COMMAND} --kernel-tuner` with Kernel Tuner `{found_version}"
+        command = f"{_COMMAND} --kernel-tuner --seeds {seeds}` with Kernel Tuner `{found_version}"
     if not paths:
         raise click.ClickException(f"{tables} has no truth tables; 'tune-kernel tune EXPR -i ... --table {tables}/NAME.json' measures one")
     with ProcessPoolExecutor(available_cores()) as pool:

@@ -1,7 +1,8 @@
 """Searching in a truth table by the strategies of Kernel Tuner (van Werkhoven, 2019), where that is installed: what ours are compared with.
 
-A point is, to Kernel Tuner, the number of its template in the order of the static ranking and the numbers that the template leaves open; no
-other combination is in its space. Its simulation mode takes times from a cache file, so that nothing of its own is compiled or run.
+A point is, to Kernel Tuner, the number of its template in the order of the static ranking, and its place among those of the template in the
+order of their numbers: a parameter for each number has up to 25 million combinations, which it goes through one by one to find those that
+there are. Its simulation mode takes times from a cache file, so that nothing of its own is compiled or run.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ STRATEGIES = ("random_sample", "genetic_algorithm", "simulated_annealing", "gree
 PREFIX = "Kernel Tuner: "
 """Before the names of its strategies, among ours."""
 
-_NONE = 0  # a number that a template does not leave open
 _KERNEL = "point"
+_NAMES = ("template", "numbers")
 
-Key = tuple[int, ...]
+Key = tuple[int, int]
 
 
 def version() -> str | None:
@@ -46,56 +47,47 @@ def foreign_search(table: TruthTable, strategy: str, trials: int, seed: int) -> 
         trials: how many, the default among them; fewer where the strategy ends before.
         seed: of the search.
     """
-    tune_kernel = importlib.import_module("kernel_tuner").tune_kernel
     points = _keyed(table)
-    names, columns = _parameters(points)
+    parameters = {name: sorted(set(column)) for name, column in zip(_NAMES, zip(*points, strict=True), strict=True)}
 
     def is_there(*values: int, **named: int) -> bool:  # it is asked in both ways
-        return (values or _key(named, names)) in points
+        return (values or _key(named)) in points
 
+    tune_kernel = importlib.import_module("kernel_tuner").tune_kernel
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it misses the names of blocks of threads
         cache = Path(folder) / "cache.json"
-        cache.write_text(json.dumps(_cache(points, names, columns)), encoding="utf-8")
+        cache.write_text(json.dumps(_cache(points, parameters)), encoding="utf-8")
         results, _ = tune_kernel(
-            _KERNEL, "", (1,), [], dict(zip(names, columns, strict=True)), lang="C", strategy=strategy, cache=str(cache), seed=seed,
+            _KERNEL, "", (1,), [], parameters, lang="C", strategy=strategy, cache=str(cache), seed=seed, restrictions=[is_there],
             strategy_options={"max_fevals": trials - 1}, simulation_mode=True, quiet=True,
-            restrictions=[is_there],
         )  # fmt: skip
-    tried = dict.fromkeys(_key(result, names) for result in results)
+    tried = dict.fromkeys(map(_key, results))
     return [table.default, *(points[key] for key in tried)][:trials]
 
 
 def _keyed(table: TruthTable) -> dict[Key, Point]:
-    """Return the points of a table but the default, by template and open numbers."""
+    """Return the points of a table but the default, by template and place."""
     found = {point.schedule: point for point in table.points if point.schedule}
     space = TableSpace.of([schedule for schedule in ranked_schedules(table) if schedule])
-    most = max((len(places) for places, _ in space.members), default=0)
-    keyed: dict[Key, Point] = {}
-    for number, (places, group) in enumerate(space.members):
-        for numbers, schedule in group.items():
-            opened = [numbers[place] for place in places]
-            keyed[(number, *opened, *[_NONE] * (most - len(opened)))] = found[schedule]
-    return keyed
+    return {
+        (number, place): found[group[numbers]] for number, (_, group) in enumerate(space.members)
+        for place, numbers in enumerate(sorted(group))
+    }  # fmt: skip
 
 
-def _parameters(points: Mapping[Key, Point]) -> tuple[list[str], list[list[int]]]:
-    """Return the parameters' names and the values of each."""
-    columns = [sorted(set(column)) for column in zip(*points, strict=True)]
-    return ["template", *(f"number_{place}" for place in range(1, len(columns)))], columns
+def _key(values: Mapping[str, Any]) -> Key:
+    template, numbers = (int(values[name]) for name in _NAMES)
+    return template, numbers
 
 
-def _key(values: Mapping[str, Any], names: Sequence[str]) -> Key:
-    return tuple(int(values[name]) for name in names)
-
-
-def _cache(points: Mapping[Key, Point], names: Sequence[str], columns: Sequence[Sequence[int]]) -> dict[str, Any]:
+def _cache(points: Mapping[Key, Point], parameters: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     """Return what a cache file of Kernel Tuner says of points."""
     return {
-        "device_name": "table", "kernel_name": _KERNEL, "problem_size": [1], "tune_params_keys": list(names),
-        "tune_params": dict(zip(names, columns, strict=True)), "objective": ["time"],
+        "device_name": "table", "kernel_name": _KERNEL, "problem_size": [1], "tune_params_keys": list(parameters),
+        "tune_params": parameters, "objective": ["time"],
         "cache": {
-            ",".join(map(str, key)): {**dict(zip(names, key, strict=True)), **_outcome(point)} for key, point in points.items()
+            ",".join(map(str, key)): {**dict(zip(_NAMES, key, strict=True)), **_outcome(point)} for key, point in points.items()
         },
     }  # fmt: skip
 

@@ -158,7 +158,11 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "raced" not in said
     assert "failed" not in said
     assert "## Failed" not in (tmp_path / "decisions.md").read_text()  # what failed counts as not tried in the next run
-    assert len((tmp_path / "schedules.jsonl").read_text().splitlines()) == 1
+    shipped = tmp_path / "schedules.jsonl"
+    (line,) = shipped.read_text().splitlines()
+    shipped.write_text(line.replace(this_machine().fingerprint, "another") + "\n")
+    run("--ship")
+    assert len(shipped.read_text().splitlines()) == 2  # what other machines found stays
     assert "1 of 1 items measured" not in (tmp_path / "decisions.md").read_text()
     assert "SpGEMM A*A" in (tmp_path / "kernels.md").read_text()
     assert "tuned, 1 thread" in (tmp_path / "kernels.svg").read_text()
