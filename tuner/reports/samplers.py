@@ -34,6 +34,9 @@ WANTED = 0.9
 
 _COMMAND = "python -m sparsetune.tuner.reports.samplers"
 
+_FOREIGN = """Kernel Tuner {} (van Werkhoven, Future Generation Computer Systems 90, 2019), which knows nothing of structures but their numbers in
+the order of the static ranking,"""
+
 
 @frozen
 class Curves:
@@ -73,14 +76,14 @@ def _bests(table: TruthTable, sampler: str, seed: int) -> list[float]:
     return list(accumulate((point.seconds or math.inf for point in tried), min))
 
 
-def page(found: Sequence[Curves], tables: Mapping[str, TruthTable], seeds: int, command: str = _COMMAND) -> str:
-    """Return the page of the figures, which a command makes."""
+def page(found: Sequence[Curves], tables: Mapping[str, TruthTable], seeds: int, command: str = _COMMAND, who: str = "`tune`") -> str:
+    """Return the page of the figures of some searches, which a command makes."""
     names = list(dict.fromkeys(one.sampler for one in found))
     header = ("sampler", *(f"within {ratio:.2f} after {trials}" for trials, ratio in CLOSE.items()), "of tables",
               *(f"after {trials}" for trials in CLOSE), "area")  # fmt: skip
     return f"""# Samplers
 
-`tune` searches in {len(tables)} truth tables ({seeds} seeds, {TRIALS} trials). The best time so far stands over the best of the table. A
+{who} searches in {len(tables)} truth tables ({seeds} seeds, {TRIALS} trials). The best time so far stands over the best of the table. A
 sampler is close enough in a table if the median search is; wanted: in {WANTED:.0%} of the tables. "After" is the geometric mean over
 tables and seeds, the area the mean over trials of its logarithm, less being better.
 
@@ -114,18 +117,18 @@ def _by_table(name: str, measured: TruthTable, found: Sequence[Curves]) -> list[
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
 def main(tables: Path, seeds: int, samplers: tuple[str, ...], foreign: bool, results: Path) -> None:
     """Replay searches in all truth tables of a folder, and write results/samplers.md. A minute a table and sampler."""
-    paths, names, place, command = sorted(tables.glob("*.json")), samplers or tuple(SAMPLERS), "samplers.md", _COMMAND
+    paths, names, place, told = sorted(tables.glob("*.json")), samplers or tuple(SAMPLERS), "samplers.md", ()
     if foreign:
         if (found_version := version()) is None:
             raise click.ClickException("Kernel Tuner is not installed: pip install kernel_tuner")
         names, place = tuple(PREFIX + name for name in STRATEGIES), "samplers-kernel-tuner.md"
-        command = f"{_COMMAND} --kernel-tuner --seeds {seeds}` with Kernel Tuner `{found_version}"
+        told = f"{_COMMAND} --kernel-tuner --seeds {seeds}", _FOREIGN.format(found_version)
     if not paths:
         raise click.ClickException(f"{tables} has no truth tables; 'tune-kernel tune EXPR -i ... --table {tables}/NAME.json' measures one")
     with ProcessPoolExecutor(available_cores()) as pool:
         asked = [pool.submit(curves, path, name, seeds) for path in paths for name in names]
         found = [one.result() for one in asked]
-    shown = page(found, {path.stem: read_table(path) for path in paths}, seeds, command)
+    shown = page(found, {path.stem: read_table(path) for path in paths}, seeds, *told)
     (results / place).write_text(shown, encoding="utf-8")
     click.echo(shown)
 
