@@ -34,8 +34,8 @@ WANTED = 0.9
 
 _COMMAND = "python -m sparsetune.tuner.reports.samplers"
 
-_FOREIGN = """Kernel Tuner {} (van Werkhoven, Future Generation Computer Systems 90, 2019), which knows nothing of structures but their numbers in
-the order of the static ranking,"""
+_FOREIGN = """Kernel Tuner {} (van Werkhoven, Future Generation Computer Systems 90, 2019), which knows nothing of structures
+but their numbers in the order of the static ranking,"""
 
 
 @frozen
