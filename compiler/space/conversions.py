@@ -83,15 +83,15 @@ def straightened(start: Structure, situation: Situation) -> Structure | None:
     first of them.
     """
     program, wanted = start.program, dict[Access, Format]()
-    graph = graph_of(program.relations)
+    graph, forms = graph_of(program.relations), situation.formats
     for address, leaf in leaves(program.statement):
         loops = enclosing_loops(program.statement, address)
-        inner, reads = set(graph.originals(loops[-1]) if loops else ()), accesses(leaf.value)
-        if any(inner.intersection(access.indices) for access in reads if access in situation.stored(program)):
+        inner, reads = set(graph.originals(loops[-1]) if loops else ()), [one for one in accesses(leaf.value) if one.tensor in forms]
+        if any(inner.intersection(access.indices) for access in reads if not forms[access.tensor].is_dense):
             continue
         for access in reads:
-            form = situation.formats.get(access.tensor)
-            if form is None or not form.is_dense or isinstance(form, View) or not _is_movable(access):
+            form = forms[access.tensor]
+            if isinstance(form, View) or not _is_movable(access):
                 continue
             last = [mode for mode in form.order if access.subscripts[mode].index in inner]
             if len(last) == 1 and last != [form.order[-1]] and said_of(access, program.conversions) is None:

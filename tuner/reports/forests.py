@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from ..measure.timing import least_of
 from ..model import model_choice
 from ..problem import Problem
 from . import forest_parts
-from .forest_cases import CASES, Case, composed, four_cases
+from .forest_cases import CASES, THREE, Case, composed, four_cases
 from .forests_page import Point, page
 from .partial import Partial, write_rows
 from .race import Pace, race
@@ -64,6 +65,9 @@ ENDLESS = 60.0
 
 ALWAYS = ("chosen", "by sizes")
 """What runs all the same."""
+
+GROWING, LENGTHS = f"SpTTM-TTM-TTM, {THREE[1]}", (16, 32, 64, 128)
+"""What runs with dense modes of several extents."""
 
 
 def stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
@@ -212,6 +216,24 @@ def every(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
             yield name, lambda case=case: measured(case)
 
 
+def extents(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
+    """Yield our choice against the schedule of SpTTN-Cyclops where dense modes grow, as SparseAuto compares them."""
+
+    def measured(length: int) -> list[Point]:
+        case = replace(CASES[GROWING], name=growing(length), dims=dict.fromkeys(CASES[GROWING].dims, length))
+        problem = case.problem()
+        explored = explore(problem.expression, {"T": problem.formats["T"]}, preset="spttn", time_limit=20.0)
+        assert isinstance(explored, ForestExploration)
+        schedules = {"spttn": explored.chosen(known_sizes(problem)).schedule, "chosen": model_choice(problem) or Schedule()}
+        return contest("extents", case, schedules, problem, {}, pace)
+
+    def growing(length: int) -> str:
+        return f"{GROWING}, modes of {length}"
+
+    for length in LENGTHS:
+        yield growing(length), lambda length=length: measured(length)
+
+
 def without_stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
     """Yield what the stages leave where one of them is left out."""
 
@@ -251,7 +273,7 @@ def main(results: Path, minutes: float, seconds: float, only: str, again: tuple[
     old = {(one.part, one.case) for one in kept.rows if one.part in again or any(map(one.case.startswith, again))}
     known = {(one.part, one.case) for one in kept.rows} - old
     parts = {"stages": stages(), "ablation": without_stages(), "cases": cases(pace), "all": every(pace), "further": further(pace),
-             "family": family(pace)}  # fmt: skip
+             "extents": extents(pace), "family": family(pace)}  # fmt: skip
     for part, items in parts.items():
         for case, measure in items:
             if (part, case) in known or not case.startswith(only) or time.monotonic() >= until:

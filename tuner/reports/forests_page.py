@@ -17,7 +17,7 @@ class Point(Taken):
     """One contestant of a contest, or one stage of a preset.
 
     Attributes:
-        part: "stages", "family", "cases" or "all".
+        part: "stages", "family", "cases", "all", "ablation", "further" or "extents".
         case: kernel and input.
         who: whoever ran, or the stage.
         seconds: median of runs in turn; of a stage, what it took.
@@ -59,6 +59,9 @@ def page(points: Sequence[Point]) -> str:
         " Solomonik; forests of least work with all loops shared, and with the outermost only; one thread and two, beside what asymptotic"
         " costs alone choose, after Figures 10 and 13 of SparseAuto.",
         _further(points),
+        "## Growing modes\n\nMilliseconds of the schedule that preset \"spttn\" chooses and of ours, where the dense modes grow, after the"
+        " comparison of SparseAuto with SpTTN-Cyclops.",
+        _each(points, "extents"),
     ]
     return "\n\n".join(parts) + "\n"
 
