@@ -19,6 +19,7 @@ from sparsetune.tuner.settings import Settings
 RNG = np.random.default_rng(0)
 MATRIX = scipy.sparse.random_array((40, 30), density=0.2, rng=RNG, format="csr")
 DENSE = MATRIX.toarray()
+SQUARE = scipy.sparse.random_array((30, 30), density=0.2, rng=RNG, format="csr")
 X, U = RNG.random((30, 5)), RNG.random(40)
 CUBE = tensor((np.array([RNG.integers(0, n, 60) for n in (5, 6, 7)]), RNG.random(60)), "csf", (5, 6, 7))
 
@@ -43,7 +44,10 @@ KERNELS = {
     "Y(i,j) = A(2*i+p,j+q) * F(p,q)": (
         {"A": MATRIX, "F": w}, sum(w[p, q] * DENSE[p : p + 37 : 2, q : q + 27] for p, q in np.ndindex(3, 4)), set(),
     ),
-    "C(i,j) = A(i,j) + B(i,j)": ({"A": MATRIX, "B": MATRIX}, 2 * DENSE, set()),
+    "C(i,j) = A(i,j) + B(i,j)": ({"A": MATRIX, "B": MATRIX}, 2 * DENSE, {"scipy", "mkl"}),
+    "C(i,j) = A(i,j) + B(j,i)": ({"A": SQUARE, "B": SQUARE}, SQUARE.toarray() + SQUARE.toarray().T, set()),
+    "C(i,j) = A(i,k) * A(j,k)": ({"A": MATRIX}, DENSE @ DENSE.T, {"scipy", "mkl", "sparse"}),
+    "C(i,j) = A(k,i) * B(j,k)": ({"A": SQUARE, "B": SQUARE}, (SQUARE @ SQUARE).toarray().T, {"scipy", "mkl", "sparse"}),
 }
 
 

@@ -18,7 +18,7 @@ from ...compiler.storage.aligned import aligned_copy, aligned_full
 from ...compiler.storage.tensor import Tensor
 from ..measure.timing import least_of
 from ..problem import Problem
-from .products import MatrixProduct, matrix_product
+from .products import MatrixProduct, matrix_product, matrix_sum
 
 _NON_TRANSPOSE, _GENERAL, _ROW_MAJOR = 10, 20, 101
 _HINT_CALLS = 1000
@@ -31,10 +31,10 @@ class _Description(ctypes.Structure):
 
 
 class MklPeer:
-    """Products with one sparse matrix, with and without ``mkl_sparse_optimize``, whichever is faster; and of two sparse ones.
+    """Products with one sparse matrix, with and without ``mkl_sparse_optimize``, whichever is faster; and products and sums of two.
 
     Args:
-        unsorted: only products of two sparse matrices, whose rows stay in the order in which MKL makes them; else these are sorted, as
+        unsorted: only what two sparse matrices give, whose rows stay in the order in which MKL makes them; else these are sorted, as
             ours are.
     """
 
@@ -51,12 +51,14 @@ class MklPeer:
             return "unknown"
 
     def prepare(self, problem: Problem) -> Callable[[], Any] | None:
-        product, library = matrix_product(problem), _library()
-        if product is None or library is None or str(problem.dtype) not in _LETTERS:
+        product, addends, library = matrix_product(problem), matrix_sum(problem), _library()
+        both = (product.matrix, product.other) if product is not None else addends
+        if both is None or library is None or str(problem.dtype) not in _LETTERS:
             return None
-        both = (product.matrix, product.other)
-        if product.matrix.dtype != product.other.dtype or any(max(len(one.values), *one.shape) >= 2**31 for one in both):
+        if both[0].dtype != both[1].dtype or any(max(len(one.values), *one.shape) >= 2**31 for one in both):
             return None
+        if product is None:
+            return _SparseSum(library, both, not self.unsorted, problem.threads)
         if product.other_is_sparse:
             return _SparseProduct(library, product, not self.unsorted, problem.threads)
         if self.unsorted:
@@ -129,23 +131,49 @@ def _succeed(name: str, status: int) -> None:
         raise RuntimeError(f"{name} returned status {status}")
 
 
-class _SparseProduct:
-    """A product of two sparse matrices; calling it makes a new result, whose rows are sorted if asked for."""
+class _SparseResult:
+    """What is made of two sparse matrices; calling it makes a new result, whose rows are sorted if asked for."""
 
-    def __init__(self, library: Any, product: MatrixProduct, ordered: bool, threads: int) -> None:
+    def __init__(self, library: Any, left: _Matrix, right: _Matrix, ordered: bool, threads: int) -> None:
         self._library, self._ordered, self._threads = library, ordered, threads
-        library.MKL_Set_Num_Threads(threads)
-        self._left = _Matrix(library, product.matrix, product.transposed)
-        self._right = self._left if product.other is product.matrix and not product.transposed else _Matrix(library, product.other)
+        self._left, self._right = left, right
 
     def __call__(self) -> _Made:
         self._library.MKL_Set_Num_Threads(self._threads)
         made = _Made(self._left, (self._left.shape[0], self._right.shape[1]))
-        operation, both = ctypes.c_int(_NON_TRANSPOSE), (self._left.handle, self._right.handle)
-        _succeed("mkl_sparse_spmm", self._library.mkl_sparse_spmm(operation, *both, ctypes.byref(made.handle)))
+        self._make(ctypes.c_int(_NON_TRANSPOSE), ctypes.byref(made.handle))
         if self._ordered:
             _succeed("mkl_sparse_order", self._library.mkl_sparse_order(made.handle))
         return made
+
+    def _make(self, operation: Any, made: Any) -> None:
+        raise NotImplementedError
+
+
+class _SparseProduct(_SparseResult):
+    """A product of two sparse matrices."""
+
+    def __init__(self, library: Any, product: MatrixProduct, ordered: bool, threads: int) -> None:
+        library.MKL_Set_Num_Threads(threads)
+        left = _Matrix(library, product.matrix, product.transposed)
+        is_square = product.other is product.matrix and product.transposed == product.other_transposed
+        right = left if is_square else _Matrix(library, product.other, product.other_transposed)
+        super().__init__(library, left, right, ordered, threads)
+
+    def _make(self, operation: Any, made: Any) -> None:
+        _succeed("mkl_sparse_spmm", self._library.mkl_sparse_spmm(operation, self._left.handle, self._right.handle, made))
+
+
+class _SparseSum(_SparseResult):
+    """A sum of two sparse matrices."""
+
+    def __init__(self, library: Any, addends: tuple[Tensor, Tensor], ordered: bool, threads: int) -> None:
+        library.MKL_Set_Num_Threads(threads)
+        super().__init__(library, _Matrix(library, addends[0]), _Matrix(library, addends[1]), ordered, threads)
+
+    def _make(self, operation: Any, made: Any) -> None:
+        one = ctypes.c_double(1.0) if self._left.letter == "d" else ctypes.c_float(1.0)
+        self._left.check("add", operation, self._left.handle, one, self._right.handle, made)
 
 
 class _Made:

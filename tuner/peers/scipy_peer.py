@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...compiler.storage.tensor import Tensor
 from ..problem import Problem
 from .correlations import Correlation, correlation
-from .products import matrix_product
+from .products import matrix_product, matrix_sum
 
 
 class ScipyPeer:
@@ -23,7 +24,10 @@ class ScipyPeer:
         return scipy.__version__
 
     def prepare(self, problem: Problem) -> Callable[[], Any] | None:
-        product = matrix_product(problem)
+        product, addends = matrix_product(problem), matrix_sum(problem)
+        if addends is not None:
+            first, second = (_in_rows(one) for one in addends)
+            return lambda: first + second
         if product is None:
             found = correlation(problem)
             return None if found is None else _correlated(found)
@@ -31,12 +35,13 @@ class ScipyPeer:
         if matrix.format not in ("csr", "csc"):
             matrix = matrix.tocsr()
         matrix = matrix.T.tocsr() if product.transposed else matrix
-        if product.other_is_sparse:
-            sparse_other: Any = product.other.to_scipy()
-            other = sparse_other.tocsr()
-        else:
-            other = product.other.to_numpy()
+        other = _in_rows(product.other, product.other_transposed) if product.other_is_sparse else product.other.to_numpy()
         return lambda: matrix @ other
+
+
+def _in_rows(given: Tensor, transposed: bool = False) -> Any:
+    matrix: Any = given.to_scipy()
+    return (matrix.T if transposed else matrix).tocsr()
 
 
 def _correlated(found: Correlation) -> Callable[[], Any]:
