@@ -66,7 +66,7 @@ ENDLESS = 60.0
 ALWAYS = ("chosen", "by sizes")
 """What runs all the same."""
 
-GROWING, LENGTHS = f"SpTTM-TTM-TTM, {THREE[1]}", (16, 32, 64, 128)
+GROWING, LENGTHS = CASES[f"SpTTM-TTM-TTM, {THREE[1]}"], (16, 32, 64, 128)
 """What runs with dense modes of several extents."""
 
 
@@ -220,7 +220,7 @@ def extents(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
     """Yield our choice against the schedule of SpTTN-Cyclops where dense modes grow, as SparseAuto compares them."""
 
     def measured(length: int) -> list[Point]:
-        case = replace(CASES[GROWING], name=growing(length), dims=dict.fromkeys(CASES[GROWING].dims, length))
+        case = replace(GROWING, name=growing(length), dims=dict.fromkeys(GROWING.dims, length))
         problem = case.problem()
         explored = explore(problem.expression, {"T": problem.formats["T"]}, preset="spttn", time_limit=20.0)
         assert isinstance(explored, ForestExploration)
@@ -228,7 +228,7 @@ def extents(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
         return contest("extents", case, schedules, problem, {}, pace)
 
     def growing(length: int) -> str:
-        return f"{GROWING}, modes of {length}"
+        return f"{GROWING.name}, modes of {length}"
 
     for length in LENGTHS:
         yield growing(length), lambda length=length: measured(length)

@@ -60,6 +60,8 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(forests, "four_cases", lambda: cases)
     monkeypatch.setattr(forests, "TABLE_2", {"SpMM-GEMM": forests.TABLE_2["SpMM-GEMM"]})
     monkeypatch.setattr(forest_parts, "BUFFERED", replace(forest_parts.BUFFERED, source="random:uniform:6x7x8:nnz=40"))
+    monkeypatch.setattr(forests, "GROWING", replace(forests.GROWING, source="random:uniform:6x7x8:nnz=40"))
+    monkeypatch.setattr(forests, "LENGTHS", (2, 3))
     monkeypatch.setattr(forests, "SHALLOW", 1)
     monkeypatch.setattr(forests, "LISTED", 1)
     options = ["--results", str(tmp_path), "--seconds", "0.001"]
@@ -70,6 +72,7 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "SpMMH-GEMM, small" in first
     assert "| buffers: TTMc3 | a row, 1 thread |" in first
     assert "no depth poset" in first
+    assert "modes of 3 |" in first
     monkeypatch.setattr(forests, "contest", None)
     assert CliRunner().invoke(main, options, catch_exceptions=False).exit_code == 0
     assert (tmp_path / "forests.md").read_text() == first
