@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -35,5 +37,9 @@ def beside(ways: Mapping[str, Callable[..., Any]], *data: Any, runs: int = 3) ->
 
 def lines(way: Callable[..., Any]) -> int:
     """Return the lines of code of a function, without its documentation."""
-    source = inspect.getsource(way).replace(inspect.getdoc(way) or "\0", "")
-    return sum(1 for line in source.splitlines() if line.strip(' "'))
+    source = textwrap.dedent(inspect.getsource(way))
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    first = function.body[0]
+    documented = range(first.lineno, (first.end_lineno or 0) + 1) if ast.get_docstring(function) else range(0)
+    return sum(1 for number, line in enumerate(source.splitlines(), 1) if line.strip() and number not in documented)

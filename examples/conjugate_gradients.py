@@ -29,16 +29,23 @@ def plate(side: int) -> tuple[sp.csr_array, NDArray[Any]]:
 
 
 def with_sparsetune(matrix: sp.csr_array, source: NDArray[Any]) -> NDArray[Any]:
-    """Solve with a product that is bound once: its operands are checked here, and no more."""
+    """Solve with kernels that are bound once: their operands are checked here, and no more.
+
+    Inner products are kernels too: those of NumPy come from a BLAS whose threads spin for a while after each, on the cores that the next
+    product of the matrix is to have.
+    """
     x, r, p = np.zeros_like(source), source.copy(), source.copy()
     product = st.compile("q(i) = A(i,j) * p(j)", {"A": "csr"}, schedule="auto").bind(A=matrix, p=p)
-    rest = r @ r
+    q = product()
+    bend = st.compile("s = p(i) * q(i)", schedule="auto").bind(p=p, q=q)
+    length = st.compile("s = r(i) * r(i)", schedule="auto").bind(r=r)
+    rest = length()
     for _ in range(STEPS):
-        q = product()
-        alpha = rest / (p @ q)
+        product()
+        alpha = rest / bend()
         x += alpha * p
         r -= alpha * q
-        rest, before = r @ r, rest
+        rest, before = length(), rest
         p *= rest / before
         p += r
     return x

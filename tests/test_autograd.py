@@ -149,5 +149,5 @@ def trained(torch: Any, network: Any, parameters: tuple[Any, ...], labels: Any) 
         loss = torch.nn.functional.cross_entropy(network(), labels)
         loss.backward()
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
     return losses[-1] / losses[0]

@@ -49,6 +49,27 @@ def ways(name: str) -> list[str]:
     return ["sparsetune", "NumPy" if name == "tensor_decomposition.py" else "SciPy"]
 
 
+def test_lines_of_code_are_those_without_documentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    from beside import lines
+
+    def short(number: int) -> int:
+        """Say it in one line."""
+        return number
+
+    def long(number: int) -> int:
+        """Say it in one line.
+
+        Say it in two more,
+        after which code begins.
+        """
+        number += 1
+
+        return number
+
+    assert (lines(short), lines(long)) == (2, 3)
+
+
 def test_every_program_is_run_here_and_stands_in_the_table_of_docs() -> None:
     table = the_table()
     programs = {path.name for path in table.programs()}
