@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.lowering.prefetching import FAR_AHEAD
+from ..compiler.concrete.nodes import FAR_AHEAD
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.aligned import aligned_full

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..compiler.concrete.nodes import FAR_AHEAD
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.frozen import frozen
-from ..compiler.lowering.prefetching import FAR_AHEAD
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.schedule import directives as d

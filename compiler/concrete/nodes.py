@@ -20,6 +20,11 @@ from ..notation.nodes import Access, Expr, accesses
 Said = TypeVar("Said")
 
 
+FAR_AHEAD = 1024
+"""Entries from which on those that are asked for ahead come to the second level of cache: what the loop gathers waits for one of the few
+places for lines on their way to the first, where entries from memory would stand for long."""
+
+
 @frozen
 class LoopTag:
     """How one loop is carried out; what is None keeps its default.

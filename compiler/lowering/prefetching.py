@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..concrete.nodes import LoopTag, Stmt, assignments, means, reads, said_of
+from ..concrete.nodes import FAR_AHEAD, LoopTag, Stmt, assignments, means, reads, said_of
 from ..ir.arithmetic import ZERO, add, integer, multiply
 from ..ir.nodes import Const, Prefetch, Step, Value
 from ..notation.nodes import Access
@@ -13,10 +13,6 @@ from .recovery import known
 from .scope import Place, Scope
 
 MOST_ELEMENTS = 128  # of a row that one prefetch asks for: the first cache lines suffice to start the hardware's own
-FAR_AHEAD = 1024
-"""Entries from which on those that are asked for ahead come to the second level of cache: what the loop gathers waits for one of the few
-places for lines on their way to the first, where entries from memory would stand for long."""
-
 SEGMENTS_AHEAD = 6  # iterations by which segments of sparse rows are asked for where a schedule does not say: enough for memory
 
 
