@@ -119,6 +119,11 @@ template <class... P> using st_entry = void (*)(P...);
 /* Memory of the device, and what went wrong there. Everything happens in the order of one stream. */
 struct st_runtime {
   static inline thread_local cudaStream_t stream = nullptr;
+  static inline const int processors = [] {
+    int found = 1;
+    cudaDeviceGetAttribute(&found, cudaDevAttrMultiProcessorCount, 0);
+    return found;
+  }();
   static int32_t open(const void *) { return 0; }
   static void use(void *wanted) { stream = (cudaStream_t)wanted; }
   static void adopt(void *, size_t, bool) {}
@@ -128,7 +133,15 @@ struct st_runtime {
     void *made = nullptr;
     return cudaMalloc(&made, bytes) == cudaSuccess ? made : (cudaGetLastError(), nullptr);
   }
-  static void put(void *memory) { cudaFree(memory); }
+  static void put(void *memory) {
+    if (cudaDeviceSynchronize() == cudaSuccess) cudaFree(memory);
+  }
+  /* Memory for what the stream does until it is given back there, which nothing waits for. */
+  static void *take(size_t bytes) {
+    void *made = nullptr;
+    return cudaMallocAsync(&made, bytes, stream) == cudaSuccess ? made : (cudaGetLastError(), nullptr);
+  }
+  static void give_back(void *memory) { cudaFreeAsync(memory, stream); }
   static bool zero(void *memory, size_t bytes) { return cudaMemsetAsync(memory, 0, bytes, stream) == cudaSuccess; }
   static bool moved(void *to, const void *from, size_t bytes, cudaMemcpyKind how) {
     return cudaMemcpyAsync(to, from, bytes, how, stream) == cudaSuccess;
@@ -240,6 +253,7 @@ ST_BOTH int64_t st_table_size(int64_t count) {
   while (size < 2 * count) size *= 2;
   return size;
 }
+enum { ST_STRETCH = 2048 }; /* elements whose prefix sums a block makes at a time */
 ST_BOTH int64_t st_carry_groups(int64_t slots) { return (slots + 255) / 256; }
 
 #if ST_KERNELS
@@ -464,20 +478,35 @@ template <class T> ST_KERNEL_OF_TYPES(256) st_fill_part(ST_ARRAY(T) array, const
   for (int64_t k = low + st_thread_of_grid(); k < high; k += st_threads_of_grid()) array[k] = value;
 }
 
-/* Inclusive prefix sums by one block: every thread sums a stretch, the stretches are added up, and each is gone through again. */
-template <class T> ST_KERNEL_OF_TYPES(1024) st_scan_part(ST_ARRAY(T) array, const int64_t count) {
-  ST_SHARED(T, sums, 1024);
-  const int64_t threads = st_threads_of_block(), each = (count + threads - 1) / threads, low = each * st_thread_of_block();
-  const int64_t high = low + each < count ? low + each : count;
-  T sum = 0;
-  for (int64_t k = low; k < high; k++) sum += array[k];
-  sums[st_thread_of_block()] = sum;
-  st_barrier_of_block();
-  if (st_first_of_block())
-    for (int64_t k = 1; k < threads; k++) sums[k] += sums[k - 1];
-  st_barrier_of_block();
-  sum = st_thread_of_block() ? (T)sums[st_thread_of_block() - 1] : (T)0;
-  for (int64_t k = low; k < high; k++) array[k] = sum += array[k];
+/* Inclusive prefix sums: blocks sum up stretches of ST_STRETCH elements and say how much each comes to; once these are summed up in turn,
+   every stretch gets what comes before it. */
+template <class T> ST_KERNEL_OF_TYPES(256) st_scan_part(ST_ARRAY(T) array, const int64_t count, ST_ARRAY(T) wholes) {
+  ST_SHARED(T, items, ST_STRETCH);
+  ST_SHARED(T, sums, 256);
+  const int64_t thread = st_thread_of_block(), each = ST_STRETCH / 256;
+  for (int64_t low = st_block_of_grid() * ST_STRETCH; low < count; low += st_blocks_of_grid() * ST_STRETCH) {
+    const int64_t length = count - low < ST_STRETCH ? count - low : (int64_t)ST_STRETCH;
+    for (int64_t k = thread; k < ST_STRETCH; k += 256) items[k] = k < length ? (T)array[low + k] : (T)0;
+    st_barrier_of_block();
+    T own = 0, before = 0;
+    for (int64_t k = thread * each; k < (thread + 1) * each; k++) own += items[k];
+    T sum = own;
+    for (int64_t apart = 1; apart < 256; apart *= 2) {
+      sums[thread] = sum;
+      st_barrier_of_block();
+      if (thread >= apart) sum += sums[thread - apart];
+      st_barrier_of_block();
+    }
+    before = sum - own;
+    for (int64_t k = thread * each; k < (thread + 1) * each; k++) items[k] = before += items[k];
+    st_barrier_of_block();
+    for (int64_t k = thread; k < length; k += 256) array[low + k] = (T)items[k];
+    if (thread == 255) wholes[low / ST_STRETCH] = sum;
+    st_barrier_of_block();
+  }
+}
+template <class T> ST_KERNEL_OF_TYPES(256) st_scan_add(ST_ARRAY(T) array, const int64_t count, ST_ARRAY(const T) wholes) {
+  for (int64_t k = ST_STRETCH + st_thread_of_grid(); k < count; k += st_threads_of_grid()) array[k] += wholes[k / ST_STRETCH - 1];
 }
 
 /* What threads kept for elements of a result (``passes.carries``): slots of `width` elements side by side, to[..] of which says to which
@@ -540,13 +569,31 @@ template <class T> ST_KERNEL_OF_TYPES(256) st_carry(ST_ARRAY(const int64_t) to, 
   }
 }
 
-template <class T> ST_KERNEL_OF_TYPES(1) st_sort_part(ST_ARRAY(T) keys, const int64_t low, const int64_t high) { st_sort(keys, low, high); }
+/* A step of a sorting network (Batcher, "Sorting networks and their applications", 1968): the lesser of two elements goes to the lower
+   place. Pairs are `apart` places apart, or, mirrored, as far from either end of 2 * apart places; who has no partner below `count` has one
+   that is larger. */
+template <class T> ST_KERNEL_OF_TYPES(256) st_sort_part(ST_ARRAY(T) keys, const int64_t low, const int64_t count, const int64_t apart,
+                                               const int64_t mirrored) {
+  for (int64_t pair = st_thread_of_grid(); pair < count; pair += st_threads_of_grid()) {
+    const int64_t first = pair / apart * 2 * apart, place = pair % apart;
+    const int64_t lower = low + first + place, upper = low + first + (mirrored ? 2 * apart - 1 - place : apart + place);
+    if (upper >= low + count) continue;
+    const T one = keys[lower], other = keys[upper];
+    if (!(other < one)) continue;
+    keys[lower] = other;
+    keys[upper] = one;
+  }
+}
 #endif
 
 #define ST_FILL(T, S) \
   ST_NAMED(st_fill_part_##S, 256, (T *array, const int64_t low, const int64_t high, const T value), st_fill_part<T>(array, low, high, value))
-#define ST_SCAN(T, S) ST_NAMED(st_scan_part_##S, 1024, (T *array, const int64_t count), st_scan_part<T>(array, count))
-#define ST_SORT(T, S) ST_NAMED(st_sort_part_##S, 1, (T *keys, const int64_t low, const int64_t high), st_sort_part<T>(keys, low, high))
+#define ST_SCAN(T, S)                                                                                                              \
+  ST_NAMED(st_scan_part_##S, 256, (T *array, const int64_t count, T *wholes), st_scan_part<T>(array, count, wholes))               \
+  ST_NAMED(st_scan_add_##S, 256, (T *array, const int64_t count, const T *wholes), st_scan_add<T>(array, count, wholes))
+#define ST_SORT(T, S)                                                                                                              \
+  ST_NAMED(st_sort_part_##S, 256, (T *keys, const int64_t low, const int64_t count, const int64_t apart, const int64_t mirrored), \
+           st_sort_part<T>(keys, low, count, apart, mirrored))
 #define ST_CARRY(T, S)                                                                                                             \
   ST_NAMED(st_carry_##S, 256,                                                                                                      \
            (const int64_t *to, const T *kept, T *result, const int64_t slots, const int64_t width, const int64_t op,               \
@@ -554,6 +601,10 @@ template <class T> ST_KERNEL_OF_TYPES(1) st_sort_part(ST_ARRAY(T) keys, const in
            st_carry<T>(to, kept, result, slots, width, op, next_to, next_kept))
 
 #if ST_HOST
+/* As many blocks of so many threads as the device runs at once, twice, so that none waits long for the last ones: for loops that go
+   on over what is left, where only the device knows how much there is. */
+inline int64_t st_resident_blocks(int64_t threads) { return INT64_C(2) * st_runtime::processors * (2048 / threads); }
+
 /* What host code holds: memory of the device, which is given back at the end unless it was published, and the state of the device. */
 class st_host {
   enum { MOST_BLOCKS = 0x7fffffff, GIVEN = 64, HELD = 256 };
@@ -565,7 +616,7 @@ class st_host {
   static inline thread_local bool waits = true; /* whether host code waits for the device at its end */
   ~st_host() {
     for (void *memory : held_)
-      if (memory) st_runtime::put(memory);
+      if (memory) st_runtime::give_back(memory);
   }
   /* 0, 1 where there was no memory, 2 where the device reports an error. */
   int32_t status() {
@@ -583,7 +634,7 @@ class st_host {
   }
   template <class T> T *allocate(int64_t length, bool zero) {
     const uint64_t count = length > 0 ? (uint64_t)length : 1;
-    void *memory = status_ || count > (UINT64_C(1) << 60) / sizeof(T) ? nullptr : st_runtime::get(count * sizeof(T));
+    void *memory = status_ || count > (UINT64_C(1) << 60) / sizeof(T) ? nullptr : st_runtime::take(count * sizeof(T));
     if (!memory) {
       if (!status_) status_ = 1;
       return nullptr;
@@ -594,7 +645,7 @@ class st_host {
       if (zero && !st_runtime::zero(memory, count * sizeof(T))) status_ = 2;
       return (T *)memory;
     }
-    st_runtime::put(memory);
+    st_runtime::give_back(memory);
     status_ = 1;
     return nullptr;
   }
@@ -604,13 +655,23 @@ class st_host {
     return memory;
   }
   template <class T> void release(T *&memory) {
-    if (memory) st_runtime::put(publish(memory));
+    if (memory) st_runtime::give_back(publish(memory));
     memory = nullptr;
   }
   template <class T> void fill(T *array, int64_t low, int64_t high, T value) {
     if (high > low) launch((high - low + 1023) / 1024, 256, st_fill_part<T>, array, low, high, value);
   }
-  template <class T> void scan(T *array, int64_t count) { launch(1, 1024, st_scan_part<T>, array, count); }
+  template <class T> void scan(T *array, int64_t count) {
+    const int64_t stretches = (count + ST_STRETCH - 1) / ST_STRETCH;
+    T *wholes = count > 0 ? allocate<T>(stretches, false) : nullptr;
+    if (!wholes) return;
+    launch(stretches, 256, st_scan_part<T>, array, count, wholes);
+    if (stretches > 1) {
+      scan(wholes, stretches);
+      launch(stretches, 256, st_scan_add<T>, array, count, wholes);
+    }
+    release(wholes);
+  }
   template <class T> void carry(int64_t *to, T *kept, T *result, int64_t slots, int64_t width, int64_t op) {
     int64_t *next_to = nullptr, *old_to = nullptr;
     T *next_kept = nullptr, *old_kept = nullptr;
@@ -627,8 +688,13 @@ class st_host {
     release(old_to);
     release(old_kept);
   }
-  template <class T> void sort(T *keys, int64_t count) { launch(1, 1, st_sort_part<T>, keys, (int64_t)0, count); }
-  template <class T> void sort_range(T *keys, int64_t low, int64_t high) { launch(1, 1, st_sort_part<T>, keys, low, high); }
+  template <class T> void sort(T *keys, int64_t count) { sort_range(keys, (int64_t)0, count); }
+  template <class T> void sort_range(T *keys, int64_t low, int64_t high) {
+    const int64_t count = high - low, blocks = (count + 511) / 512;
+    for (int64_t most = 1; most < count; most *= 2)
+      for (int64_t apart = most; apart > 0; apart /= 2)
+        launch(blocks, 256, st_sort_part<T>, keys, low, count, apart, (int64_t)(apart == most));
+  }
   int64_t *given() {
     if (!given_) given_ = allocate<int64_t>(GIVEN, false);
     return given_;

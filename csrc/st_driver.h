@@ -42,8 +42,9 @@ ST_SUFFIX(bool, bool)
   template <class T> static st_handle NAME##_handle{std::string(#NAME) + st_suffix<T>::text};              \
   template <class T> static const st_entry<__VA_ARGS__> NAME{&NAME##_handle<T>};
 ST_ENTRY_OF_TYPES(st_fill_part, T *, int64_t, int64_t, T)
-ST_ENTRY_OF_TYPES(st_scan_part, T *, int64_t)
-ST_ENTRY_OF_TYPES(st_sort_part, T *, int64_t, int64_t)
+ST_ENTRY_OF_TYPES(st_scan_part, T *, int64_t, T *)
+ST_ENTRY_OF_TYPES(st_scan_add, T *, int64_t, const T *)
+ST_ENTRY_OF_TYPES(st_sort_part, T *, int64_t, int64_t, int64_t, int64_t)
 ST_ENTRY_OF_TYPES(st_carry, const int64_t *, const T *, T *, int64_t, int64_t, int64_t, int64_t *, T *)
 #undef ST_ENTRY_OF_TYPES
 
@@ -53,6 +54,10 @@ typedef unsigned long long st_address; /* of the device */
 #define ST_DRIVER_FUNCTIONS(F)                                                                                              \
   F(cuInit, (unsigned))                                                                                                     \
   F(cuDeviceGet, (int *, int))                                                                                              \
+  F(cuDeviceGetAttribute, (int *, int, int))                                                                                \
+  F(cuDeviceGetDefaultMemPool, (void **, int))                                                                              \
+  F(cuMemPoolGetAttribute, (void *, int, void *))                                                                           \
+  F(cuMemPoolSetAttribute, (void *, int, void *))                                                                           \
   F(cuDevicePrimaryCtxRetain, (void **, int))                                                                               \
   F(cuCtxGetCurrent, (void **))                                                                                             \
   F(cuCtxSetCurrent, (void *))                                                                                              \
@@ -60,6 +65,9 @@ typedef unsigned long long st_address; /* of the device */
   F(cuModuleGetFunction, (void **, void *, const char *))                                                                   \
   F(cuMemAlloc_v2, (st_address *, size_t))                                                                                  \
   F(cuMemFree_v2, (st_address))                                                                                             \
+  F(cuMemAllocAsync, (st_address *, size_t, void *))                                                                        \
+  F(cuMemFreeAsync, (st_address, void *))                                                                                   \
+  F(cuCtxSynchronize, ())                                                                                                   \
   F(cuMemsetD8Async, (st_address, unsigned char, size_t, void *))                                                           \
   F(cuMemcpyHtoDAsync_v2, (st_address, const void *, size_t, void *))                                                       \
   F(cuMemcpyDtoHAsync_v2, (void *, st_address, size_t, void *))                                                             \
@@ -74,13 +82,15 @@ typedef unsigned long long st_address; /* of the device */
   F(cuGetErrorString, (int, const char **))
 
 struct st_runtime {
+  enum { PROCESSORS = 16, POOLS_SUPPORTED = 115, POOL_KEEPS = 4 }; /* the driver's numbers for attributes */
 #define ST_DRIVER_FUNCTION(name, parameters) static inline int(*name) parameters = nullptr;
   ST_DRIVER_FUNCTIONS(ST_DRIVER_FUNCTION)
 #undef ST_DRIVER_FUNCTION
   static inline thread_local void *stream = nullptr;
   static inline void *primary = nullptr, *module = nullptr;
   static inline int32_t last = 0;
-  static inline bool is_linked = false;
+  static inline int processors = 1;
+  static inline bool is_linked = false, has_pool = false;
   static inline char text[300] = "";
 
   static bool right(int found) {
@@ -114,7 +124,19 @@ struct st_runtime {
     int device = 0;
     if (!is_linked && !(is_linked = linked())) return last;
     if (!right(cuInit(0)) || !right(cuDeviceGet(&device, 0)) || !right(cuDevicePrimaryCtxRetain(&primary, device))) return last;
-    return ready() && right(cuModuleLoadData(&module, image)) ? 0 : last;
+    if (!right(cuDeviceGetAttribute(&processors, PROCESSORS, device))) return last;
+    return ready() && pooled(device) && right(cuModuleLoadData(&module, image)) ? 0 : last;
+  }
+  /* Lets the driver keep a GiB at least of what kernels gave back for the next ones; not all devices can. */
+  static bool pooled(int device) {
+    int supported = 0;
+    void *pool = nullptr;
+    uint64_t kept = 0, wanted = UINT64_C(1) << 30;
+    if (!right(cuDeviceGetAttribute(&supported, POOLS_SUPPORTED, device))) return false;
+    if (!supported) return true;
+    if (!right(cuDeviceGetDefaultMemPool(&pool, device)) || !right(cuMemPoolGetAttribute(pool, POOL_KEEPS, &kept))) return false;
+    has_pool = kept >= wanted || right(cuMemPoolSetAttribute(pool, POOL_KEEPS, &wanted));
+    return has_pool;
   }
   static void use(void *wanted) { stream = wanted; }
   static void adopt(void *, size_t, bool) {}
@@ -125,7 +147,17 @@ struct st_runtime {
     return ready() && right(cuMemAlloc_v2(&made, bytes)) ? (void *)made : nullptr;
   }
   static void put(void *memory) {
-    if (ready()) cuMemFree_v2((st_address)memory);
+    if (ready() && right(cuCtxSynchronize())) cuMemFree_v2((st_address)memory);
+  }
+  /* Memory for what the stream does until it is given back there, which nothing waits for. */
+  static void *take(size_t bytes) {
+    st_address made = 0;
+    if (!has_pool) return get(bytes);
+    return ready() && right(cuMemAllocAsync(&made, bytes, stream)) ? (void *)made : nullptr;
+  }
+  static void give_back(void *memory) {
+    if (!has_pool) put(memory);
+    else if (ready()) cuMemFreeAsync((st_address)memory, stream);
   }
   static bool zero(void *memory, size_t bytes) { return ready() && right(cuMemsetD8Async((st_address)memory, 0, bytes, stream)); }
   static bool read(void *to, const void *from, size_t bytes) {

@@ -370,6 +370,7 @@ template <class... P> using st_entry = void (*)(P...);
 /* Memory of the device is memory of the processor. */
 struct st_runtime {
   static inline thread_local void *stream = nullptr;
+  enum { processors = 1 };
   static int32_t open(const void *) { return 0; }
   static void use(void *wanted) { stream = wanted; }
   static void adopt(void *memory, size_t bytes, bool writable) { st_register(memory, bytes, writable, false); }
@@ -384,6 +385,8 @@ struct st_runtime {
     st_it.regions.erase((uintptr_t)memory);
     free(memory);
   }
+  static void *take(size_t bytes) { return get(bytes); }
+  static void give_back(void *memory) { put(memory); }
   static bool zero(void *memory, size_t bytes) {
     memset(memory, 0, bytes);
     st_find(memory)->checked = false;

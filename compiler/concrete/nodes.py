@@ -53,6 +53,10 @@ class LoopTag:
         """Whether iterations are dealt out: to threads of the processor, or to blocks, warps or threads of a GPU."""
         return self.unit is not None and self.unit != "cpu_vector"
 
+    @property
+    def is_on_gpu(self) -> bool:
+        return self.unit is not None and self.unit.startswith("gpu_")
+
 
 PLAIN = LoopTag()
 
@@ -293,7 +297,7 @@ def filled_by_threads(statement: Stmt, tensor: str) -> bool:
 
 def runs_on_gpu(statement: Stmt) -> bool:
     """Whether a loop of a statement is dealt out to blocks, warps or threads of a GPU."""
-    return any(isinstance(node, Forall) and node.tag.unit is not None and node.tag.unit.startswith("gpu_") for node in walk(statement))
+    return any(isinstance(node, Forall) and node.tag.is_on_gpu for node in walk(statement))
 
 
 def used_indices(statement: Stmt) -> frozenset[str]:

@@ -317,6 +317,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "scan": Intrinsic(_scan, "st_scan", typed=True, updates=True),
     "load_wide": Intrinsic(_load_wide, "st_load_wide", OF_GPU, updates=True),
     "carry": Intrinsic(_carry, "st_carry", OF_GPU, updates=True),
+    "resident_blocks": Intrinsic(lambda threads: 1, "st_resident_blocks", OF_GPU),
     "bits_insert": Intrinsic(_bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=_one, gives=BOOL),
     "bits_drain": Intrinsic(_bits_drain, "st_bits_drain", "st_bits.h", typed=True, updates=True),
     "few_insert": Intrinsic(_bits_insert, "st_few_insert", "st_few.h", updates=True, comparisons=_one, gives=BOOL),

@@ -10,7 +10,7 @@ from operator import is_not
 from typing import Concatenate, ParamSpec, TypeVar
 
 from .intrinsics import INTRINSICS
-from .nodes import Allocate, Binary, Call, Declare, For, Function, Grow, Node, SetVar, Step, Steps, Value, Var
+from .nodes import Allocate, ArrayRef, Binary, Call, Declare, Fill, For, Function, Grow, Node, Run, SetVar, Step, Steps, Store, Value, Var
 
 N = TypeVar("N", bound=Node)
 K = TypeVar("K", bound=Node)
@@ -145,6 +145,13 @@ def is_pure(expr: Value) -> bool:
 def changes_by_call(node: Node) -> bool:
     """Return whether a function that is called in a node changes something."""
     return any(call.function in INTRINSICS and INTRINSICS[call.function].updates for call in nodes_of(node, Call))
+
+
+def written_arrays(node: Node) -> set[str]:
+    """Return the arrays to which something stores, itself or by a call that changes its first argument."""
+    found = {inner.array for inner in nodes_of(node, Store, Fill)}
+    calls = [call for call in nodes_of(node, Run, Call) if INTRINSICS[call.function].updates]
+    return found | {argument.array for call in calls for argument in call.arguments[:1] if isinstance(argument, ArrayRef)}
 
 
 def block(statements: tuple[Step, ...] | list[Step]) -> Steps:

@@ -36,12 +36,17 @@ class Segmented(LevelKind):
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:
         """Return the last p with pos[p] <= position."""
-        return subtract(Call("upper_bound", (level.reference("pos"), ONE, add(parents, ONE), position), I64), ONE)
+        return parent_among(level, position, ZERO, parents)
 
 
-def parent_past(level: Level, position: Value, parents: Value) -> Value:
-    """Return the first parent whose segment begins at or behind a position."""
-    return Call("lower_bound", (level.reference("pos"), ZERO, parents, position), I64)
+def parent_among(level: Level, position: Value, first: Value, past: Value) -> Value:
+    """Return the last p of [first, past) with pos[p] <= position, of which there is one."""
+    return subtract(Call("upper_bound", (level.reference("pos"), add(first, ONE), add(past, ONE), position), I64), ONE)
+
+
+def parent_past(level: Level, position: Value, first: Value, past: Value) -> Value:
+    """Return the first parent of [first, past) whose segment begins at or behind a position, or ``past``."""
+    return Call("lower_bound", (level.reference("pos"), first, past, position), I64)
 
 
 def reached(walk: Walk, parts: Parts) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:

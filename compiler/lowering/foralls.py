@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import Forall, Stmt, targets
+from ..concrete.nodes import Forall, Stmt, reads, targets
 from ..concrete.shapes import Along, Between, Entries, Nest, Tiles
 from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
@@ -86,7 +86,14 @@ def _original(context: Context, scope: Scope, forall: Forall, index: str, aliase
 
 
 def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, aliases: list[str]) -> list[Step]:
-    """A loop that goes through a nest: its parts, each clipped where the window cuts its first or last row."""
+    """A loop that goes through a nest: its parts, each clipped where the window cuts its first or last row.
+
+    Members of a GPU get iterations one by one where each is a place in dense levels: by rows, lanes would wait for long ones.
+    """
+    if forall.tag.is_on_gpu and _is_dense(context, scope, forall, nest):
+        origin = str(context.graph.made_by(nest.fused))
+        steps = lower_by_value(context, scope, forall, window(context, scope, nest.fused), aliases, is_whole=True)
+        return originating(steps, origin)
     outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.is_dealt else None, unroll=None)
     inner_tag = replace(forall.tag, unit=None, race=None, chunking=None, chunk=None, unroll=None)
     inner_loop: Stmt = Forall(nest.inner, forall.body, inner_tag)
@@ -104,6 +111,15 @@ def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, alias
         inside = inside.clip(nest.inner, Clip(nest.outer, low, high, extent))
         inner = _loop(context, inside, rows)
     return [*steps, *inner] if inner else []
+
+
+def _is_dense(context: Context, scope: Scope, forall: Forall, nest: Nest) -> bool:
+    """Whether every level that a nest goes through has all its coordinates."""
+    indices = set(context.graph.originals(nest.fused))
+    own = {name for name in context.workspaces if scope.held(name) is None}
+    stored = [context.storage(scope, access) for access in reads(forall.body) if access.tensor not in own]
+    is_dense = all(level.kind.full for storage in stored for level in storage.levels if level.index in indices)
+    return is_dense and context.types[context.result.tensor].format.is_dense
 
 
 def _clipped(context: Context, scope: Scope, forall: Forall, clip: Clip) -> list[Step]:

@@ -14,13 +14,14 @@ from ..concrete.shapes import Along, Entries, Shape, Through, Tiles
 from ..ir.arithmetic import ZERO, add, compare, every, is_constant, minimum, multiply, remainder, subtract
 from ..ir.nodes import If, Step, Steps, Value
 from ..levels.level import Level
+from ..levels.segments import Segmented, parent_among
 from ..notation.nodes import Access
 from .context import Context
 from .paths import entry_at
 from .recovery import extent_of, following, root_of
 from .resolve import named, settle
 from .scope import Place, Scope, Window
-from .windows import position_chain, tiled, window
+from .windows import divides, position_chain, tiled, window
 
 Known = tuple[tuple[str, Value], ...]
 
@@ -90,6 +91,8 @@ def _in_tile(context: Context, scope: Scope, tiles: Tiles, number: Value, steps:
     root = root_of(context, scope, tiles.parent)
     parent = window(context, scope, root)
     low = named(context, f"{root}_low", add(parent.low, multiply(number, size)), steps)
+    if tiles.size is not None and divides(context, scope, tiles, root, parent):
+        return tiled(context, scope, tiles, root, Window(low, add(low, size), tiles.size)), ()
     high = named(context, f"{root}_high", minimum(add(low, size), parent.high), steps)
     return tiled(context, scope, tiles, root, Window(low, high)), ()
 
@@ -108,15 +111,18 @@ def _at_position(context: Context, scope: Scope, entries: Entries, position: Val
     above = scope.place(access)
     levels = storage.levels[above.depth : above.depth + len(chain)]
     parent = above.positions[-1] if above.positions else ZERO
+    around = scope.parents.get(entries.variable)
     positions: list[Value] = []
     for place in range(len(levels) - 1, -1, -1):
         level, depth = levels[place], above.depth + place
         positions.insert(0, position)
-        up = named(context, f"p_{storage.name}{depth}", parent_at(context, scope, access, depth, position), steps) if place else parent
+        within = around.levels[place - 1] if place and around is not None else None
+        found = parent_at(context, scope, access, depth, position, within) if place else parent
+        up = named(context, f"p_{storage.name}{depth}", found, steps) if place else parent
         scope = scope.know(level.index, named(context, level.index, coordinate_at(level, position, up, first=place == 0), steps))
         position = up
-    found = scope.stepping_shared() if access == context.shares else scope.guarded()
-    return found.found(access, Place((*above.positions, *positions)))
+    reached = scope.stepping_shared() if access == context.shares else scope.guarded()
+    return reached.found(access, Place((*above.positions, *positions)))
 
 
 def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) -> Value:
@@ -126,7 +132,11 @@ def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) 
     return subtract(position, multiply(parent, level.extent)) if first else remainder(position, level.extent)
 
 
-def parent_at(context: Context, scope: Scope, access: Access, depth: int, position: Value) -> Value:
-    """Return the position of the level above that a position of a level belongs to."""
+def parent_at(
+    context: Context, scope: Scope, access: Access, depth: int, position: Value, within: tuple[Value, Value] | None = None
+) -> Value:
+    """Return the position of the level above that a position of a level belongs to; ``within``: the first and past the last it may be."""
     level = context.storage(scope, access).levels[depth]
+    if within is not None and isinstance(level.kind, Segmented):
+        return parent_among(level, position, *within)
     return level.kind.parent(level, position, context.level_length(scope, access, depth) if level.kind.has_segments else ZERO)

@@ -13,13 +13,12 @@ from ..concrete.shapes import Along, Between, Entries
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, Step, Steps, Value, Var
 from ..levels.level import Level
-from ..levels.segments import parent_past
 from ..notation.nodes import Access
-from ..workspaces.levels import Storage
 from .accumulate import accumulated, at_place, is_collapsed
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .known import coordinate_at, lower_known, parent_at
+from .parents import are_nested, parents_of
 from .paths import fibres_of
 from .prefetching import prefetches
 from .recovery import position_at
@@ -37,6 +36,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
     root = entries.variable
     apart = forall.tag.is_dealt and not levels[0].unique  # threads do not skip equal coordinates one after another
     apart = apart or any(level.kind.holes for level in levels[1:])  # where others are stored too, these are looked up
+    apart = apart or _is_each_apart(forall, levels)
     if root not in scope.windows and tile_of(context, scope, entries) is None and not apart:
         return _whole_positions(context, scope, forall, chain, aliases, access)
     own = window(context, scope, root)
@@ -48,7 +48,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
         )
         forall = _with_sums(context, scope, forall, chain)
         part = replace(own, low=low, high=high)
-        inner = _clipped(context, scope, forall, chain, levels, access, storage, part, steps, aliases)
+        inner = _clipped(context, scope, forall, chain, levels, access, part, steps, aliases)
     return [*steps, *inner] if inner else []
 
 
@@ -143,8 +143,8 @@ def _dense_rows(
 
 
 def _clipped(
-    context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], levels: tuple[Level, ...], access: Access, storage: Storage,
-    part: Window, before: list[Step], aliases: list[str],
+    context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], levels: tuple[Level, ...], access: Access, part: Window,
+    before: list[Step], aliases: list[str],
 ) -> list[Step]:  # fmt: skip
     """A part of the positions of the last of several levels: a nest over all of them, cut at both ends.
 
@@ -153,20 +153,9 @@ def _clipped(
     low, high = part.low, part.high
     if len(levels) == 1:
         return _driven(context, scope, chain[0], forall.body, forall.tag, access, (low, high), aliases)
-    *upper, last = levels
-    if any(not level.kind.has_fibres or not level.unique for level in (last, *upper[1:])) or not upper[0].unique:
+    if not are_nested(levels) or _is_each_apart(forall, levels):
         return _each_position(context, scope, forall, aliases, low, high)
-    bounds = [(low, high)]
-    for place in range(len(levels) - 1, 0, -1):
-        depth = scope.place(access).depth + place
-        level = levels[place]
-        count = context.level_length(scope, access, depth)
-        if level is last and part.fibres is not None:
-            first, past = part.fibres[0], minimum(add(part.fibres[1], ONE), count)
-        else:
-            first, past = level.kind.parent(level, bounds[0][0], count), parent_past(level, bounds[0][1], count)
-        first = named(context, f"first_{storage.name}{depth}", first, before)
-        bounds.insert(0, (first, named(context, f"past_{storage.name}{depth}", past, before)))
+    bounds = (*parents_of(context, scope, aliases[-1], access, levels, part, before).levels, (low, high))
 
     def nest(inside: Scope, place: int) -> list[Step]:
         level_low, level_high = bounds[place]
@@ -183,11 +172,16 @@ def _clipped(
     return nest(scope, 0)
 
 
+def _is_each_apart(forall: Forall, levels: tuple[Level, ...]) -> bool:
+    """Whether positions go to the members of a GPU one by one: dealt out by fibres, a long one would be the work of one of them."""
+    return forall.tag.is_on_gpu and len(levels) > 1
+
+
 def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list[str], low: Value, high: Value) -> list[Step]:
     """Positions [low, high) of levels that are not nested, such as those of COO: each leads to its own coordinates."""
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
-        inside = with_aliases(context, scope.inside(forall.index), aliases, variable)
+        inside = with_aliases(context, scope.widen(aliases[-1]).inside(forall.index), aliases, variable)
         inner = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
         access, chain = position_chain(context, entries_of(context, aliases[-1]))
         depth = scope.place(access).depth + len(chain) - 1

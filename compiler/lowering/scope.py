@@ -15,6 +15,15 @@ from .assembly import Assembly
 
 
 @frozen
+class Parents:
+    """The positions [first, past) of every level above, outermost first, below which the positions [low, high) of a level lie."""
+
+    low: Value
+    high: Value
+    levels: tuple[tuple[Value, Value], ...]
+
+
+@frozen
 class Window:
     """The half-open range that an index still ranges over; ``width`` where it is a compile-time constant.
 
@@ -75,6 +84,7 @@ class Scope:
     Attributes:
         coordinates: value of every index, original or derived, that is known.
         windows: ranges of indices that outer tile loops have narrowed.
+        parents: of positions whose range tiles have narrowed: what those of a tile lie below, among which searches look.
         clips: for the inner index of a collapsed loop that a tile cuts, what is left.
         bases: for the inner index of a split, where its tile begins in the parent's space.
         places: how far each access is resolved.
@@ -90,6 +100,7 @@ class Scope:
 
     coordinates: Mapping[str, Value] = field(default_factory=dict)
     windows: Mapping[str, Window] = field(default_factory=dict)
+    parents: Mapping[str, Parents] = field(default_factory=dict)
     clips: Mapping[str, Clip] = field(default_factory=dict)
     bases: Mapping[str, Value] = field(default_factory=dict)
     places: Mapping[Access, Place] = field(default_factory=dict)
@@ -113,6 +124,13 @@ class Scope:
 
     def narrow(self, index: str, window: Window) -> Scope:
         return self._with(windows={**self.windows, index: window})
+
+    def widen(self, index: str) -> Scope:
+        """Forget what is left of an index: its loop runs through that alone."""
+        return self._with(windows={name: window for name, window in self.windows.items() if name != index})
+
+    def lie_below(self, index: str, parents: Parents) -> Scope:
+        return self._with(parents={**self.parents, index: parents})
 
     def clip(self, index: str, clip: Clip) -> Scope:
         return self._with(clips={**self.clips, index: clip})

@@ -13,11 +13,12 @@ from ..ir.nodes import I64, For, If, Step, Steps, Value, Var
 from .coiterate import loop_mode
 from .context import Context
 from .known import lower_known
+from .parents import with_parents
 from .paths import with_fibres
 from .recovery import extent_of, root_of
 from .resolve import named
 from .scope import Scope, Window
-from .windows import MANY, tiled, window, with_aliases
+from .windows import MANY, divides, tiled, window, with_aliases
 
 
 def lower_tiles(context: Context, scope: Scope, forall: Forall, tiles: Tiles, aliases: list[str]) -> list[Step]:
@@ -27,7 +28,7 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, tiles: Tiles, al
     length = subtract(parent.high, parent.low)
     size: Value = maximum(ceiling_quotient(length, integer(tiles.factor)), ONE) if tiles.size is None else integer(tiles.size)
     count = ceiling_quotient(length, size) if tiles.count is None or tiles.count > MANY else integer(tiles.count)
-    divides = tiles.size is not None and _divides(context, scope, tiles, root, parent)
+    is_divided = tiles.size is not None and divides(context, scope, tiles, root, parent)
     first, past = _own_range(scope, aliases[-1], count)
     before: list[Step] = []
     if tiles.size is None:
@@ -37,7 +38,7 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, tiles: Tiles, al
         inside: list[Step] = []
         low = named(context, f"{root}_low", add(parent.low, multiply(variable, size)), inside)
         inner = with_aliases(context, scope.inside(forall.index), aliases, variable)
-        body = _tile_body(context, inner, forall, tiles, root, low, add(low, size), parent, divides, inside)
+        body = _tile_body(context, inner, forall, tiles, root, low, add(low, size), parent, is_divided, inside)
     return [*before, For(variable, first, past, Steps(tuple(body)), loop_mode(forall.tag))] if body else []
 
 
@@ -47,15 +48,8 @@ def _own_range(scope: Scope, number: str, count: Value) -> tuple[Value, Value]:
     return (ZERO, count) if own is None else (own.low, minimum(own.high, count))
 
 
-def _divides(context: Context, scope: Scope, tiles: Tiles, root: str, parent: Window) -> bool:
-    """Whether every tile is full: the range is a known multiple of the factor."""
-    if parent.width is not None:
-        return parent.width % tiles.factor == 0
-    return root not in scope.windows and context.graph.divisible(tiles.parent, tiles.factor, context.extents)
-
-
 def _tile_body(
-    context: Context, scope: Scope, forall: Forall, tiles: Tiles, root: str, low: Value, end: Value, parent: Window, divides: bool,
+    context: Context, scope: Scope, forall: Forall, tiles: Tiles, root: str, low: Value, end: Value, parent: Window, is_divided: bool,
     before: list[Step],
 ) -> list[Step]:  # fmt: skip
     """Lower what is inside a tile; where full tiles are worth code of their own, once for them and once for the rest."""
@@ -66,11 +60,11 @@ def _tile_body(
             steps: list[Step] = []
             bounded = high if full else named(context, f"{root}_high", high, steps)
             part = with_fibres(context, scope, root, Window(low, bounded, width if full else None), steps)
-            narrowed = tiled(context, scope, tiles, root, part)
+            narrowed = with_parents(context, tiled(context, scope, tiles, root, part), forall, root, part, steps)
             inner = context.lower(forall.body, narrowed)
             return [*steps, *inner] if inner else []
 
-    if divides:
+    if is_divided:
         inner = tile(end, True)
         return [*before, *inner] if inner else []
     clipped = minimum(end, parent.high)
@@ -98,10 +92,17 @@ def lower_numbers(context: Context, scope: Scope, forall: Forall, tiles: Tiles, 
     return lower_by_value(context, scope, forall, Window(low, past), aliases)
 
 
-def lower_by_value(context: Context, scope: Scope, forall: Forall, own: Window, aliases: list[str]) -> list[Step]:
-    """A plain loop over a range of a derived index; what it was made from is recovered from its values."""
+def lower_by_value(
+    context: Context, scope: Scope, forall: Forall, own: Window, aliases: list[str], *, is_whole: bool = False
+) -> list[Step]:
+    """A plain loop over a range of a derived index; what it was made from is recovered from its values.
+
+    Args:
+        is_whole: every value leads to values of what the index was made from.
+    """
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
-        inside = with_aliases(context, scope.inside(forall.index), aliases, variable).guarded()
+        inside = with_aliases(context, scope.inside(forall.index), aliases, variable)
+        inside = inside if is_whole else inside.guarded()
         body = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
     return [For(variable, own.low, own.high, Steps(tuple(body)), loop_mode(forall.tag))] if body else []

@@ -107,6 +107,13 @@ def tile_of(context: Context, scope: Scope, entries: Entries) -> Window | None:
     return window(context, scope, root)
 
 
+def divides(context: Context, scope: Scope, tiles: Tiles, root: str, parent: Window) -> bool:
+    """Return whether every tile is full: the range is a known multiple of the factor."""
+    if parent.width is not None:
+        return parent.width % tiles.factor == 0
+    return root not in scope.windows and context.graph.divisible(tiles.parent, tiles.factor, context.extents)
+
+
 def tiled(context: Context, scope: Scope, tiles: Tiles, root: str, tile: Window) -> Scope:
     """Return the scope inside a tile; pieces that were cut from the place in it before are pieces of the tile now."""
     own = scope.windows.get(tiles.inner)

@@ -6,11 +6,11 @@ thread, which gives back the scalars that host code goes on with; bounds and con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..errors import ScheduleError
-from ..ir.arithmetic import ONE, integer
+from ..ir.arithmetic import ONE, ZERO, integer
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -18,6 +18,7 @@ from ..ir.nodes import (
     Allocate,
     ArrayRef,
     Binary,
+    Call,
     Comment,
     Const,
     Dealt,
@@ -44,7 +45,7 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import as_steps, nodes_of, transform, walk
+from ..ir.rewrite import as_steps, nodes_of, transform, walk, written_arrays
 from .manager import Setting
 
 WARP = 32
@@ -197,11 +198,18 @@ class _Splitter:
         return [*declared, Kernel(Steps(steps), ONE, 1, gives)]
 
     def kernel(self, loop: For) -> list[Step]:
-        before, (low, high) = self.read((loop.low, loop.high))
+        """Return a loop that is dealt out as a kernel. Bounds that stand in memory are read there, by as many blocks as run at once."""
+        before: list[Step] = []
+        low, high, is_known = loop.low, loop.high, not (_reads(loop.low) or _reads(loop.high))
+        if not is_known and _changes_bounds(loop):
+            before, (low, high) = self.read((low, high))
+            is_known = True
         scratch: list[Scratch] = []
         body = _hoisted(replace(loop, low=low, high=high), scratch)
         threads = _threads_of(loop)
         assert isinstance(loop.tag, Dealt)
+        if not is_known:
+            return [Kernel(Steps((body,)), Call("resident_blocks", (integer(threads),), I64), threads, (), tuple(scratch))]
         count: Value = Binary("-", high, low, I64) if low != Const(0, I64) else high
         a_block = {"block": 1, "warp": threads // WARP, "thread": threads}[loop.tag.unit]
         if a_block > 1:
@@ -235,6 +243,12 @@ def _touches(step: Step) -> bool:
 
 def _reads(node: Node) -> bool:
     return bool(nodes_of(node, Load, ArrayRef))
+
+
+def _changes_bounds(loop: For) -> bool:
+    """Return whether iterations write where the loop's bounds are read."""
+    bounds = {node.array for value in (loop.low, loop.high) for node in nodes_of(value, Load, ArrayRef)}
+    return bool(bounds & written_arrays(loop.body))
 
 
 def _blank(kind: Type) -> Const:
@@ -279,22 +293,38 @@ def _threads_of(loop: For) -> int:
     assert isinstance(loop.tag, Dealt)
     if loop.tag.unit != "block":
         return THREADS
+    values = {node.variable.name: node.value for node in nodes_of(loop.body, Declare)}
     inner = [node for node in nodes_of(loop.body, For) if isinstance(node.tag, Dealt) and node.tag.within == "block"]
-    warps = [_extent(node) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "warp"]
-    threads = [_extent(node) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "thread"]
+    warps = [_extent(node, values) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "warp"]
+    threads = [_extent(node, values) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "thread"]
     known = [WARP * extent for extent in warps if extent] + [extent for extent in threads if extent]
     most = min(max(known, default=WARP * WARPS if warps else THREADS if threads else WARP), MOST_THREADS)
     return -(-most // WARP) * WARP
 
 
-def _extent(loop: For) -> int | None:
-    """Return how many iterations a loop has at most, where that is a constant."""
-    match loop.low, loop.high:
-        case Const(low), Const(high):
-            return max(int(high) - int(low), 1)
-        case Const(0), Binary("min", left, right):
-            found = [int(side.value) for side in (left, right) if isinstance(side, Const)]
-            return max(found[0], 1) if found else None
-        case Const(0), Binary("/", Binary("+", Binary("-", Binary("+", one, Const(length)), other), Const(rest)), Const(size)):
-            return max((int(length) + int(rest)) // int(size), 1) if one == other else None  # of tiles in a tile
+def _extent(loop: For, values: Mapping[str, Value]) -> int | None:
+    """Return how many iterations a loop has at most, where that is a constant; ``values``: what scalars were declared with."""
+    low = loop.low
+    match loop.high:
+        case Binary("/", Binary("+", Binary("-", last, first), Const(rest)), Const(size)) if low == ZERO:  # of tiles in a tile
+            most = _beyond(last, first, values)
+            return None if most is None else max((most + int(rest)) // int(size), 1)
+    most = _beyond(loop.high, low, values)
+    return None if most is None else max(most, 1)
+
+
+def _beyond(value: Value, low: Value, values: Mapping[str, Value]) -> int | None:
+    """Return how far a value lies beyond another one at most, where that is a constant."""
+    if value == low:
+        return 0
+    match value, low:
+        case Const(last), Const(first):
+            return int(last) - int(first)
+        case Binary("+", left, Const(more)), _:
+            most = _beyond(left, low, values)
+            return None if most is None else most + int(more)
+        case Binary("min", left, right), _:
+            return min((most for side in (left, right) if (most := _beyond(side, low, values)) is not None), default=None)
+        case Var(name), _ if name in values:
+            return _beyond(values[name], low, values)
     return None

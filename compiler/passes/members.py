@@ -45,7 +45,7 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import as_steps, block, mentions, nodes_of, substitute, transform, walk
+from ..ir.rewrite import as_steps, block, mentions, nodes_of, substitute, transform, walk, written_arrays
 from .manager import Setting
 
 BLOCK_BYTES = 48 * 1024 - 1024
@@ -274,7 +274,7 @@ def _with_barriers(steps: Steps, group: Group, own: frozenset[str]) -> Steps:
     for atom in _atoms(steps):
         for array in _touches(atom) - own:
             touched[array] = touched.get(array, 0) + 1
-    written = {array for atom in _atoms(steps) for array in _writes(atom)}
+    written = {array for atom in _atoms(steps) for array in written_arrays(atom)}
     inside = {node.array for node in nodes_of(steps, Allocate) if node.storage == "registers"}
     several = {array for array in written if touched.get(array, 0) > 1} | _moving(steps, None)
     meeting = several - inside - _by_one_alone(steps) - _atomically(steps)
@@ -286,7 +286,7 @@ def _with_barriers(steps: Steps, group: Group, own: frozenset[str]) -> Steps:
             case Steps(statements):
                 return Steps(tuple(visit(inner) for inner in statements))
             case For(tag=Dealt()) | Once():
-                return Steps((Barrier(group), step, Barrier(group))) if _writes(step) & meeting else step
+                return Steps((Barrier(group), step, Barrier(group))) if written_arrays(step) & meeting else step
             case For() | While():
                 return replace(step, body=visit(step.body))
             case If(condition, then, otherwise):
@@ -304,7 +304,7 @@ def _moving(step: Step, moved: frozenset[str] | None) -> set[str]:
     """
     match step:
         case For(tag=Dealt()):
-            return set() if moved is None else {array for array in _writes(step) if not _stays(step, array, moved)}
+            return set() if moved is None else {array for array in written_arrays(step) if not _stays(step, array, moved)}
         case For() | While():
             own = {node.variable.name for node in nodes_of(step, Declare, SetVar, For)}
             return _moving(step.body, (moved or frozenset()) | own)
@@ -343,12 +343,6 @@ def _atoms(step: Step) -> Iterator[Node]:
 
 def _touches(node: Node) -> set[str]:
     return {array for inner in walk(node) for array in _arrays(inner)}
-
-
-def _writes(node: Node) -> set[str]:
-    found = {inner.array for inner in nodes_of(node, Store, Fill)}
-    called = nodes_of(node, Run, Call)
-    return found | {argument.array for call in called for argument in call.arguments[:1] if isinstance(argument, ArrayRef)}
 
 
 def _by_one_alone(steps: Steps) -> set[str]:

@@ -20,6 +20,11 @@ static void *current;
 int cuInit(unsigned flags) { return wrong("cuInit"); }
 int cuDeviceGet(int *device, int number) { return *device = 0, wrong("cuDeviceGet"); }
 int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &current, wrong("cuDevicePrimaryCtxRetain"); }
+int cuDeviceGetAttribute(int *value, int which, int device) { return *value = which == 16 ? 132 : 1, wrong("cuDeviceGetAttribute"); }
+int cuDeviceGetDefaultMemPool(void **pool, int device) { return *pool = &current, wrong("cuDeviceGetDefaultMemPool"); }
+int cuMemPoolGetAttribute(void *pool, int which, void *value) { return memset(value, 0, 8), 0; }
+int cuMemPoolSetAttribute(void *pool, int which, void *value) { return wrong("cuMemPoolSetAttribute"); }
+int cuCtxSynchronize(void) { return 0; }
 int cuCtxGetCurrent(void **context) { return *context = current, 0; }
 int cuCtxSetCurrent(void *context) { return current = context, 0; }
 int cuModuleLoadData(void **module, const void *image) {
@@ -32,6 +37,10 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
 }
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes) { return *memory = (uint64_t)calloc(1, bytes), wrong("cuMemAlloc"); }
 int cuMemFree_v2(uint64_t memory) { return free((void *)memory), 0; }
+int cuMemAllocAsync(uint64_t *memory, size_t bytes, void *stream) {
+  return *memory = (uint64_t)calloc(1, bytes), wrong("cuMemAllocAsync");
+}
+int cuMemFreeAsync(uint64_t memory, void *stream) { return free((void *)memory), 0; }
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) { return memset((void *)to, value, bytes), 0; }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) { return memcpy((void *)to, from, bytes), 0; }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) { return memcpy(to, (void *)from, bytes), 0; }

@@ -82,6 +82,12 @@ MAPPINGS = {
                                    " parallelize(i, gpu_thread, atomics)"),
     "coordinates": (SPMV, {"A": "coo"}, "collapse(i, j, f); pos(f, p, A); split(p, b, t, 64); parallelize(b, gpu_block, no_races);"
                     " parallelize(t, gpu_thread, atomics)"),
+    "entries one by one": (SPMV, {"A": "csr"}, "collapse(i, j, f); pos(f, p, A); split(p, b, t, 64); parallelize(b, gpu_block, no_races);"
+                           " parallelize(t, gpu_thread, atomics)"),
+    "pairs of columns": (SPMM, {"A": "csr"}, "split(k, t, k1, 2); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w);"
+                         " collapse(i, t, f); parallelize(f, gpu_thread, no_races)"),
+    "tiles of rows and columns": (SPMM, {"A": "csr"}, "reorder(i, k, j); collapse(i, k, f); split(f, b, t, 48);"
+                                  " parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, no_races)"),
     "sparse result": (SPMV, {"A": "csr", "y": "compressed"}, "parallelize(i, gpu_thread, no_races); assemble(y, insert)"),
     "dense rows": (SPMM, {"A": "csr"}, "parallelize(i, gpu_block, no_races); parallelize(k, gpu_thread, no_races)"),
     "dense rows, sums in registers": (SPMM, {"A": "csr"}, "reorder(i, k, j); parallelize(i, gpu_warp, no_races);"
@@ -421,6 +427,27 @@ def test_atomic_sums_are_gathered_first() -> None:
     text = source("equal shares of nonzeros")
     assert "y_vals_sum += A_vals[p_A2] * x_vals[j];" in text
     assert "st_upper_bound_i32(A2_pos" in text
+
+
+def test_shares_of_nonzeros_are_one_kernel_without_waiting() -> None:
+    text = source("equal shares of nonzeros")
+    assert "st_device.take(" not in text
+    assert "st_device.launch(st_resident_blocks(32), 32," in text  # a tile of 256 has 32 of 8
+    assert "b_end = ((int64_t)A2_pos[i_size] + 255) / 256;" in text
+    assert "st_barrier_of_block" not in text
+
+
+def test_threads_look_for_rows_among_those_of_their_block() -> None:
+    text = source("equal shares of nonzeros")
+    of_block, of_thread = text.index("st_upper_bound_i32(A2_pos, 1, i_size + 1, p_low)"), text.index("for (int64_t t =")
+    assert of_block < of_thread < text.index("st_upper_bound_i32(A2_pos, first_A1 + 1, past_A1 + 1, p_low_2)")
+    assert text.count("i_size + 1, p_low") == 1
+
+
+def test_entries_of_one_long_row_go_to_all_warps() -> None:
+    text = source("sampled")
+    assert "for (int64_t w = st_warp_of_block() + p_low, w_end = p_high; w < w_end; w += st_warps_of_block()) {" in text
+    assert "st_device.fill" not in text  # every entry is written, so nothing is before
 
 
 def test_a_sparse_result_is_counted_scanned_and_filled() -> None:

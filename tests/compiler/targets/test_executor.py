@@ -162,6 +162,41 @@ def test_what_is_kept_in_slots_is_added_over_several_levels_and_over_slots_witho
     assert subprocess.run([str(tmp_path / "carry")], capture_output=True, text=True, check=True).stdout == ""
 
 
+ORDER = """
+#include "st_cuda.h"
+#include <algorithm>
+#include <numeric>
+#include <random>
+int main() {
+  std::mt19937 random(3);
+  for (int64_t count : {0, 1, 2, 3, 7, 64, 300, 1000, 2048, 2049, 9000}) {
+    st_host host;
+    std::vector<int64_t> given(count + 2), sums, sorted, found(count + 2);
+    for (int64_t &each : given) each = random() % 50;
+    sums = sorted = given;
+    std::partial_sum(sums.begin(), sums.begin() + count, sums.begin());
+    std::sort(sorted.begin() + 1, sorted.begin() + 1 + count);
+    int64_t *a = host.allocate<int64_t>(count + 2, true);
+    const auto run = [&](const char *what, const std::vector<int64_t> &wanted, auto order) {
+      st_upload(a, given.data(), (count + 2) * 8);
+      order();
+      st_download(found.data(), a, (count + 2) * 8);
+      if (host.status() || found != wanted) printf("%s of %d: %s\\n", what, (int)count, st_trouble());
+    };
+    run("sums", sums, [&] { host.scan(a, count); });
+    if (count <= 1000) run("order", sorted, [&] { host.sort_range(a, 1, count + 1); });
+  }
+}
+"""
+
+
+def test_prefix_sums_and_sorted_keys_of_any_number(tmp_path: Path) -> None:
+    (tmp_path / "order.cpp").write_text(ORDER)
+    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
+    subprocess.run(["g++", *flags, str(tmp_path / "order.cpp"), "-o", str(tmp_path / "order")], check=True)
+    assert subprocess.run([str(tmp_path / "order")], capture_output=True, text=True, check=True).stdout == ""
+
+
 def test_arrays_that_are_only_read_cannot_be_written() -> None:
     text = '#include "st_cuda.h"\nST_KERNEL(32) part(ST_ARRAY(const double) a) { a[0] = 1; }'
     command = ["g++", "-x", "c++", "-fsyntax-only", "-std=gnu++17", "-DST_EXECUTOR", "-I", str(CSRC), "-"]
