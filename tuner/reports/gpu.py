@@ -1,219 +1,160 @@
 """``python -m sparsetune.tuner.reports.gpu PART``: what generated kernels do on the GPU of this machine, beside rivals.
 
-Parts are short and can be interrupted: every result is a row of a CSV file as soon as it is there, and the same command goes on where
-the last one stopped. Part "page" writes results/gpu.md from the files. With --target cuda-executor everything runs on the processor,
-which shows that it runs, not how fast.
+Parts are short and can be interrupted: every result is a row of gpu.csv as soon as it is there, and the same command goes on where the
+last one stopped. Part "all" runs the others, each in a process of its own, and writes gpu.md from the rows; "page" does that alone. With
+--target cuda-executor everything runs on the processor, which shows that it runs, not how fast.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
 
-from ...compiler.errors import BuildError, SparsetuneError
-from ...compiler.evaluate import compile_kernel, evaluate
-from ...compiler.frozen import frozen
+from ...compiler.errors import SparsetuneError
+from ...compiler.evaluate import compile_kernel
 from ...compiler.native.cache import cache_folder
-from ...compiler.native.devices import architecture_here
-from ...compiler.storage.construct import borrowed
-from ...compiler.storage.tensor import Tensor
-from ...compiler.targets.cuda import CudaKernel, CudaLaunch, load_library, load_on_device
+from ...compiler.pipeline import Signature
 from ...compiler.targets.cuda_objects import cubin_of, host_object
-from ...compiler.targets.executor import FLAGS as EXECUTOR_FLAGS
-from ...datasets import load
-from ..measure.eviction import FLUSHED
 from .gpu_bundle import begin, bundle
-from .gpu_cases import KERNELS, Kernel, edges, kernels_for, skewed
+from .gpu_cases import FAR, KERNELS, LISTED, SPMV, listed
 from .gpu_page import page
-from .gpu_rivals import SOURCE, Run, by_hand, installed, runs_by_hand, runs_of_libraries
-from .gpu_rows import Rows, read_rows
+from .gpu_parts import MINUTES, PARTS, Asked, note_state
+from .gpu_race import Device
+from .gpu_rivals import SOURCE
+from .gpu_rows import FILE, DeviceLostError, Rows, read_rows
 
 RUNS = 20
-COPIED = 4 << 30
-SKEWS = (0.0, 0.25, 0.5, 0.75, 1.0)
+PYTHON = ".".join(map(str, sys.version_info[:2]))
+STOPPED, LOST = 4, 5
+"""How a part ends whose time is over, or whose process can do nothing more with the device."""
+MOST_FAILURES = 12
+"""Processes that a part may lose before others have their turn."""
+GRACE = 20
+"""Seconds that a part may take for what it does when its time ends."""
 
 
-@frozen
-class Device:
-    """Where kernels run: ``target`` of ``sparsetune.compile``, what the device is called, and its architecture or the compiler for it."""
-
-    target: str
-    name: str
-    compiler: str
-
-    @classmethod
-    def here(cls, target: str) -> Device:
-        """Return the GPU of this machine, or the executor. Raises ``BuildError`` where it is missing."""
-        if target == "cuda-executor":
-            compiler = shutil.which("g++")
-            if compiler is None:
-                raise BuildError("no C++ compiler was found (g++)")
-            return cls(target, "the executor, on a processor", compiler)
-        arch = architecture_here()
-        query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.mem,clocks.max.sm", "--format=csv,noheader"]
-        shown = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20).stdout.strip().splitlines()
-        return cls(target, shown[0] if shown else arch, arch)
-
-    def rivals(self) -> CudaKernel:
-        source = SOURCE.read_text()
-        if self.target == "cuda-executor":
-            return by_hand(load_library(source, self.compiler, EXECUTOR_FLAGS, ".cpp", 300.0), self.compiler)
-        return by_hand(load_on_device(source, self.compiler, 300.0), self.compiler)
-
-
-def same(found: Any, wanted: Any) -> str:
-    """Return "yes" where a result is right, to rounding, or how far it is off."""
-    left, right = (np.asarray(value.toarray() if hasattr(value, "toarray") else value) for value in _aligned(found, wanted))
-    if left.shape != right.shape:
-        return f"its shape is {left.shape}, not {right.shape}"
-    error = float(np.max(np.abs(left - right) / np.maximum(np.abs(right), 1.0), initial=0.0))
-    return "yes" if error < 1e-9 else f"wrong by {error:.2g}"
-
-
-def _aligned(found: Any, wanted: Any) -> tuple[Any, Any]:
-    """Return two things to compare: stored values, the difference of sparse matrices and nothing, or both as they are."""
-    if isinstance(wanted, Tensor):
-        if isinstance(found, np.ndarray) and found.shape == wanted.values.shape:
-            return found, wanted.values
-        wanted = wanted.to_scipy() if wanted.order == 2 else wanted.to_numpy()
-    if isinstance(found, Tensor):
-        found = found.to_scipy() if found.order == 2 else found.to_numpy()
-    if not isinstance(found, np.ndarray) and not isinstance(wanted, np.ndarray):
-        difference = abs(found.tocsr() - wanted.tocsr())
-        return np.array([difference.max() if difference.nnz else 0.0]), np.zeros(1)
-    return found, wanted
-
-
-def race(kernel: Kernel, name: str, data: Tensor, device: Device, rows: Rows, flushed: int, runs: int, others: bool = True) -> None:
-    """Measure every schedule of a kernel, and its rivals, on one input."""
-    formats, operands = dict(kernel.formats), kernel.operands(data)
-    target = next((form for tensor, form in kernel.formats if tensor not in operands), None)
-    wanted: list[Any] = []
-
-    def reference() -> Any:
-        if not wanted:
-            wanted.append(evaluate(kernel.expression, operands, output_format=target, schedule="default"))
-        return wanted[0]
-
-    def total(result: Any) -> int:
-        return sum(int(found.nbytes) for found in operands.values()) + int(getattr(result, "nbytes", 0))
-
-    def ours(schedule: str) -> Callable[[], tuple[list[float], int, str]]:
-        def measured() -> tuple[list[float], int, str]:
-            made = compile_kernel(kernel.expression, formats, dict(kernel.columns), schedule, target=device.target)
-            bound = made.bind(**operands)
-            right, launch = same(bound(), reference()), bound.launch
-            assert isinstance(launch, CudaLaunch)
-            return launch.seconds(runs, flushed), total(reference()), right
-
-        return measured
-
-    def theirs(run: Run) -> Callable[[], tuple[list[float], int, str]]:
-        return lambda: (run.seconds(runs, flushed), total(reference()), same(run.result(), reference()))
-
-    count = int(data.nnz)
-    for what, schedule in kernel.schedules():
-        rows.add(name, count, kernel.name, "generated", what, ours(schedule))
-    if others:
-        for run in runs_by_hand(device.rivals(), kernel.name, operands):
-            rows.add(name, count, kernel.name, "by hand", run.what, theirs(run))
-        for library, run in runs_of_libraries(kernel.name, operands) if device.target == "cuda" else ():
-            rows.add(name, count, kernel.name, library, run.what, theirs(run))
-
-
-def part_machine(device: Device, rows: Rows, inputs: Sequence[str], runs: int, size: float) -> None:
-    """What the machine has, and its copy bandwidth."""
-    click.echo(f"device: {device.name}; compiler: {device.compiler}; libraries: {', '.join(installed()) or 'none'}")
-    copied = min(COPIED, int(COPIED * size))
-    rows.add("memory", copied, "copy", "device", "to itself", lambda: (device.rivals().copy_seconds(copied, runs), 2 * copied, "yes"))
-
-
-def part_edges(device: Device, rows: Rows, inputs: Sequence[str], runs: int, size: float) -> None:
-    """Mappings on matrices that break careless ones: right or not."""
-    for name, matrix in edges(max(100, int(10_000_000 * size)), max(100, int(50_000 * min(1.0, 1000 * size)))).items():
-        for kernel in KERNELS:
-            if kernel.order == 2 and not kernel.square:
-                race(kernel, name, borrowed(matrix), device, rows, 0, 2)
-
-
-def part_kernels(device: Device, rows: Rows, inputs: Sequence[str], runs: int, size: float) -> None:
-    """All kernels on the inputs that are named."""
-    for source in inputs:
-        data = load(source, "csf" if source.partition(".tns")[1] else None)
-        data = data if data.order > 2 else load(source, "csr")
-        for kernel in kernels_for(data):
-            race(kernel, Path(source).name, data, device, rows, FLUSHED if device.target == "cuda" else 0, runs)
-
-
-def part_skew(device: Device, rows: Rows, inputs: Sequence[str], runs: int, size: float) -> None:
-    """Figure 33: rows of ever more different lengths; and few long rows (section 7.3)."""
-    entries = int(400_000_000 * size)
-    for skew in SKEWS:
-        matrix = skewed(max(10, entries // 40), max(10, entries // 40), entries, skew)
-        race(KERNELS[0], f"{entries:.0e} entries, skew {skew:g}", borrowed(matrix), device, rows, 0, runs)
-    wide = skewed(100, max(10, int(100_000 * min(1.0, 1000 * size))), int(5_000_000 * min(1.0, 1000 * size)), 0.0)
-    race(KERNELS[0], "100 long rows", borrowed(wide), device, rows, 0, runs)
-
-
-def prepare(arch: str) -> int:
-    """Compile everything that the parts run into the cache, for a device that is not here, and return how many kernels these are."""
-    sources = [SOURCE.read_text()]
+def sources(number: int) -> Iterable[str]:
+    """Yield the sources of all kernels that the parts run; ``number``: how many of those that the tuner lists."""
+    yield SOURCE.read_text()
     for kernel in KERNELS:
-        for _, schedule in kernel.schedules():
-            made = compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target="cuda", arch=arch)
-            sources.append(made.source)
-    for source in sources:
-        cubin_of(source, arch)
-        host_object(source, 300.0)
-    return len(sources)
+        for what, schedule in kernel.schedules():
+            made = compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target="cuda", arch="sm_90")
+            yield made.source
+            if kernel is SPMV and what in FAR:
+                wide = Signature((("A", "float64"), ("x", "float64")), (("A", (64, 64)), ("x", (64,))), wide=True)
+                yield made.kernel_for(wide).source
+    for case in listed(number):
+        made = compile_kernel(case.expression, dict(case.formats), None, case.schedule, target="cuda", arch="sm_90")
+        yield made.specialised(next(case.operands())[1], {})[0].source
 
 
-PARTS = {"machine": part_machine, "edges": part_edges, "kernels": part_kernels, "skew": part_skew}
+def prepare(arch: str, number: int) -> int:
+    """Compile everything that the parts run into the cache, for a device that is not here, and return how many kernels these are."""
+    every = [*dict.fromkeys(sources(number))]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        hosts = [pool.submit(host_object, source, 300.0) for source in every]
+        for source in every:
+            cubin_of(source, arch)
+        for host in hosts:
+            host.result()
+    return len(every)
+
+
+def run_part(part: str, device: Device, folder: Path, minutes: float, asked: Asked) -> int:
+    """Run a part until it is through or its time is over, and return 0, ``STOPPED`` or ``LOST``."""
+    rows = Rows(folder, part, device.name, minutes)
+    try:
+        note_state(rows, "begin")
+        PARTS[part](device, rows, asked)
+        note_state(rows, "end")
+    except TimeoutError:
+        return STOPPED
+    except DeviceLostError:
+        return LOST
+    return 0
+
+
+def run_all(words: Sequence[str], folder: Path, minutes: float, output: Path) -> None:
+    """Run all parts, each for its share of the time at first, then for what is left; the page is written after each."""
+    end, left = time.monotonic() + 60 * minutes, [*PARTS]
+    for shares in (MINUTES, dict.fromkeys(PARTS, minutes)):
+        for part in [*left]:
+            seconds = min(end - time.monotonic(), 60 * shares[part])
+            if _is_through([part, *words, "--folder", str(folder)], seconds):
+                left.remove(part)
+            folder.mkdir(parents=True, exist_ok=True)
+            output.write_text(page(read_rows(folder / FILE)))
+    click.echo(f"left for another time: {', '.join(left) or 'nothing'}")
+
+
+def _is_through(words: Sequence[str], seconds: float) -> bool:
+    """Run a part in new processes, as its kernels end them, until it is through or its time is over; return which."""
+    end, failures = time.monotonic() + seconds, 0
+    while failures < MOST_FAILURES and (left := end - time.monotonic()) > GRACE:
+        command = [sys.executable, "-m", "sparsetune.tuner.reports.gpu", *words, "--minutes", f"{left / 60:.3f}"]
+        try:
+            ended = subprocess.run(command, check=False, timeout=left + GRACE).returncode
+        except subprocess.TimeoutExpired:
+            return False
+        if ended in (0, STOPPED):
+            return not ended
+        failures += 1
+    return False
 
 
 @click.command()
-@click.argument("part", type=click.Choice([*PARTS, "page", "prepare"]))
+@click.argument("part", type=click.Choice([*PARTS, "all", "page", "prepare"]))
 @click.argument("inputs", nargs=-1)
 @click.option("--folder", type=click.Path(path_type=Path), default=Path("results/gpu"), show_default=True, help="Where rows are kept.")
-@click.option("--minutes", type=float, default=7.5, show_default=True, help="After which the part stops; run it again to go on.")
+@click.option("--minutes", type=float, default=7.5, show_default=True, help="After which it stops; run it again to go on.")
 @click.option("--target", type=click.Choice(["cuda", "cuda-executor"]), default="cuda", show_default=True)
 @click.option("--runs", type=int, default=RUNS, show_default=True, help="Of each kernel.")
 @click.option("--size", type=float, default=1.0, show_default=True, help="Of what is generated, as a share of what the paper has.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results/gpu.md"), show_default=True, help="Of page.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results/gpu.md"), show_default=True, help="Of page and all.")
 @click.option("--arch", default="sm_90", show_default=True, help="Of part prepare: compiled for it.")
 @click.option("--bundle", "taken", type=click.Path(path_type=Path), help="Of part prepare: a new folder, for all to take along.")
+@click.option("--python", "version", default=PYTHON, show_default=True, help="Of part prepare: the version there.")
 @click.option("--data", type=click.Path(path_type=Path), default=Path("../shared/data"), show_default=True, help="Of part prepare: inputs.")
 def main(
     part: str, inputs: Sequence[str], folder: Path, minutes: float, target: str, runs: int, size: float, output: Path, arch: str,
-    taken: Path | None, data: Path,
+    taken: Path | None, version: str, data: Path,
 ) -> None:  # fmt: skip
-    """Run a PART: machine, edges, kernels (on INPUTS: files or names), skew; or page, or prepare, which need no device."""
+    """Run a PART: machine, right, kernels (on INPUTS: files or names), edges, skew, far, sanitizer, or all of them; or page, or prepare,
+    which need no device."""
     if part == "page":
-        output.write_text(page([row for name in PARTS for row in read_rows(folder / f"gpu_{name}.csv")]))
+        output.write_text(page(read_rows(folder / FILE)))
         return
     try:
         if part == "prepare":
             if taken is not None:
                 begin(taken)
                 os.environ["SPARSETUNE_CACHE"] = str(taken.resolve() / "cache")  # which has nothing else
-            click.echo(f"{prepare(arch)} kernels are compiled for {arch} in {cache_folder()}; take the folder along as SPARSETUNE_CACHE")
+            count = prepare(arch, LISTED)
+            click.echo(f"{count} kernels are compiled for {arch} in {cache_folder()}; take the folder along as SPARSETUNE_CACHE")
             if taken is not None:
-                size = bundle(taken, data) / (1 << 20)
+                size = bundle(taken, data, version) / (1 << 20)
                 click.echo(f"{taken} has {size:.0f} MiB, with {len(list((taken / 'inputs').iterdir()))} inputs: copy it, and start its run")
             return
         device = Device.here(target)
-        PARTS[part](device, Rows(folder, part, device.name, minutes), inputs, runs, size)
-    except TimeoutError:
-        click.echo(f"{minutes:g} minutes are over: run the same command again to go on", err=True)
+        if part == "all":
+            words = [*inputs, "--target", target, "--runs", str(runs), "--size", str(size)]
+            run_all(words, folder, minutes, output)
+            return
+        ended = run_part(part, device, folder, minutes, Asked(inputs, runs, size))
     except SparsetuneError as error:
         raise click.ClickException(str(error).splitlines()[0]) from None
+    if ended == STOPPED:
+        click.echo(f"{minutes:g} minutes are over: run the same command again to go on", err=True)
+    if ended == LOST:
+        click.echo("the device reported an error, which is in a row: run the same command again to go on behind it", err=True)
+    raise SystemExit(ended)
 
 
 if __name__ == "__main__":

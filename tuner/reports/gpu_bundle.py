@@ -5,24 +5,39 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...compiler.errors import BuildError, ResourceError
 
 MOST_BYTES = 64 << 20
-INPUT_BYTES, INPUTS = 20 << 20, 10
-WHEELS = ("cuda-core", "cuda-bindings", "cuda-pathfinder")
+INPUT_BYTES = 20 << 20
+INPUTS = (
+    "cnr-2000.mtx.gz", "cage10.mtx.gz", "bcsstk16.mtx.gz", "email-Enron.mtx.gz", "delaunay_n15.mtx.gz", "sat14_atco_primal.mtx.gz",
+    "luxembourg_osm.mtx.gz", "nell-995.tns.gz", "fb15k-237.tns.gz", "omniglot_small1.tns.gz",
+)  # fmt: skip
+"""A web graph, electrophoresis, a dam, mail, a triangulation, clauses of a formula, roads; knowledge twice, characters."""
+SYNTHETIC = ("random:rmat:scale=20:nnz=1.6e7", "random:banded:1000000:bandwidth=8", "random:uniform:200000x100000x50000:nnz=1e7")
+"""Larger ones, which are generated where they are measured."""
+
+WHEELS = ("cffi", "pycparser", "cuda-core", "cuda-bindings", "cuda-pathfinder")
+PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 ROOT = Path(__file__).resolve().parents[2]
 _PARTS = ("compiler", "tuner", "datasets", "csrc", "configs")
 
 _COMMANDS = """#!/bin/sh
-# What the GPU of this machine does: parts that can be stopped and go on. It needs Python with numpy, scipy, cffi and click.
-cd "$(dirname "$0")" || exit 1
-export PYTHONPATH="$PWD:$PWD/packages" SPARSETUNE_CACHE="$PWD/cache"
-for wheel in wheels/*.whl; do [ -e "$wheel" ] && python3 -m zipfile -e "$wheel" packages; done
-for part in machine edges skew; do python3 -m sparsetune.tuner.reports.gpu $part --folder rows; done
-for input in inputs/*; do [ -e "$input" ] && python3 -m sparsetune.tuner.reports.gpu kernels "$input" --folder rows; done
+# What the GPU of this machine does: ./run [FOLDER [MINUTES]] writes rows and a page into FOLDER (rows), for at most so many minutes (9).
+# What is in FOLDER, or in rows, is not measured again: start it again to go on. It needs Python with numpy, scipy and click.
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+folder=${1:-$here/rows}
+mkdir -p "$folder" || exit 1
+[ -e "$folder/gpu.csv" ] || [ ! -e "$here/rows/gpu.csv" ] || cp "$here/rows/gpu.csv" "$folder"
+has() { python3 -c "import $1" 2>/dev/null; }
+unpack() { for wheel in "$@"; do python3 -m zipfile -e "$wheel" "$here/packages" || exit 1; done; }
+has cffi || unpack "$here"/wheels/cffi-*.whl "$here"/wheels/pycparser-*.whl
+has cuda.core || unpack "$here"/wheels/cuda_*.whl
+export PYTHONPATH="$here:$here/packages" SPARSETUNE_CACHE="$here/cache" PYTHONUNBUFFERED=1
+exec python3 -m sparsetune.tuner.reports.gpu all "$here"/inputs/* INPUTS --folder "$folder" --output "$folder/gpu.md" --minutes "${2:-9}"
 """
 
 
@@ -36,12 +51,13 @@ def begin(target: Path) -> None:
         raise BuildError(f"{target} cannot be made: {error.strerror or error}") from None
 
 
-def bundle(target: Path, data: Path) -> int:
+def bundle(target: Path, data: Path, version: str) -> int:
     """Put beside the ``cache`` of a folder, which has kernels for the device, what else is taken along; return the bytes of all.
 
     Args:
         target: gets ``sparsetune`` (the package), ``wheels``, ``inputs``, and ``run``, which starts it all.
         data: inputs, of which ten are taken, or a folder that is not there.
+        version: of Python where it is taken to, such as "3.12".
 
     Raises:
         BuildError: wheels are not to be had, or the folder is not to be written.
@@ -55,11 +71,11 @@ def bundle(target: Path, data: Path) -> int:
         for part in _PARTS:
             shutil.copytree(ROOT / part, package / part, ignore=shutil.ignore_patterns("__pycache__"))
         (target / "inputs").mkdir()
-        for source in chosen(data.rglob("*") if data.is_dir() else ()):
+        for source in chosen(data):
             shutil.copyfile(source, target / "inputs" / source.name)
-        _fetch_wheels(target / "wheels")
+        _fetch_wheels(target / "wheels", version)
         start = target / "run"
-        start.write_text(_COMMANDS)
+        start.write_text(_COMMANDS.replace("INPUTS", " ".join(SYNTHETIC)))
         start.chmod(0o755)
         size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
     except OSError as error:
@@ -69,25 +85,29 @@ def bundle(target: Path, data: Path) -> int:
     return size
 
 
-def chosen(files: Iterable[Path]) -> list[Path]:
-    """Return ten matrices and tensors of 20 MiB together, as large ones as leave the others room, each name once."""
-    kept = {file.name: file for file in sorted(files) if file.is_file() and {".mtx", ".tns", ".npz"} & set(file.suffixes)}
-    found: list[Path] = []
-    left = INPUT_BYTES
-    sizes = sorted(file.stat().st_size for file in kept.values())
-    for file in sorted(kept.values(), key=lambda file: (-file.stat().st_size, file.name)):
-        size, others = file.stat().st_size, INPUTS - len(found) - 1
-        if others >= 0 and size + sum(sizes[:others]) <= left:
-            found.append(file)
-            left -= size
+def chosen(data: Path) -> list[Path]:
+    """Return the inputs that are taken along, in the order of ``INPUTS``, as far as a folder has them.
+
+    Raises:
+        ResourceError: they are larger than 20 MiB.
+    """
+    there = {file.name: file for file in sorted(data.rglob("*")) if file.is_file()} if data.is_dir() else {}
+    found = [there[name] for name in INPUTS if name in there]
+    size = sum(file.stat().st_size for file in found)
+    if size > INPUT_BYTES:
+        raise ResourceError(f"the inputs of {data} have {size >> 20} MiB, more than the {INPUT_BYTES >> 20} that are taken along")
     return found
 
 
-def _fetch_wheels(folder: Path, programs: Sequence[Sequence[str]] = ((sys.executable, "-m", "pip"), ("pip",), ("pip3",))) -> None:
+_PIPS: Sequence[Sequence[str]] = ((sys.executable, "-m", "pip"), ("pip",), ("pip3",))
+
+
+def _fetch_wheels(folder: Path, version: str, programs: Sequence[Sequence[str]] = _PIPS) -> None:
     said = "there is no pip"
+    there = ["--python-version", version, "--implementation", "cp", *(word for name in PLATFORMS for word in ("--platform", name))]
     for program in programs:
         try:
-            words = [*program, "download", "--quiet", "--no-deps", "--only-binary", ":all:", "-d", str(folder), *WHEELS]
+            words = [*program, "download", "--quiet", "--no-deps", "--only-binary", ":all:", *there, "-d", str(folder), *WHEELS]
             done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
         except (FileNotFoundError, subprocess.TimeoutExpired) as error:
             said = str(error)

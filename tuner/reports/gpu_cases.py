@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain, islice
+from random import Random
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ...compiler.concrete.check import formats_of
 from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import accesses
 from ...compiler.notation.parser import parse
+from ...compiler.space.candidates import candidates
 from ...compiler.space.library import schedules_for
 from ...compiler.storage.tensor import Tensor
 
@@ -36,23 +41,28 @@ class Kernel:
 
     def schedules(self) -> Iterator[tuple[str, str]]:
         """Yield the schedules of the library that fit, then the mappings."""
+        formats = dict(self.formats)
         for named, schedule in schedules_for(parse(self.expression), "cuda"):
-            if set(named.extents) <= set(self.columns):
+            if set(named.extents) <= set(self.columns) and all(formats.get(name) == form for name, form in dict(named.formats).items()):
                 yield named.name, str(schedule)
         yield from self.mappings
 
     def operands(self, data: Tensor) -> dict[str, Any]:
-        """Return operands: the input wherever an operand is sparse, seeded random numbers elsewhere."""
+        """Return operands: the input wherever a matrix or tensor is sparse, by columns where wanted; seeded random numbers elsewhere.
+
+        Nine in ten of those of a sparse vector are 0.
+        """
         assignment, rng = parse(self.expression), np.random.default_rng(0)
         sparse = {name for name, _ in self.formats if name != assignment.target.tensor}
         extents = dict(self.columns)
         found: dict[str, Any] = {}
-        for access in sorted(accesses(assignment.value), key=lambda access: access.tensor not in sparse):
-            if access.tensor in sparse:
-                found[access.tensor] = data
+        for access in sorted(accesses(assignment.value), key=lambda access: (access.tensor not in sparse, len(access.indices) == 1)):
+            if access.tensor in sparse and len(access.indices) > 1:
+                found[access.tensor] = data if dict(self.formats)[access.tensor] != "csc" else scipy.sparse.csc_array(data.to_scipy())
                 extents |= dict(zip(access.indices, data.shape, strict=True))
-            else:
-                found[access.tensor] = rng.random(tuple(extents[index] for index in access.indices))
+                continue
+            made = rng.random(tuple(extents[index] for index in access.indices))
+            found[access.tensor] = made * (rng.random(made.shape) < 0.1) if access.tensor in sparse else made
         return found
 
 
@@ -78,7 +88,9 @@ _SPMV = (
     ("merge path, 512 items to a block, 4 to a thread, carried in order",
      f"{_PATH} parallelize(b, gpu_block, temporary); parallelize(t, gpu_thread, temporary)"),
 )  # fmt: skip
+_PAIRS = "split(k, t, k1, 2); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); collapse(i, t, f);"
 _SPMM = (
+    ("two columns of a row to a thread, wide loads", f"{_PAIRS} parallelize(f, gpu_thread, no_races)"),
     ("row to a warp, wide loads", "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w);"
      " parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, no_races)"),
     ("32 nonzeros to a block, carried in order", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n);"
@@ -88,6 +100,7 @@ _SPMM = (
     ("32 nonzeros to a block", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n); parallelize(b, gpu_block, no_races);"
      " parallelize(k, gpu_thread, atomics)"),
 )  # fmt: skip
+_SPMSPV = (("column to a warp", "parallelize(j, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),)
 _SDDMM = (
     ("8 nonzeros to a block, one to a warp", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
      " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
@@ -105,11 +118,16 @@ _MTTKRP = (
      " parallelize(b, gpu_block, no_races); parallelize(r, gpu_thread, atomics)"),
 )  # fmt: skip
 
+SPMV = Kernel("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV)
+FAR = ("warp per row", "position split, unrolled loads", "merge path", "2048 nonzeros to a block, 8 to a thread")
+"""Mappings of SpMV that are run on more than 2^31 entries."""
+
 KERNELS = (
-    Kernel("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV),
+    SPMV,
     Kernel("SpMM 32", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 32),)),
     Kernel("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 128),)),
     Kernel("SDDMM 32", "Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr")), _SDDMM, columns=(("k", 32),)),
+    Kernel("SpMSpV", "y(i) = A(i,j) * x(j)", (("A", "csc"), ("x", "compressed")), _SPMSPV),
     Kernel("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True),
     Kernel("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), _TTV, order=3),
     Kernel("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), _TTM, 3, (("l", 16),)),
@@ -122,6 +140,70 @@ def kernels_for(data: Tensor) -> Iterator[Kernel]:
     for kernel in KERNELS:
         if kernel.order == data.order and (not kernel.square or data.shape[0] == data.shape[1]):
             yield kernel
+
+
+LISTED = 200
+"""Schedules whose results are compared to the bit."""
+
+_EXTENTS = {"i": 19, "j": 14, "k": 37, "l": 6, "r": 6}
+
+
+@frozen
+class Listed:
+    """A schedule that the tuner lists for an expression, and small operands of whole numbers, which every order adds up to the same."""
+
+    expression: str
+    formats: tuple[tuple[str, str], ...]
+    schedule: str
+
+    @property
+    def name(self) -> str:
+        return f"whole numbers, {', '.join(f'{tensor} {form}' for tensor, form in self.formats)}"
+
+    def operands(self) -> Iterator[tuple[str, dict[str, NDArray[np.float64]]]]:
+        """Yield patterns by name: scattered entries, all in one slice, none."""
+        for pattern, share in (("scattered entries", 0.3), ("one full slice", 0.0), ("no entries", 0.0)):
+            rng, sparse = np.random.default_rng(0), dict(self.formats)
+            found: dict[str, NDArray[np.float64]] = {}
+            for access in accesses(parse(self.expression).value):
+                shape = tuple(_EXTENTS[index] for index in access.indices)
+                kept = rng.random(shape) < share
+                kept[2] |= pattern == "one full slice"
+                values = rng.integers(1, 5, shape).astype(np.float64)
+                found[access.tensor] = values * kept if access.tensor in sparse else values
+            yield pattern, found
+
+    def expected(self, operands: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        assignment = parse(self.expression)
+        read = list(accesses(assignment.value))
+        terms = ",".join("".join(access.indices) for access in read)
+        return np.einsum(f"{terms}->{''.join(assignment.target.indices)}", *(operands[access.tensor] for access in read))
+
+
+@cache
+def listed(count: int) -> tuple[Listed, ...]:
+    """Return so many of the schedules that the tuner lists, of all kernels in turn, each with its usual numbers and with drawn ones."""
+    rng, each = Random(0), list[list[Listed]]()
+    for expression, formats in dict.fromkeys((kernel.expression, kernel.formats) for kernel in KERNELS):
+        assignment, found = parse(expression), dict[Listed, None]()
+        for candidate in candidates(assignment, formats_of(assignment, dict(formats)), target="cuda"):
+            drawn = {hole.name: rng.choice(hole.choices) for hole in candidate.template.holes}
+            for values in ({}, drawn) if drawn else ({},):
+                found.setdefault(Listed(expression, formats, str(candidate.template.fill(values))))
+        each.append([*found])
+    turns = ([cases[turn] for cases in each if turn < len(cases)] for turn in range(max(map(len, each))))
+    return tuple(islice(chain.from_iterable(turns), count))
+
+
+def far(columns: int) -> scipy.sparse.csr_array:
+    """Return a matrix of a thousand full rows of ones."""
+    return _by_rows(np.ones(1000 * columns), np.tile(np.arange(columns), 1000), np.arange(1001) * columns, (1000, columns))
+
+
+def _by_rows(values: NDArray[Any], crd: NDArray[Any], pos: NDArray[Any], shape: tuple[int, int]) -> scipy.sparse.csr_array:
+    """Return a matrix whose indices have 32 bits where these are enough."""
+    width = np.int32 if max(len(crd), *shape) <= np.iinfo(np.int32).max else np.int64
+    return scipy.sparse.csr_array((values, crd.astype(width), pos.astype(width)), shape=shape)
 
 
 def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) -> scipy.sparse.csr_array:
@@ -137,12 +219,14 @@ def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) ->
     strides = columns // np.maximum(counts, 1)
     place = np.arange(pos[-1]) - np.repeat(pos[:-1], counts)
     crd = place * np.repeat(strides, counts) + (rng.random(pos[-1]) * np.repeat(strides, counts)).astype(np.int64)
-    return scipy.sparse.csr_array((rng.random(pos[-1]), crd, pos), shape=(rows, columns))
+    return _by_rows(rng.random(pos[-1]), crd, pos, (rows, columns))
 
 
 def edges(empty_rows: int, width: int) -> Mapping[str, scipy.sparse.csr_array]:
     """Return matrices that mappings have to survive: all entries in one row, next to no rows with entries, no entries."""
     rng = np.random.default_rng(1)
-    one = scipy.sparse.csr_array((rng.random(width), (np.full(width, 7), np.arange(width))), shape=(20, width))
-    few = scipy.sparse.csr_array((rng.random(9), (rng.choice(empty_rows, 9, False), np.arange(9))), shape=(empty_rows, 9))
-    return {"one row has all": one, f"{empty_rows} rows, 9 entries": few, "no entries": scipy.sparse.csr_array((1000, 70))}
+    one = _by_rows(rng.random(width), np.arange(width), np.repeat([0, width], [8, 13]), (20, width))
+    ends = np.repeat(np.arange(10), np.diff([0, *np.sort(rng.choice(empty_rows, 9, False)) + 1, empty_rows + 1]))
+    few = _by_rows(rng.random(9), rng.permutation(9), ends, (empty_rows, 9))
+    none = _by_rows(np.zeros(0), np.zeros(0), np.zeros(1001), (1000, 70))
+    return {"one row has all": one, f"{empty_rows} rows, 9 entries": few, "no entries": none}

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from ...compiler.errors import BuildError, ResourceError
 from ...compiler.frozen import frozen
 from ...compiler.ir.nodes import F64, I32, ArrayParameter
 from ...compiler.native.library import CSRC
@@ -23,18 +25,24 @@ Seconds = list[float]
 
 
 @frozen
-class Run:
+class Started:
     """A rival's kernel with its operands on the device.
 
     Attributes:
-        what: which kernel it is.
         result: computes, and returns the result on the host.
         seconds: ``seconds(runs, flushed)``: what so many runs take, each after so many bytes of other memory were written.
     """
 
-    what: str
     result: Callable[[], Any]
     seconds: Callable[[int, int], Seconds]
+
+
+@frozen
+class Run:
+    """A rival's kernel: ``what`` it is, and what brings its operands to the device."""
+
+    what: str
+    start: Callable[[], Started]
 
 
 SOURCE = CSRC / "st_gpu_rivals.cu"
@@ -51,26 +59,28 @@ _BY_HAND = {"SpMV": ((0, "row to a warp"), (1, "merge path")), "SpMM 32": ((2, "
             "SDDMM 32": ((3, "row to a warp"),)}  # fmt: skip
 
 
-def runs_by_hand(rivals: CudaKernel, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
-    """Yield the kernels by hand that compute what a kernel does. Raises ``MemoryError``, ``BuildError``."""
-    if kernel not in _BY_HAND:
-        return
+def runs_by_hand(rivals: Callable[[], CudaKernel], kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
+    """Yield the kernels by hand that compute what a kernel does; ``rivals`` loads them when the first is started."""
+    for number, what in _BY_HAND.get(kernel, ()):
+        yield Run(what, partial(_started, rivals, kernel, operands, number))
+
+
+def _started(rivals: Callable[[], CudaKernel], kernel: str, operands: Mapping[str, Any], number: int) -> Started:
     sparse, *dense = operands.values()
-    stored = sparse.to_scipy()
+    stored, loaded = sparse.to_scipy(), rivals()
     columns = dense[-1].shape[1] if dense[-1].ndim == 2 else 1
     made = np.zeros(stored.nnz if kernel.startswith("SDDMM") else (stored.shape[0], columns) if columns > 1 else stored.shape[0])
     inputs = [stored.indptr.astype(np.int32), stored.indices.astype(np.int32), stored.data, *dense]
-    parameters = (*rivals.parameters[:4], *rivals.parameters[3 : len(inputs) - 1], rivals.parameters[-1])
-    for number, what in _BY_HAND[kernel]:
-        launch = replace(rivals, parameters=parameters).bind([*inputs, made], (stored.shape[0], stored.nnz, number, columns), 0, 1)
+    parameters = (*loaded.parameters[:4], *loaded.parameters[3 : len(inputs) - 1], loaded.parameters[-1])
+    launch = replace(loaded, parameters=parameters).bind([*inputs, made], (stored.shape[0], stored.nnz, number, columns), 0, 1)
 
-        def result(launch: Any = launch) -> Any:
-            made[...] = 0
-            if launch.run():
-                raise MemoryError("the device had no memory")
-            return made.copy()
+    def result() -> Any:
+        made[...] = 0
+        if launch.run():
+            raise ResourceError("the device had no memory")
+        return made.copy()
 
-        yield Run(what, result, launch.seconds)
+    return Started(result, launch.seconds)
 
 
 def installed() -> list[str]:
@@ -80,17 +90,39 @@ def installed() -> list[str]:
 
 def runs_of_libraries(kernel: str, operands: Mapping[str, Any]) -> Iterator[tuple[str, Run]]:
     """Yield (library, run) for every library that is installed and has the kernel."""
-    makers = {"cupy": _cupy, "torch": _torch}
     for name in installed():
-        for run in makers[name](import_module(name), kernel, operands):
-            yield name, run
+        what, kernels, start = _LIBRARIES[name]
+        if kernel.startswith(kernels):
+            yield name, Run(what, partial(_of_library, name, start, kernel, operands))
 
 
-def _cupy(cupy: Any, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
+def _of_library(name: str, start: Callable[..., Started], kernel: str, operands: Mapping[str, Any]) -> Started:
+    """Start a library's kernel; whatever goes wrong in a library is a row of its own, and no end of the measurement."""
+    try:
+        started = start(import_module(name), kernel, operands)
+    except Exception as error:
+        raise _failure(name, error) from error
+
+    def told(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any) -> Any:
+            try:
+                return call(*arguments)
+            except Exception as error:
+                raise _failure(name, error) from error
+
+        return called
+
+    return Started(told(started.result), told(started.seconds))
+
+
+def _failure(name: str, error: Exception) -> BuildError:
+    return BuildError(f"{name}: {(str(error).strip() or repr(error)).splitlines()[0]}")
+
+
+def _cupy(cupy: Any, kernel: str, operands: Mapping[str, Any]) -> Started:
     """CuPy's compressed rows multiply through cuSPARSE."""
+    cupy.get_default_memory_pool().free_all_blocks()
     sparse = import_module("cupyx.scipy.sparse")
-    if not kernel.startswith(("SpMV", "SpMM", "SpGEMM")):
-        return
     first, second = operands.values()
     left = sparse.csr_matrix(first.to_scipy())
     right = sparse.csr_matrix(second.to_scipy()) if isinstance(second, Tensor) else cupy.asarray(second)
@@ -107,12 +139,11 @@ def _cupy(cupy: Any, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
             found.append(cupy.cuda.get_elapsed_time(begin, end) / 1e3)
         return found[1:]
 
-    yield Run("cuSPARSE by @", lambda: (left @ right).get(), seconds)
+    return Started(lambda: (left @ right).get(), seconds)
 
 
-def _torch(torch: Any, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
-    if not kernel.startswith(("SpMV", "SpMM", "SDDMM", "SpGEMM")):
-        return
+def _torch(torch: Any, kernel: str, operands: Mapping[str, Any]) -> Started:
+    torch.cuda.empty_cache()
 
     def on_device(data: Any) -> Any:
         if not isinstance(data, Tensor):
@@ -140,9 +171,8 @@ def _torch(torch: Any, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run
 
         parts = (found.values(), found.col_indices(), found.crow_indices())
         made = scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(found.shape))
-        if not kernel.startswith("SDDMM"):
-            return made
-        made.data *= operands["B"].to_scipy().data  # it samples without multiplying by what is stored
+        if kernel.startswith("SDDMM"):
+            return made.data * operands["B"].to_scipy().data  # it samples without multiplying by what is stored
         return made
 
     def seconds(runs: int, flushed: int) -> Seconds:
@@ -157,4 +187,11 @@ def _torch(torch: Any, kernel: str, operands: Mapping[str, Any]) -> Iterator[Run
             found.append(begin.elapsed_time(end) / 1e3)
         return found[1:]
 
-    yield Run("torch.sparse", result, seconds)
+    return Started(result, seconds)
+
+
+_LIBRARIES: Mapping[str, tuple[str, tuple[str, ...], Callable[..., Started]]] = {
+    "cupy": ("cuSPARSE by @", ("SpMV", "SpMM", "SpGEMM"), _cupy),
+    "torch": ("torch.sparse", ("SpMV", "SpMM", "SDDMM", "SpGEMM"), _torch),
+}
+"""By its name: what is raced, the kernels that it has, and what starts one."""

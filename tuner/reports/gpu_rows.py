@@ -1,8 +1,9 @@
-"""Rows of measurements on a GPU, in a CSV file for every part: each is written as soon as it is there."""
+"""Rows of measurements on a GPU, in one CSV file: each is written as soon as it is there."""
 
 from __future__ import annotations
 
 import csv
+import gc
 import os
 import statistics
 import time
@@ -40,39 +41,79 @@ class Row:
     date: str
 
 
+FILE, BEGUN = "gpu.csv", "gpu.begun"
+"""The rows of all parts and devices; what is measured now, and for which time."""
+
+TRIES = 2
+"""After which what never ended is a row that says so."""
+
+
+class DeviceLostError(Exception):
+    """The device reported an error, after which it is of no use to this process."""
+
+
 class Rows:
     """The rows of a part, in a file that is written on with every row."""
 
     def __init__(self, folder: Path, part: str, device: str, minutes: float) -> None:
-        self.path, self.part, self.device = folder / f"gpu_{part}.csv", part, device
+        self.path, self.part, self.device = folder / FILE, part, device
+        self._begun = folder / BEGUN
         self._end = time.monotonic() + 60 * minutes
-        self._known = {(row.input, row.kernel, row.who, row.what) for row in read_rows(self.path) if row.device == device}
+        self._known = {_key(row) for row in read_rows(self.path) if (row.part, row.device) == (part, device)}
         if not self.path.exists():
             folder.mkdir(parents=True, exist_ok=True)
             self._write([field.name for field in fields(Row)])
 
     def add(self, name: str, data: int, kernel: str, who: str, what: str, measure: Callable[[], tuple[list[float], int, str]]) -> None:
-        """Measure and write a row, unless it is there. Raises ``TimeoutError`` when the part's time is over."""
-        if (name, kernel, who, what) in self._known:
+        """Measure and write a row, unless it is there.
+
+        Raises:
+            TimeoutError: the part's time is over.
+            DeviceLostError: the row says what the device reported; a new process goes on behind it.
+        """
+        key = (name, kernel, who, what)
+        if key in self._known:
             return
         if time.monotonic() > self._end:
             raise TimeoutError
-        try:
-            seconds, count, right = measure()
-        except (SparsetuneError, MemoryError) as error:
-            seconds, count, right = [], 0, str(error).splitlines()[0]
+        is_lost = False
+        if self._tries(key) > TRIES:
+            seconds, count, right = [], 0, f"did not end, {TRIES} times"
+        else:
+            try:
+                seconds, count, right = measure()
+            except (SparsetuneError, MemoryError) as error:
+                seconds, count, right = [], 0, (str(error) or "no memory").splitlines()[0]
+                is_lost = right.startswith("the device reports")
         low, middle, high = statistics.quantiles(seconds, n=4) if len(seconds) > 1 else [seconds[0] if seconds else 0.0] * 3
         measured = (middle, low, high, count, right, self.device, code_version(), commit(), str(date.today()))
         row = Row(self.part, name, data, kernel, who, what, *measured)
         self._write(list(asdict(row).values()))
+        self._known.add(key)
+        self._begun.unlink(missing_ok=True)
         shown = f"{middle * 1e3:.4g} ms" if seconds else "-"
         click.echo(f"{name}: {kernel}, {who}, {what}: {shown}, {'right' if right == 'yes' else right}")
+        if is_lost:
+            raise DeviceLostError
+        gc.collect()  # memory of the device that nothing refers to any more
+
+    def _tries(self, key: tuple[str, ...]) -> int:
+        """Note that a row is begun, and return how often it was, this time included."""
+        begun = self._begun.read_text().splitlines() if self._begun.exists() else []
+        name = " | ".join((self.part, *key))
+        begun = [*(line for line in begun if line == name), name]
+        self._begun.write_text("\n".join(begun))
+        return len(begun)
 
     def _write(self, cells: Sequence[Any]) -> None:
         with self.path.open("a", newline="") as file:
             csv.writer(file).writerow(cells)
             file.flush()
             os.fsync(file.fileno())
+
+
+def _key(row: Row) -> tuple[str, str, str, str]:
+    return row.input, row.kernel, row.who, row.what
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -7,18 +7,23 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import sparsetune as st
 from click.testing import CliRunner, Result
 from sparsetune.compiler.errors import BuildError
 from sparsetune.compiler.native.devices import find_nvcc
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.datasets import load
-from sparsetune.tuner.reports import gpu, gpu_bundle
-from sparsetune.tuner.reports.gpu_bundle import chosen
-from sparsetune.tuner.reports.gpu_cases import KERNELS, kernels_for, skewed
-from sparsetune.tuner.reports.gpu_rows import read_rows
+from sparsetune.tuner.reports import gpu, gpu_bundle, gpu_oracle
+from sparsetune.tuner.reports.gpu_bundle import INPUTS, chosen
+from sparsetune.tuner.reports.gpu_cases import FAR, KERNELS, Kernel, kernels_for, skewed
+from sparsetune.tuner.reports.gpu_oracle import same
+from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED
+from sparsetune.tuner.reports.gpu_rows import FILE, DeviceLostError, Row, Rows, read_rows
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
 
@@ -28,43 +33,118 @@ def run(folder: Path, *words: str) -> Result:
     return CliRunner().invoke(gpu.main, arguments, catch_exceptions=False)
 
 
+def rows_of(folder: Path, part: str) -> list[Row]:
+    return [row for row in read_rows(folder / FILE) if row.part == part]
+
+
 def test_kernels_and_rivals_are_right_and_go_on_where_they_stopped(tmp_path: Path) -> None:
     inputs = ["random:uniform:12x12:nnz=30", "random:uniform:5x7x4:nnz=20"]
     run(tmp_path, "kernels", inputs[1])
-    before = read_rows(tmp_path / "gpu_kernels.csv")
+    before = rows_of(tmp_path, "kernels")
     stopped = run(tmp_path, "kernels", *inputs, "--minutes", "0")
-    assert stopped.exit_code == 0
+    assert stopped.exit_code == gpu.STOPPED
     assert "run the same command again to go on" in stopped.output
-    assert read_rows(tmp_path / "gpu_kernels.csv") == before
+    assert rows_of(tmp_path, "kernels") == before
     assert run(tmp_path, "kernels", *inputs).exit_code == 0
-    rows = read_rows(tmp_path / "gpu_kernels.csv")
+    rows = rows_of(tmp_path, "kernels")
     assert rows[: len(before)] == before
     assert {row.right for row in rows} == {"yes"}
     assert {row.kernel for row in rows} == {kernel.name for kernel in KERNELS}
     assert {row.what for row in rows if row.who == "by hand"} == {"row to a warp", "merge path", "wide loads"}
     assert all(row.low <= row.seconds <= row.high and row.bytes > 0 for row in rows)
     run(tmp_path, "kernels", *inputs)
-    assert read_rows(tmp_path / "gpu_kernels.csv") == rows
+    assert rows_of(tmp_path, "kernels") == rows
 
 
-def test_mappings_survive_odd_matrices_and_the_page_shows_them(tmp_path: Path) -> None:
-    for part in ("machine", "edges"):
+def test_odd_matrices_listed_schedules_and_far_positions_are_right_and_the_page_shows_them(tmp_path: Path) -> None:
+    for part in ("machine", "edges", "right", "far", "skew", "sanitizer"):
         assert run(tmp_path, part).exit_code == 0
-    rows = read_rows(tmp_path / "gpu_edges.csv")
-    assert len({row.input for row in rows}) == 3
-    assert {row.right for row in rows} == {"yes"}
+    assert len({row.input for row in rows_of(tmp_path, "edges")}) == 3
+    assert len(rows_of(tmp_path, "right")) == 8
+    assert {row.what for row in rows_of(tmp_path, "far")} == set(FAR)
+    assert {row.what for row in rows_of(tmp_path, "skew") if "skew 0.5" in row.input and row.who == "generated"} == set(SKEWED)
+    apart = ("machine", "sanitizer")
+    assert {row.right for part in PARTS if part not in apart for row in rows_of(tmp_path, part)} == {"yes"}
     page = tmp_path / "page.md"
     assert run(tmp_path, "page", "-o", str(page)).exit_code == 0
-    assert "## the executor, on a processor" in page.read_text()
-    assert "| one row has all | SpMV | 100 |" in page.read_text()
+    text = page.read_text()
+    assert "## the executor, on a processor" in text
+    assert "Of 8 schedules that the tuner lists, 8 have results" in text
+    assert "| 100 long rows | SpMV |" in text
+    assert "compute-sanitizer over a sample of these: memcheck: is not here" in text
+    assert "Not right" not in text
+    assert len([*tmp_path.iterdir()]) == 2
     assert run(tmp_path / "empty", "page", "-o", str(page)).exit_code == 0
     assert "No device has been measured yet" in page.read_text()
 
 
+def test_all_parts_run_and_what_is_cut_is_gone_on_with(tmp_path: Path) -> None:
+    words = ["random:uniform:6x6:nnz=9", "-o", str(tmp_path / "gpu.md")]
+    first = run(tmp_path, "all", *words, "--minutes", "0.01")
+    assert first.exit_code == 0
+    assert first.output.endswith("left for another time: machine, right, kernels, edges, skew, far, sanitizer\n")
+    assert "No device has been measured yet" in (tmp_path / "gpu.md").read_text()
+
+
+def test_parts_are_processes_that_are_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = iter([gpu.LOST, -11, gpu.STOPPED, gpu.LOST, 0, *[1] * 100])
+    started: list[list[str]] = []
+
+    def part(command: list[str], **_: Any) -> SimpleNamespace:
+        started.append(command)
+        return SimpleNamespace(returncode=next(ended))
+
+    monkeypatch.setattr(gpu.subprocess, "run", part)
+    assert not gpu._is_through(["far"], 60)
+    assert len(started) == 3
+    assert gpu._is_through(["far"], 60)
+    assert len(started) == 5
+    assert not gpu._is_through(["far"], 60)
+    assert len(started) == 5 + gpu.MOST_FAILURES
+    assert not gpu._is_through(["far"], gpu.GRACE)
+    assert len(started) == 5 + gpu.MOST_FAILURES
+
+
+def test_an_error_of_the_device_is_a_row_behind_which_a_new_process_goes_on(tmp_path: Path) -> None:
+    def faults() -> Any:
+        raise BuildError("the device reports: an illegal address (error 700); the kernel's result is lost")
+
+    rows = Rows(tmp_path, "far", "a device", 1.0)
+    with pytest.raises(DeviceLostError):
+        rows.add("a", 1, "b", "c", "d", faults)
+    assert [row.right[:18] for row in read_rows(tmp_path / FILE)] == ["the device reports"]
+    Rows(tmp_path, "far", "a device", 1.0).add("a", 1, "b", "c", "d", faults)
+    assert len(read_rows(tmp_path / FILE)) == 1
+
+
+def test_what_never_ends_is_tried_twice(tmp_path: Path) -> None:
+    def killed() -> Any:
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            Rows(tmp_path, "far", "a device", 1.0).add("a", 1, "b", "c", "d", killed)
+    assert read_rows(tmp_path / FILE) == []
+    Rows(tmp_path, "far", "a device", 1.0).add("a", 1, "b", "c", "d", killed)
+    assert [row.right for row in read_rows(tmp_path / FILE)] == ["did not end, 2 times"]
+    Rows(tmp_path, "far", "a device", 1.0).add("a", 1, "b", "c", "other", lambda: ([1.0], 8, "yes"))
+    assert len(read_rows(tmp_path / FILE)) == 2
+
+
 def test_what_is_wrong_is_said() -> None:
-    assert gpu.same(np.ones(3), np.ones(3)) == "yes"
-    assert gpu.same(np.array([1.0, 2.0]), np.array([1.0, 2.1])).startswith("wrong by 0.04")
-    assert gpu.same(np.ones(3), np.ones(4)) == "its shape is (3,), not (4,)"
+    assert same(np.ones(3), np.ones(3)) == "yes"
+    assert same(np.array([1.0, 2.0]), np.array([1.0, 2.1])).startswith("wrong by 0.04")
+    assert same(np.ones(3), np.ones(4)) == "its shape is (3,), not (4,)"
+    assert same(np.array([np.nan]), np.ones(1)) == "wrong by nan"
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_the_oracle_says_what_kernels_compute(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_oracle, "_ENTRIES", 7)
+    operands = kernel.operands(load("random:uniform:12x12:nnz=30" if kernel.order == 2 else "random:uniform:5x7x4:nnz=40"))
+    form = next((form for tensor, form in kernel.formats if tensor not in operands), None)
+    found = st.evaluate(kernel.expression, operands, output_format=form)
+    assert gpu_oracle.same(found, gpu_oracle.expected(kernel.expression, operands)) == "yes"
 
 
 def test_rows_get_longer_with_the_skew() -> None:
@@ -107,7 +187,9 @@ def test_everything_is_compiled_for_a_device_that_is_not_here(tmp_path: Path, mo
     monkeypatch.setattr(gpu, "KERNELS", (product,))
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path))
     done = CliRunner().invoke(gpu.main, ["prepare", "--arch", "sm_80"])
-    count = 1 + len(list(product.schedules()))
+    monkeypatch.setattr(gpu, "LISTED", 2)
+    count = len(set(gpu.sources(2)))
+    assert count > 3
     assert done.output.startswith(f"{count} kernels are compiled for sm_80 in {tmp_path}")
     assert {path.suffix: len(list(tmp_path.glob(f"*{path.suffix}"))) for path in tmp_path.iterdir()} == {".cubin": count, ".so": count}
     refused = CliRunner().invoke(gpu.main, ["prepare", "--arch", "sm_11"])
@@ -122,24 +204,24 @@ def _inputs(folder: Path, sizes: dict[str, int]) -> Path:
     return folder
 
 
-def test_ten_inputs_of_twenty_megabytes_are_chosen(tmp_path: Path) -> None:
-    sizes = {f"{size:02d}.mtx.gz": size << 18 for size in range(1, 25)} | {"huge.mtx": 30 << 20, "notes.txt": 5}
-    found = chosen(_inputs(tmp_path / "data", sizes).iterdir())
-    assert len(found) == 10
-    assert 15 << 20 < sum(file.stat().st_size for file in found) <= 20 << 20
-    assert {file.suffix for file in found} == {".gz"}
-    assert not chosen(())
+def test_inputs_that_are_there_are_taken_along_in_order(tmp_path: Path) -> None:
+    there = dict.fromkeys(reversed(INPUTS[2:]), 10) | {"huge.mtx": 30 << 20, "notes.txt": 5}
+    assert [file.name for file in chosen(_inputs(tmp_path / "data", there))] == list(INPUTS[2:])
+    assert not chosen(tmp_path / "nowhere")
+    with pytest.raises(st.ResourceError, match="have 21 MiB, more than the 20 that are taken along"):
+        chosen(_inputs(tmp_path / "large", dict.fromkeys(INPUTS[:3], 7 << 20)))
 
 
 @pytest.mark.parametrize("data", [True, False])
 def test_all_that_a_device_needs_is_put_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bool) -> None:
     pytest.importorskip("cuda.core")
     monkeypatch.setattr(gpu, "KERNELS", (next(kernel for kernel in KERNELS if kernel.name == "SpGEMM"),))
-    monkeypatch.setattr(gpu_bundle, "_fetch_wheels", Path.mkdir)
+    monkeypatch.setattr(gpu, "LISTED", 1)
+    monkeypatch.setattr(gpu_bundle, "_fetch_wheels", lambda folder, version: folder.mkdir())
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "other"))
     inputs, target = tmp_path / "data", tmp_path / "taken"
     if data:
-        _inputs(inputs, {"a.mtx": 10, "b.tns": 20})
+        _inputs(inputs, {INPUTS[0]: 10, INPUTS[8]: 20, "other.mtx": 5})
     words = ["prepare", "--bundle", str(target), "--data", str(inputs)]
     done = CliRunner().invoke(gpu.main, words)
     assert done.exit_code == 0, done.output
@@ -158,8 +240,8 @@ def test_all_that_a_device_needs_is_put_into_a_folder(tmp_path: Path, monkeypatc
 
 
 def test_wheels_that_are_not_to_be_had_are_told(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"^the wheels of cuda-core, .* could not be fetched: "):
-        gpu_bundle._fetch_wheels(tmp_path, (("false",), ("/nowhere/pip",)))
+    with pytest.raises(BuildError, match=r"^the wheels of cffi, .* could not be fetched: "):
+        gpu_bundle._fetch_wheels(tmp_path, "3.12", (("false",), ("/nowhere/pip",)))
 
 
 @pytest.mark.nightly

@@ -1,0 +1,87 @@
+"""What kernels of ``gpu_cases`` compute, by NumPy and SciPy alone: independent of the compiler, and of there being one on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ...compiler.notation.nodes import Access, accesses
+from ...compiler.notation.parser import parse
+from ...compiler.storage.tensor import Tensor
+
+_ENTRIES = 1 << 20
+"""Of a sparse operand whose products are in memory at a time."""
+
+
+def expected(expression: str, operands: Mapping[str, Any]) -> Any:
+    """Return the result of a product whose first operand is sparse, in lexicographic order, and its result's leading indices among its own.
+
+    Returns:
+        An array where the result is dense; its values in order where it is sparse; a SciPy array for a product of two sparse matrices.
+    """
+    assignment = parse(expression)
+    first, *others = accesses(assignment.value)
+    sparse = operands[first.tensor]
+    if len(first.indices) == 2 and len(others) == 1 and first.indices[1] == others[0].indices[0]:
+        second = operands[others[0].tensor]
+        return _matrix(sparse) @ (_matrix(second) if isinstance(second, Tensor) else second)
+    coordinates, values = sparse.to_coordinates()
+    at = dict(zip(first.indices, coordinates, strict=True))
+    target = assignment.target.indices
+    kept = [index for index in target if index in at]
+    free = next((index for other in others for index in other.indices if index not in at), None)
+    changes = np.zeros(len(values), bool)
+    changes[:1] = True
+    for index in kept:
+        changes[1:] |= at[index][1:] != at[index][:-1]
+    groups = np.cumsum(changes) - 1
+    columns = (_extent(operands, others, free),) if free is not None and free in target else ()
+    is_dense = len(kept) == 1
+    made = np.zeros((sparse.shape[0] if is_dense else int(changes.sum()), *columns))
+    for low in range(0, len(values), _ENTRIES):
+        part = slice(low, low + _ENTRIES)
+        product: NDArray[Any] = values[part].reshape(-1, *([1] if free is not None else []))
+        for other in others:
+            product = product * operands[other.tensor][at[other.indices[0]][part]]
+        if free is not None and free not in target:
+            product = product.sum(axis=1)
+        starts = np.flatnonzero(changes[part]) if changes[part][0] else np.concatenate(([0], np.flatnonzero(changes[part])))
+        places = (at[kept[0]] if is_dense else groups)[part][starts]
+        made[places] += np.add.reduceat(product, starts, axis=0)
+    return made if is_dense else made.ravel()
+
+
+def _matrix(data: Any) -> Any:
+    return data.to_scipy() if isinstance(data, Tensor) else data
+
+
+def _extent(operands: Mapping[str, Any], others: Sequence[Access], index: str) -> int:
+    access = next(other for other in others if index in other.indices)
+    return int(operands[access.tensor].shape[access.indices.index(index)])
+
+
+def same(found: Any, wanted: Any) -> str:
+    """Return "yes" where a result is right, to rounding, or how far it is off."""
+    is_sparse: bool = isinstance(wanted, scipy.sparse.sparray)
+    if isinstance(found, Tensor) and not is_sparse:
+        found = found.values
+    if is_sparse:
+        ours, theirs = (scipy.sparse.csr_array(_matrix(part)) for part in (found, wanted))
+        if ours.shape != theirs.shape:
+            return f"its shape is {ours.shape}, not {theirs.shape}"
+        difference: Any = abs(ours - theirs)
+        left, right = np.array([difference.max() if difference.nnz else 0.0]), np.zeros(1)
+    else:
+        left, right = np.asarray(found), np.asarray(wanted)
+    if left.shape != right.shape:
+        return f"its shape is {left.shape}, not {right.shape}"
+    error = max((_error(left[low : low + _ENTRIES], right[low : low + _ENTRIES]) for low in range(0, len(left), _ENTRIES)), default=0.0)
+    return "yes" if error < 1e-9 else f"wrong by {error:.2g}"
+
+
+def _error(left: NDArray[Any], right: NDArray[Any]) -> float:
+    return float(np.max(np.abs(left - right) / np.maximum(np.abs(right), 1.0), initial=0.0))

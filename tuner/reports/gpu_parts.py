@@ -1,0 +1,157 @@
+"""The parts of what is measured on a GPU; each goes on where it was stopped (``gpu_rows``)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+
+from ...compiler.evaluate import compile_kernel
+from ...compiler.frozen import frozen
+from ...compiler.native.devices import gpu_state
+from ...compiler.storage.construct import borrowed
+from ...datasets import load
+from ..measure.eviction import FLUSHED
+from .gpu_cases import FAR, KERNELS, LISTED, SPMV, Listed, edges, far, kernels_for, listed, skewed
+from .gpu_race import Device, race
+from .gpu_rivals import installed
+from .gpu_rows import Rows
+
+COPIED = 4 << 30
+SKEWS = (0.0, 1.0, 0.5, 0.25, 0.75)
+SKEWED = ("position split, unrolled loads", "warp per row", "merge path", "row to a thread", "2048 nonzeros to a block, 8 to a thread")
+"""The mappings that Figure 33 is about, and two that they are compared with."""
+WIDEST = 2 * 10**8
+"""Elements of a dense result beyond which matrices with empty rows have fewer rows."""
+TOOLS = ("memcheck", "racecheck", "initcheck")
+
+
+@frozen
+class Asked:
+    """What a part is run with.
+
+    Attributes:
+        inputs: files or names of part kernels.
+        runs: of each kernel.
+        size: of what is generated, as a share of what the paper has.
+    """
+
+    inputs: Sequence[str]
+    runs: int
+    size: float
+
+    def scaled(self, count: int, least: int, times: float = 1.0) -> int:
+        """Return a count as large as is asked for; ``times``: by how much its share is larger, up to the whole."""
+        return max(least, int(count * min(1.0, times * self.size)))
+
+
+def part_machine(device: Device, rows: Rows, asked: Asked) -> None:
+    """What the machine has, and its copy bandwidth."""
+    click.echo(f"device: {device.name}; compiler: {device.compiler}; libraries: {', '.join(installed()) or 'none'}")
+    copied = min(COPIED, int(COPIED * asked.size))
+    rows.add("memory", copied, "copy", "device", "to itself", lambda: (device.rivals().copy_seconds(copied, asked.runs), 2 * copied, "yes"))
+    for library in ("cupy", "torch"):
+        found = "yes" if library in installed() else "is not here"
+        rows.add("machine", 0, "library", library, "to race against", lambda found=found: ([], 0, found))
+
+
+def part_right(device: Device, rows: Rows, asked: Asked) -> None:
+    """Schedules that the tuner lists, of every kernel, on whole numbers: their results are equal to the bit."""
+    for case in listed(asked.scaled(LISTED, 8)):
+        rows.add(case.name, 0, case.expression, "generated", case.schedule, lambda case=case: ([], 0, _fault(case, device)))
+
+
+def _fault(case: Listed, device: Device) -> str:
+    made = compile_kernel(case.expression, dict(case.formats), None, case.schedule, target=device.target)
+    for pattern, operands in case.operands():
+        found = made.bind_operands(operands)()
+        array = found.to_numpy() if hasattr(found, "to_numpy") else np.asarray(found)
+        if not np.array_equal(array, case.expected(operands)):
+            return f"wrong on {pattern}"
+    return "yes"
+
+
+def part_kernels(device: Device, rows: Rows, asked: Asked) -> None:
+    """All kernels on the inputs that are named."""
+    for source in asked.inputs:
+        data = load(source, "csf" if source.partition(".tns")[1] else None)
+        data = data if data.order > 2 else load(source, "csr")
+        for kernel in kernels_for(data):
+            race(kernel, Path(source).name, data, device, rows, runs=asked.runs, flushed=FLUSHED if device.is_gpu else 0)
+
+
+def part_edges(device: Device, rows: Rows, asked: Asked) -> None:
+    """Mappings on matrices that break careless ones: right or not."""
+    for kernel in KERNELS:
+        if kernel.order == 2 and not kernel.square:
+            columns = max((extent for _, extent in kernel.columns), default=1)
+            empty = asked.scaled(min(10**7, WIDEST // columns), 100)
+            for name, matrix in edges(empty, asked.scaled(50_000, 100, 1000)).items():
+                race(kernel, name, borrowed(matrix), device, rows, runs=2, others=False)
+
+
+def part_skew(device: Device, rows: Rows, asked: Asked) -> None:
+    """Few long rows (section 7.3), and Figure 33: rows of ever more different lengths."""
+    wide = skewed(100, asked.scaled(100_000, 10, 1000), asked.scaled(5_000_000, 10, 1000), 0.0)
+    race(SPMV, "100 long rows", borrowed(wide), device, rows, runs=asked.runs)
+    entries = asked.scaled(400_000_000, 400)
+    for skew in SKEWS:
+        matrix = skewed(max(10, entries // 40), max(10, entries // 40), entries, skew)
+        race(SPMV, f"{entries:.0e} entries, skew {skew:g}", borrowed(matrix), device, rows, runs=asked.runs, only=SKEWED)
+
+
+def part_far(device: Device, rows: Rows, asked: Asked) -> None:
+    """More than 2^31 stored entries."""
+    matrix = far(asked.scaled(2_200_000, 100))
+    race(SPMV, f"{matrix.nnz:.2e} entries", borrowed(matrix), device, rows, runs=3, only=FAR, others=False)
+
+
+def part_sanitizer(device: Device, rows: Rows, asked: Asked) -> None:
+    """NVIDIA's compute-sanitizer over a sample of part right, where the machine has it."""
+    program = shutil.which("compute-sanitizer")
+    for tool in TOOLS:
+        rows.add("whole numbers", 0, "a sample", "compute-sanitizer", tool, lambda tool=tool: ([], 0, _sanitized(program, tool)))
+
+
+def _sanitized(program: str | None, tool: str) -> str:
+    if program is None:
+        return "is not here"
+    code = "from sparsetune.tuner.reports.gpu_parts import check_sample; raise SystemExit(check_sample())"
+    try:
+        command = [program, "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
+    except subprocess.TimeoutExpired:
+        return "took longer than 150 s"
+    lines = [line.strip("= ") for line in (done.stdout + done.stderr).splitlines() if line.startswith("========= ")]
+    return "yes" if not done.returncode else next((line for line in lines if line and "COMPUTE-SANITIZER" not in line), "failed")
+
+
+def check_sample() -> int:
+    """Run 12 of the schedules of part right; return how many are wrong."""
+    device = Device.here("cuda")
+    return sum(_fault(case, device) != "yes" for case in listed(12))
+
+
+def note_state(rows: Rows, when: str) -> None:
+    """Write down the clocks of the device and what holds them back."""
+    state = gpu_state()
+    if state:
+        shown = ", ".join(f"{name} {value}" for name, value in state.items() if name not in ("name", "driver_version"))
+        rows.add(rows.part, 0, "state", "driver", f"{when} {time.strftime('%H:%M:%S')}: {shown}", lambda: ([], 0, "yes"))
+
+
+Part = Callable[[Device, Rows, Asked], None]
+PARTS: Mapping[str, Part] = {
+    "machine": part_machine, "right": part_right, "kernels": part_kernels, "edges": part_edges, "skew": part_skew, "far": part_far,
+    "sanitizer": part_sanitizer,
+}  # fmt: skip
+"""In the order in which they are worth a device's time."""
+
+MINUTES = {"machine": 1.0, "right": 2.0, "kernels": 4.0, "edges": 1.5, "skew": 4.0, "far": 2.0, "sanitizer": 2.0}
+"""After which a part makes room for the others at first."""

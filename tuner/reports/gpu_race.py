@@ -1,0 +1,110 @@
+"""Schedules of a kernel and its rivals on one GPU, each checked, then timed by the device's clock: a row for each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection
+from typing import Any
+
+from ...compiler.errors import BuildError
+from ...compiler.evaluate import compile_kernel
+from ...compiler.frozen import frozen
+from ...compiler.native.devices import architecture_here, gpu_state
+from ...compiler.storage.tensor import Tensor
+from ...compiler.targets.cuda import CudaKernel, CudaLaunch, load_library, load_on_device
+from ...compiler.targets.executor import FLAGS as EXECUTOR_FLAGS
+from .gpu_cases import Kernel
+from .gpu_oracle import expected, same
+from .gpu_rivals import SOURCE, Run, by_hand, runs_by_hand, runs_of_libraries
+from .gpu_rows import Rows
+
+Measured = tuple[list[float], int, str]
+
+
+@frozen
+class Device:
+    """Where kernels run: ``target`` of ``sparsetune.compile``, what the device is called, and its architecture or the compiler for it."""
+
+    target: str
+    name: str
+    compiler: str
+
+    @classmethod
+    def here(cls, target: str) -> Device:
+        """Return the GPU of this machine, or the executor. Raises ``BuildError`` where it is missing."""
+        if target == "cuda-executor":
+            compiler = shutil.which("g++")
+            if compiler is None:
+                raise BuildError("no C++ compiler was found (g++)")
+            return cls(target, "the executor, on a processor", compiler)
+        arch, state = architecture_here(), gpu_state()
+        return cls(target, f"{state['name']}, driver {state['driver_version']}" if state else arch, arch)
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.target == "cuda"
+
+    def rivals(self) -> CudaKernel:
+        source = SOURCE.read_text()
+        if not self.is_gpu:
+            return by_hand(load_library(source, self.compiler, EXECUTOR_FLAGS, ".cpp", 300.0), self.compiler)
+        return by_hand(load_on_device(source, self.compiler, 300.0), self.compiler)
+
+
+def race(
+    kernel: Kernel, name: str, data: Tensor, device: Device, rows: Rows, *, runs: int, flushed: int = 0,
+    only: Collection[str] | None = None, others: bool = True,
+) -> None:  # fmt: skip
+    """Measure schedules of a kernel, and its rivals, on one input.
+
+    Args:
+        flushed: bytes of other memory that are written before each run.
+        only: the names of schedules; None: all.
+        others: whether rivals are measured.
+    """
+    formats, operands = dict(kernel.formats), kernel.operands(data)
+    known: list[Any] = []
+
+    def wanted() -> Any:
+        if not known:
+            known.append(expected(kernel.expression, operands))
+        return known[0]
+
+    def moved() -> int:
+        """Return the bytes that every kernel has to read or write: of the operands and the result."""
+        return sum(map(_bytes, operands.values())) + _bytes(wanted())
+
+    def ours(schedule: str) -> Callable[[], Measured]:
+        def measured() -> Measured:
+            made = compile_kernel(kernel.expression, formats, dict(kernel.columns), schedule, target=device.target)
+            bound = made.bind(**operands)
+            right, launch = same(bound(), wanted()), bound.launch
+            assert isinstance(launch, CudaLaunch)
+            return launch.seconds(runs, flushed), moved(), right
+
+        return measured
+
+    def theirs(run: Run) -> Callable[[], Measured]:
+        def measured() -> Measured:
+            started = run.start()
+            right = same(started.result(), wanted())
+            return started.seconds(runs, flushed), moved(), right
+
+        return measured
+
+    for what, schedule in kernel.schedules():
+        if only is None or what in only:
+            rows.add(name, int(data.nnz), kernel.name, "generated", what, ours(schedule))
+    if not others:
+        return
+    for run in runs_by_hand(device.rivals, kernel.name, operands):
+        rows.add(name, int(data.nnz), kernel.name, "by hand", run.what, theirs(run))
+    for library, run in runs_of_libraries(kernel.name, operands) if device.is_gpu else ():
+        rows.add(name, int(data.nnz), kernel.name, library, run.what, theirs(run))
+
+
+def _bytes(data: Any) -> int:
+    """Return the bytes of an array, a tensor, or a SciPy matrix by rows or columns."""
+    if hasattr(data, "indptr"):
+        return sum(int(part.nbytes) for part in (data.data, data.indices, data.indptr))
+    return int(data.nbytes)
