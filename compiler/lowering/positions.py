@@ -13,7 +13,7 @@ from ..concrete.shapes import Along, Between, Entries
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, Step, Steps, Value, Var
 from ..levels.level import Level
-from ..notation.nodes import Access
+from ..notation.nodes import Access, accesses
 from .accumulate import accumulated, at_place, is_collapsed
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
@@ -153,7 +153,7 @@ def _clipped(
     low, high = part.low, part.high
     if len(levels) == 1:
         return _driven(context, scope, chain[0], forall.body, forall.tag, access, (low, high), aliases)
-    if not are_nested(levels) or _is_each_apart(forall, levels):
+    if not are_nested(levels) or _is_each_apart(forall, levels) or _needs_no_rows(context, scope, forall, access, chain):
         return _each_position(context, scope, forall, aliases, low, high)
     bounds = (*parents_of(context, scope, aliases[-1], access, levels, part, before).levels, (low, high))
 
@@ -175,6 +175,15 @@ def _clipped(
 def _is_each_apart(forall: Forall, levels: tuple[Level, ...]) -> bool:
     """Whether positions go to the members of a GPU one by one: dealt out by fibres, a long one would be the work of one of them."""
     return forall.tag.is_on_gpu and len(levels) > 1
+
+
+def _needs_no_rows(context: Context, scope: Scope, forall: Forall, access: Access, chain: tuple[str, ...]) -> bool:
+    """Whether what a loop on a GPU computes at a position depends on its last coordinate alone, so that nothing stands between loads."""
+    if not any(loop.unit.startswith("gpu_") for loop in scope.parallel):
+        return False
+    read = (each for assign in forall.body.assignments for each in (assign.target, *accesses(assign.value)) if each != access)
+    used = {index for each in read for index in each.indices if context.graph.space(index) != "position"}
+    return not {original for index in used for original in context.graph.originals(index)}.intersection(chain[:-1])
 
 
 def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list[str], low: Value, high: Value) -> list[Step]:

@@ -450,6 +450,16 @@ def test_entries_of_one_long_row_go_to_all_warps() -> None:
     assert "st_device.fill" not in text  # every entry is written, so nothing is before
 
 
+def test_loads_that_are_unrolled_ask_for_no_rows() -> None:
+    """Senanayake et al., Figure 2e: products are computed first, whatever rows they belong to."""
+    named = next(found for found in LIBRARY if found.name == "position split, unrolled loads")
+    text = st.compile(named.expression, dict(named.formats), schedule=named.text, target="cuda", arch="sm_90").source
+    loads = text[text.index("double t[16] = {0};") :].split("first_A1")[0]
+    assert "ST_UNROLL(16)" in loads
+    assert "int64_t j = A2_crd[nz_pre];" in loads
+    assert "A2_pos" not in loads
+
+
 def test_a_sparse_result_is_counted_scanned_and_filled() -> None:
     text = source("product")
     host = text[text.index("ST_EXPORT") :]
