@@ -92,6 +92,7 @@ def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, alias
     """
     if forall.tag.is_on_gpu and _is_dense(context, scope, forall, nest):
         origin = str(context.graph.made_by(nest.fused))
+        forall = replace(forall, body=accumulated(context, forall.body, at_place(scope, forall.index)))
         steps = lower_by_value(context, scope, forall, window(context, scope, nest.fused), aliases, is_whole=True)
         return originating(steps, origin)
     outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.is_dealt else None, unroll=None)

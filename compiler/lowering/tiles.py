@@ -102,7 +102,7 @@ def lower_by_value(
     """
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
-        inside = with_aliases(context, scope.inside(forall.index), aliases, variable)
-        inside = inside if is_whole else inside.guarded()
+        here = (scope.widen(aliases[-1]) if is_whole else scope.guarded()).inside(forall.index)
+        inside = with_aliases(context, here, aliases, variable)
         body = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
     return [For(variable, own.low, own.high, Steps(tuple(body)), loop_mode(forall.tag))] if body else []

@@ -13,6 +13,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from ...compiler.concrete.check import formats_of
+from ...compiler.errors import ScheduleError
+from ...compiler.evaluate import compile_kernel
 from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import accesses
 from ...compiler.notation.parser import parse
@@ -192,7 +194,15 @@ def listed(count: int) -> tuple[Listed, ...]:
                 found.setdefault(Listed(expression, formats, str(candidate.template.fill(values))))
         each.append([*found])
     turns = ([cases[turn] for cases in each if turn < len(cases)] for turn in range(max(map(len, each))))
-    return tuple(islice(chain.from_iterable(turns), count))
+    return tuple(islice(filter(_has_form, chain.from_iterable(turns)), count))
+
+
+def _has_form(case: Listed) -> bool:
+    """Whether a GPU can do what a schedule says: the tuner asks the compiler, too, before it tries one."""
+    try:
+        return bool(compile_kernel(case.expression, dict(case.formats), None, case.schedule, target="cuda", arch="sm_90").source)
+    except ScheduleError:
+        return False
 
 
 def far(columns: int) -> scipy.sparse.csr_array:
