@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ..errors import ExpressionError
 from .functions import COMPARISONS
 from .inner_sums import Definition, resolved
-from .nodes import Access, Add, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum, index_subscript
+from .nodes import Access, Add, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum, accesses, index_subscript
 from .printer import show, show_assignment
 from .terms import terms
 
@@ -72,6 +72,11 @@ def text_of(assignment: Assignment) -> str:
         for term in terms(assignment.value, frozenset(assignment.target.indices))
     ]
     return show_assignment(Assignment(assignment.target, assignment.operator, parts[0] if len(parts) == 1 else Add(tuple(parts))))
+
+
+def function_operands(assignment: Assignment) -> set[Access]:
+    """Return what functions read."""
+    return {access for node in _applied(assignment.value) for access in accesses(node)}
 
 
 def _applied(value: Expr) -> list[Expr]:
