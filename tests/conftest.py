@@ -51,6 +51,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
             report.outcome, report.longrepr = "failed", f"nothing may be missing here: {reason}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def database_of_these_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what users have tuned out of tests that name no database, and what other processes write meanwhile."""
+    os.environ["SPARSETUNE_DATABASE"] = str(tmp_path_factory.mktemp("database") / "schedules.sqlite")
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten."""
