@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ..format import Format
 from ..levels import COMPRESSED, DENSE, LevelKind
 from ..notation.nodes import Access, accesses
 from .nodes import Forall, Stmt, Where, assignments, path_to, runs_on_gpu, targets
 from .provenance import Provenance
-from .relations import Collapse, Split
+from .relations import Collapse, Pos, Split
 
 
 def assembled_format(result: Access, form: Format, loops: Sequence[str], *, on_gpu: bool = False) -> Format:
@@ -88,7 +88,9 @@ def known_order(graph: Provenance, path: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(known, key=lambda name: (known[name], inside.get(name, len(inside)))))
 
 
-def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Format) -> int | None:
+def ordered_loops(
+    statement: Stmt, graph: Provenance, result: Access, form: Format, stored: Callable[[Access], Format | None]
+) -> int | None:
     """Return whether the components of a sparse result come in the order of its levels, each once, so that they can be appended.
 
     Args:
@@ -96,6 +98,7 @@ def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Form
         graph: its provenance.
         result: the left side.
         form: the format that is asked for.
+        stored: the format of an operand; None where it is not known.
 
     Returns:
         None if they do; else the number of outermost loops that go through whole levels in order: what these leave must be
@@ -109,7 +112,7 @@ def ordered_loops(statement: Stmt, graph: Provenance, result: Access, form: Form
     written = assembled_format(result, form, known_order(graph, loops), on_gpu=runs_on_gpu(statement))
     count = appended_levels(written)
     levels = [result.subscripts[mode].index for mode in written.order[:count]]
-    ordered = _in_order(graph, loops, levels)
+    ordered = _in_order(graph, loops, levels, stored)
     collects = writes[0].operator == "+=" and count == len(written.levels) and not _sums_at_once(path, graph, levels)
     if len(writes) == 1 and ordered == len(loops) and not collects:
         return None
@@ -127,28 +130,36 @@ def _around_all_writes(path: Sequence[Stmt], result: Access) -> int:
     return count
 
 
-def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str]) -> int:
+def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str], stored: Callable[[Access], Format | None]) -> int:
     """Return how many outermost loops reach the entries one after another: no level cut across, nothing below a loop over anything else."""
     reached, repeating = 0, False
     for place, loop in enumerate(loops):
         originals = graph.originals(loop)
         own = [levels.index(name) for name in originals if name in levels]
-        if own and (repeating or min(own) < reached or _strided(graph, loops, place) or _cut(graph, loop)):
+        if own and (repeating or min(own) < reached or _strided(graph, loops, place) or _cut(graph, loop, stored)):
             return place
         repeating = repeating or not set(originals) <= set(levels)  # a sum, or a piece of the dense levels below
         reached = max([reached, *own])
     return len(loops)
 
 
-def _cut(graph: Provenance, loop: str) -> bool:
+def _cut(graph: Provenance, loop: str, stored: Callable[[Access], Format | None]) -> bool:
     """Return whether a loop goes through its indices in another order, or in pieces that begin and end inside a row.
 
-    Those are pieces that were collapsed, or pieces of what was.
+    Those are pieces that were collapsed, or pieces of what was. Positions of hashed levels have their coordinates in no order.
     """
     makers = [graph.maker(name) for name in graph.ancestors(loop)]
     if any(made is not None and not made.in_order for made in makers):
         return True
+    if any(isinstance(made, Pos) and _is_unsorted(stored(made.access), made.access, graph.originals(made.parent)) for made in makers):
+        return True
     return any(isinstance(made, Split) for made in makers) and any(isinstance(made, Collapse) for made in makers)
+
+
+def _is_unsorted(form: Format | None, access: Access, indices: Sequence[str]) -> bool:
+    """Return whether an operand keeps coordinates of some indices in no order."""
+    levels = () if form is None else zip(form.levels, form.order, strict=True)
+    return any(not kind.ordered and set(access.subscripts[mode].indices) & set(indices) for kind, mode in levels)
 
 
 def _strided(graph: Provenance, loops: Sequence[str], place: int) -> bool:

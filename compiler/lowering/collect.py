@@ -6,6 +6,7 @@ result that the outermost loops do not go through in order; what it holds is app
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..concrete.assembled import loops_to, ordered_loops
@@ -15,17 +16,18 @@ from ..format import Format
 from ..notation.nodes import Access, index_subscript
 
 
-def collected(program: Program, result: Access, form: Format) -> Program:
+def collected(program: Program, result: Access, form: Format, stored: Callable[[Access], Format | None]) -> Program:
     """Return a program that appends to a sparse result in order; its own where it does so already.
 
     Args:
         program: scheduled concrete notation.
         result: the left side.
         form: the format that is asked for.
+        stored: the format of an operand; None where it is not known.
     """
     graph = Provenance(program.relations)  # type: ignore[arg-type]
     asked = dict(program.assembly).get(result.tensor) == "workspace"
-    outermost = ordered_loops(program.statement, graph, result, form)
+    outermost = ordered_loops(program.statement, graph, result, form, stored)
     if outermost is None and not asked:
         return program
     workspace = _workspace(program, graph, result, form, outermost or 0)

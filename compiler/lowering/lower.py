@@ -89,7 +89,7 @@ def lower(
     requested = types[result.tensor]
     shares, shared_type = shared_type_of(program, result, requested, operand_types, keys)
     if shares is None and not requested.format.is_dense:
-        program = collected(program, result, requested.format)
+        program = collected(program, result, requested.format, lambda access: _format_of(access, keys, operand_types))
     aliases = index_aliases(program, original, sources)
     graph = Provenance(program.relations)  # type: ignore[arg-type]  # relations are stored as objects in Program
     constants = {**extents, **graph.fixed_extents()}
@@ -163,6 +163,12 @@ def _operand_keys(program: Program, types: Mapping[str, TensorType], written: se
             key = _copy_name(access.tensor, kind, kinds, types)
         keys[access], kinds[key] = key, kind
     return keys, kinds
+
+
+def _format_of(wanted: Access, keys: Mapping[Access, str], kinds: Mapping[str, TensorType]) -> Format | None:
+    """Return the format in which an operand is read, whatever the protocols."""
+    alike = ((access.tensor, access.subscripts) == (wanted.tensor, wanted.subscripts) for access in keys)
+    return next((kinds[key].format for key, same in zip(keys.values(), alike, strict=True) if same), None)
 
 
 def converted_widths(given: TensorType, wanted: Format) -> tuple[int, ...]:

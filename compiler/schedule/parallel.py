@@ -135,7 +135,7 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
     rows = str(loop.tag.unit) == "cpu_thread" or (target.tensor, "insert") in program.assembly
     if rows and not any(isinstance(frame, Forall) for frame in frames(program.statement, address)):
         if graph.originals(loop.index) == (outermost,):
-            _check_rows(program, target, loop, form, graph)
+            _check_rows(program, target, loop, form, context)
             return
         refuse(Rule.PARALLEL_INSERT, f"{show(target)} is written in parallel over its outermost level, {outermost}, not {loop.index}")
     say = "" if str(loop.tag.unit) == "cpu_thread" else f", and say assemble({target.tensor}, insert)"
@@ -170,9 +170,9 @@ def keeping(program: Program, graph: Provenance, context: Context) -> frozenset[
     return frozenset(found)
 
 
-def _check_rows(program: Program, target: Access, loop: Forall, form: Format, graph: Provenance) -> None:
+def _check_rows(program: Program, target: Access, loop: Forall, form: Format, context: Context) -> None:
     """Refuse threads that would collect components of the result together, because they do not come row by row."""
-    ordered = ordered_loops(program.statement, graph, target, form)
+    ordered = ordered_loops(program.statement, graph_of(program.relations), target, form, context.format_of)
     beside = ordered is not None and not isinstance(program.statement, Forall)  # what fills workspaces stands outside the loops
     if (target.tensor, "workspace") in program.assembly or ordered == 0 or beside:
         refuse(

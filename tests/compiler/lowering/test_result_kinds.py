@@ -127,3 +127,20 @@ def test_kinds_above_which_order_is_lost_are_converted() -> None:
     for text in ("hs", "pp", "sb", "dh; 1, 0", "dn"):
         form = parse_format_of(text)
         check(st.compile(expression, {**formats, "C": form}, target="interpreter")(**given), expected, form)
+
+
+@pytest.mark.parametrize(
+    ("expression", "schedule"),
+    [
+        ("y(k) = B(k) * C(k)", "pos(k, p, B)"),
+        ("y(k) = B(k) * C(k)", "pos(k, p, B); split(p, a, b, 4)"),
+        ("y(k) = B(k) * C(k)", "pos(k, p, C)"),
+    ],
+)
+def test_positions_of_hashed_levels_come_in_no_order(expression: str, schedule: str) -> None:
+    left, right = np.zeros(64), np.arange(64.0) * (np.arange(64) % 3 == 0)
+    left[[3, 17, 40, 50, 9, 33]] = [1, 2, 3, 4, 5, 6]
+    kernel = st.compile(expression, {"B": "hashed", "C": "compressed", "y": "compressed"}, schedule=schedule)
+    result = kernel(B=st.tensor(left, "hashed"), C=st.tensor(right, "compressed"))
+    assert result.levels[0].parts["crd"].tolist() == [3, 9, 33]
+    np.testing.assert_array_equal(result.to_numpy(), left * right)
