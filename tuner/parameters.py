@@ -20,7 +20,7 @@ from ..compiler.schedule.addresses import chain
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
-from ..compiler.space.decorations import stream_of, vector_of
+from ..compiler.space.decorations import UNROLL, stream_of, vector_of
 from ..compiler.space.template import Hole, Values
 from ..compiler.storage.tensor import Tensor
 from .constants import Constants, machine_constants
@@ -39,6 +39,9 @@ _AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for
 _CHUNKS = 2  # a thread: with fewer, who has one more works much longer
 _SECOND_LEVEL = 2**20  # bytes, where the system does not say
 _AFAR = 0.25  # of what is gathered, from which on it is waited for, and not what is gone through in order
+_FORESEEN = 2**13  # rows of which a processor remembers how long each is
+_FEW = 2**9  # rows, of which a call takes about as long as to look for a schedule
+_ONE_BY_ONE = 0.75  # times as long as batches of short rows take sums that are made one by one, where their ends are foreseen
 _CACHE_SHARE = 0.5  # of the last level of cache, that what is gone through in order has to itself
 
 
@@ -59,6 +62,10 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
         if hole.name == CHUNKING:
             values[hole.name], times = _shared_out(problem, candidate, hole, graph, seconds)
             factor *= times
+        elif isinstance(hole.choices[-1], d.Unroll) and values.get(vector_of(hole.name.removeprefix(UNROLL)), hole) is None:
+            if _is_foreseen(problem, graph.originals(hole.choices[-1].index)):
+                values[hole.name] = next(choice for choice in hole.choices if choice is not None)
+                factor *= _ONE_BY_ONE
         elif isinstance(hole.usual, d.Prefetch):
             values[hole.name], times = _prefetched(problem, candidate, hole, graph, constants)
             factor *= times or _asks_for_less(hole, hole.usual, values, constants)
@@ -113,6 +120,13 @@ def _times(choice: Any, tensor: Tensor, threads: int, seconds: float) -> float |
             waiting = largest_chunk(tensor, chunk) * threads / 2  # for who took the largest one last
             return _ELSEWHERE + waiting + chunks(tensor, chunk) * machine_constants().chunk / threads / max(seconds, 1e-9)
     return None
+
+
+def _is_foreseen(problem: Problem, originals: tuple[str, ...]) -> bool:
+    """Return whether processors remember from call to call where the rows end that a loop goes through: then short ones are summed faster
+    one by one than in batches (``passes.batches``), which are the default. Of few rows little is to be gained."""
+    rows = [len(pos) - 1 for _, tensor, level in _stored_by(problem, originals) if (pos := tensor.levels[level].pos) is not None]
+    return len(rows) == 1 and _FEW <= rows[0] <= _FORESEEN
 
 
 def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: Constants) -> float:

@@ -30,6 +30,8 @@ ROW_DISTANCES = (8, 16, 4, 32)  # stored entries ahead, in the innermost loop ov
 FIBRE_DISTANCES = (2, 4)  # in loops further out
 ENTRY_DISTANCES = (512, 1024, 128)  # stored entries ahead of those that a loop goes through in order
 UNROLLS = (4, 2, 8)
+UNROLL = "unroll_"
+"""Before the label of a loop: the hole of its unrolling."""
 SHORT = 24  # entries of a row, on average, up to which sums are made in batches
 GEMM = 16**3  # products of a gemm of known extents from which BLAS is faster than loops; the other routines are at no extent (measured)
 LEAST_GEMM = 8**3  # and from which it is tried
@@ -188,7 +190,7 @@ def _innermost(
         vectors = d.Parallelize(loop, "cpu_vector", "parallel_reduction", path=path)
         yield Hole(vector_of(label), (None, vectors) if short else (vectors, None))
     if stored:
-        yield Hole(f"unroll_{label}", (None, *(d.Unroll(loop, factor, path=path) for factor in UNROLLS)))
+        yield Hole(f"{UNROLL}{label}", (None, *(d.Unroll(loop, factor, path=path) for factor in UNROLLS)))
 
 
 def _by_blas(program: Program, address: Address, leaf: Assign, situation: Situation) -> Iterator[Hole]:

@@ -108,6 +108,15 @@ def test_entries_are_asked_for_far_ahead_where_what_they_choose_is_far(threads: 
     assert "prefetch(j, A, 1024)" not in spmv(generate("random:uniform:4000x4000:nnz=2e5", "csr"), threads)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_short_rows_are_summed_one_by_one_where_their_ends_are_foreseen(threads: int) -> None:
+    lengths = np.random.default_rng(1).integers(1, 9, 40_000)
+    assert "unroll(j" in spmv(with_rows(lengths[:4000].tolist()), threads)
+    assert "unroll" not in spmv(with_rows(lengths.tolist()), threads)
+    assert "unroll" not in spmv(with_rows([5] * 100), threads)
+    assert "unroll" not in spmv(generate("random:uniform:2000x2000:nnz=2e5", "csr"), threads)  # long ones are made in vectors
+
+
 def test_shares_follow_the_rows() -> None:
     even = str(model_choice(spmm(generate("random:banded:40000:bandwidth=5", "csr"), threads=2)))
     assert "parallelize(i, cpu_thread, no_races, static)" in even
