@@ -39,7 +39,7 @@ DCSR = Format("cc")
 )
 def test_results_out_of_order_are_collected(text: str, expected: str) -> None:
     result = parse("A(i,j) = B(i,j)").target
-    found = collected(Program(parse_protocolized(text)), result, DCSR)
+    found = collected(Program(parse_protocolized(text)), result, DCSR, lambda access: None)
     assert show_statement(found.statement).replace("A_entries", "w") == expected
 
 
