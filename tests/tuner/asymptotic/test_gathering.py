@@ -25,7 +25,8 @@ def test_the_model_charges_what_is_inserted(expression, seed):
     gathering = gathering_of(target, space.formats[target.tensor])
     form = space.formats[target.tensor]
     plain = Program(schedule.program.statement, schedule.program.workspaces)
-    inserted = () if form.is_dense else collected(plain, target, form, lambda access: space.formats.get(access.tensor)).workspaces[len(plain.workspaces) :]
+    made = plain if form.is_dense else collected(plain, target, form, lambda access: space.formats.get(access.tensor))
+    inserted = made.workspaces[len(plain.workspaces) :]
     modes = frozenset(name for workspace in inserted for name in workspace.indices)
     claimed = gathering.workspace(gathering.of_statement(plain.statement)) if gathering else frozenset()
     if assembled_format(target, form, loops_to(plain.statement, target.tensor)).order == form.order:
