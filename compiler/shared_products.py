@@ -8,7 +8,7 @@ the operand's tree (``concrete.one_pass``) leave less to be added up than one ke
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -38,8 +38,8 @@ LEAST_MODES = 3
 PAYS = 0.9
 """Share of its own time that an expression adds to a pass at most, so that it takes part."""
 
-LEAST_SAVED = 400_000
-"""Products that must be saved: as long as it takes to call a kernel for which nothing is kept at hand."""
+LEAST_SAVED = 1_000_000
+"""Products that must be saved, by all threads together: as long as it takes to call a kernel whose arguments are not kept at hand."""
 
 COPYING = 3
 """What an element of a thread's own copy of a result costs, in products: it is set to zero, read and added."""
@@ -48,6 +48,16 @@ ROWS_AHEAD = 8
 """Entries of the operand by which rows of factors are asked for ahead, where those do not fit into a core's own cache."""
 
 _KEPT = 64  # passes that a process keeps at hand
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """What the choice of a pass hangs on of a sparse operand: how it is stored, and how many nodes each level has, the root first."""
+
+    format: Format
+    widths: tuple[int, ...]
+    dtype: str
+    nodes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class _Pass:
 
 
 def computed_together(
-    ordered: Sequence[Assignment], free: Container[str], available: Mapping[str, Any], semiring: tuple[str, str] | None, threads: int | None
+    ordered: Sequence[Assignment], free: frozenset[str], available: Mapping[str, Any], semiring: tuple[str, str] | None, threads: int | None
 ) -> dict[str, Any]:
     """Compute an expression together with later ones that share partial products with it.
 
@@ -78,8 +88,9 @@ def computed_together(
     Returns:
         Results by name: none where it would not pay, or operands do not fit one another, which is better said of one expression.
     """
+    arrays = frozenset(name for name, data in available.items() if type(data) is np.ndarray)
     for operand in tensor_names(ordered[0]):
-        if _is_sparse(data := available[operand]) and (members := _members(ordered, operand, free, available)):
+        if _is_sparse(data := available[operand]) and (members := _members(tuple(ordered), operand, free, arrays)):
             return _results(members, operand, borrowed(data), available, checked_semiring(semiring), threads)
     return {}
 
@@ -90,15 +101,19 @@ def may_share(assignments: Sequence[Assignment]) -> bool:
     return len(some) > 1
 
 
-def _members(ordered: Sequence[Assignment], operand: str, free: Container[str], available: Mapping[str, Any]) -> tuple[Assignment, ...]:
-    """Return the expressions that could be computed now in one pass over an operand, the first of all among them; none where it cannot."""
+@lru_cache(_KEPT)
+def _members(ordered: tuple[Assignment, ...], operand: str, free: frozenset[str], arrays: frozenset[str]) -> tuple[Assignment, ...]:
+    """Return the expressions that could be computed now in one pass over an operand, the first of all among them; none where it cannot.
+
+    Args:
+        arrays: the names of what is there as a dense array.
+    """
     found, made = list[Assignment](), set[str]()
     for one in ordered:
         names = tensor_names(one)
         if one.target.tensor in free and made.isdisjoint(names) and operand in names and _fits(one, operand):
-            others = (available[name] for name in names if name != operand)
             same = _alike(one, operand, _access(found[0] if found else one, operand).subscripts)
-            if same is not None and all(type(data) is np.ndarray for data in others):
+            if same is not None and arrays.issuperset(name for name in names if name != operand):
                 found.append(same)
         if not found:
             break
@@ -115,29 +130,44 @@ def _results(
     extents = _extents(members, read, operand, tensor) if _is_tree(tensor) else None
     if extents is None:
         return {}
-    levels = tuple(_access(members[0], operand).subscripts[mode].index for mode in tensor.format.order)
-    nodes, shares = _nodes(tensor), thread_count(threads)
+    tree = _Tree(tensor.format, tuple(_width(tensor, level) for level in range(tensor.order)), tensor.dtype.name, tuple(_nodes(tensor)))
+    wish = _wish(members, operand, tree, tuple(extents.items()), semiring, thread_count(threads))
+    if wish is None:
+        return {}
+    made = _kernel(wish).bind_operands({**read, operand: tensor}, threads, once=True).once()
+    return dict(zip((one.target.tensor for one in wish.assignments), made, strict=True))
+
+
+@lru_cache(_KEPT)
+def _wish(
+    members: tuple[Assignment, ...], operand: str, tree: _Tree, sizes: tuple[tuple[str, int], ...], semiring: tuple[str, str], shares: int
+) -> _Pass | None:
+    """Return the pass that computes those expressions together for which that pays, the first among them; None where it does not.
+
+    Args:
+        sizes: the extent of every index.
+        shares: of threads.
+    """
+    extents = dict(sizes)
+    levels = tuple(_access(members[0], operand).subscripts[mode].index for mode in tree.format.order)
 
     def time(*some: Assignment) -> float:
-        return _time(_one_pass(some, operand, levels), nodes, extents, shares) if some else 0.0
+        return _time(_one_pass(some, operand, levels), tree.nodes, extents, shares) if some else 0.0
 
     def gains(one: Assignment) -> bool:
         return time(*members) - time(*(other for other in members if other is not one)) < PAYS * time(one)
 
     if not gains(members[0]):
-        return {}
+        return None
     members = tuple(filter(gains, members))
-    if sum(map(time, members)) - time(*members) < LEAST_SAVED:
-        return {}
+    if shares * (sum(map(time, members)) - time(*members)) < LEAST_SAVED:
+        return None
     whole = _one_pass(members, operand, levels)
-    widths = tuple(_width(tensor, level) for level in range(tensor.order))
     constants = {name: extent for name, extent in extents.items() if name not in levels and 0 < extent <= CONSTANT_BOUND}
-    wish = _Pass(
-        members, operand, tensor.format, widths, tensor.dtype.name, tuple(sorted(constants.items())), semiring,
-        _dealt(whole, nodes, extents, shares), _far(whole, levels, extents, tensor.dtype.itemsize),
+    return _Pass(
+        members, operand, tree.format, tree.widths, tree.dtype, tuple(sorted(constants.items())), semiring,
+        _dealt(whole, tree.nodes, extents, shares), _far(whole, levels, extents, np.dtype(tree.dtype).itemsize),
     )  # fmt: skip
-    made = _kernel(wish).bind_operands({**read, operand: tensor}, threads, once=True).once()
-    return dict(zip((one.target.tensor for one in members), made, strict=True))
 
 
 def _is_sparse(data: Any) -> bool:

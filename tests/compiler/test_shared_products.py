@@ -127,6 +127,19 @@ def test_what_is_said_of_one_expression_holds(options: dict[str, Any]) -> None:
     assert mttkrp(3)[0] in computed
 
 
+def test_what_goes_together_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    operands, others = problem((60, 40, 50), 100_000, 16), problem((60, 40, 50), 100_000, 16)
+    others["Fi"] = others["Fi"] + 1
+    in_one_pass(mttkrp(3), operands)
+
+    def judged_again(*_: object) -> object:
+        raise AssertionError("what is shared was counted again")
+
+    monkeypatch.setattr(OnePass, "work", judged_again)
+    for text, result in zip(mttkrp(3), in_one_pass(mttkrp(3), others), strict=True):
+        assert np.array_equal(result, alone(text, others))
+
+
 def test_nothing_goes_together_where_it_would_not_pay() -> None:
     computed = list[str]()
     for entries, columns in ((50, 16), (20_000, 1)):  # too little to save
