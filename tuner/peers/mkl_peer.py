@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
 from importlib import metadata
@@ -131,7 +132,7 @@ def _succeed(name: str, status: int) -> None:
         raise RuntimeError(f"{name} returned status {status}")
 
 
-class _SparseResult:
+class _SparseResult(ABC):
     """What is made of two sparse matrices; calling it makes a new result, whose rows are sorted if asked for."""
 
     def __init__(self, library: Any, left: _Matrix, right: _Matrix, ordered: bool, threads: int) -> None:
@@ -146,8 +147,9 @@ class _SparseResult:
             _succeed("mkl_sparse_order", self._library.mkl_sparse_order(made.handle))
         return made
 
+    @abstractmethod
     def _make(self, operation: Any, made: Any) -> None:
-        raise NotImplementedError
+        """Call MKL, which writes the handle of the result to ``made``."""
 
 
 class _SparseProduct(_SparseResult):
