@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .tuner.exploration import Exploration
     from .tuner.explore import explore
     from .tuner.forests.exploration import ForestExploration
-    from .tuner.lookup import Match
+    from .tuner.match import Match
     from .tuner.tune_result import TuneResult
 
 __version__ = "0.1.0"
@@ -56,7 +56,7 @@ _HOMES = {
     "Format": ".compiler.format",
     "FormatError": ".compiler.errors",
     "Kernel": ".compiler.pipeline:Kernel",
-    "Match": ".tuner.lookup",
+    "Match": ".tuner.match",
     "ResourceError": ".compiler.errors",
     "Schedule": ".compiler.schedule.schedule",
     "ScheduleError": ".compiler.errors",

@@ -27,10 +27,10 @@ from .notation.suggest import indexed_name
 from .notation.value_types import number_dtype
 from .pipeline import Kernel, compile_kernel
 from .schedule.schedule import Schedule
-from .shown import is_word
+from .shown import attribute, is_word
 from .storage.aligned import FEWER_LEVELS
 from .storage.construct import borrowed
-from .storage.foreign import attribute, bytes_to_pack
+from .storage.foreign import bytes_to_pack
 from .storage.on_device import ON_DEVICE, DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .targets.registry import find_target

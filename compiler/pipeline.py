@@ -34,10 +34,10 @@ from .notation.printer import show
 from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
+from .shown import attribute
 from .space.mapping import default_mapping
 from .storage import aligned
 from .storage.construct import borrowed, tensor
-from .storage.foreign import attribute
 from .storage.on_device import ON_DEVICE, DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .targets.registry import find_target

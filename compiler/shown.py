@@ -20,6 +20,14 @@ def shown(value: Any) -> str:
     return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
 
 
+def attribute(data: Any, name: str) -> Any:
+    """Return an attribute, None where there is none or asking for it fails: reading the data says why."""
+    try:
+        return getattr(data, name, None)
+    except Exception:  # whatever a foreign object does
+        return None
+
+
 def is_word(value: Any, *words: str) -> bool:
     """Whether an option is one of these words; arrays and the like are none, and are not compared."""
     return isinstance(value, str) and value in words

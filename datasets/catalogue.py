@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compiler.errors import DataError
+from ..compiler.native.folders import user_folder
 from .files import has_known_ending, stem
 
 _TABLES = Path(__file__).resolve().parent / "tables"
@@ -105,9 +106,7 @@ def data_folder() -> Path:
     asked = os.environ.get("SPARSETUNE_DATA")
     if asked:
         return Path(asked).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("sparsetune"))
+    return user_folder("data")
 
 
 def local_files() -> dict[str, Path]:

@@ -12,6 +12,7 @@ from hypothesis import settings
 
 os.environ.setdefault("SPARSETUNE_VERIFY", "1")  # also for the processes that tests start
 os.environ["SPARSETUNE_SHIPPED"] = ""  # no published schedule decides, in these processes neither
+os.environ["SPARSETUNE_ANSWERS"] = ""  # nor what an earlier test has looked up
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPLETE = "SPARSETUNE_COMPLETE_TESTS"

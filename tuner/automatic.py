@@ -19,9 +19,9 @@ from ..compiler.pipeline import Kernel
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import shown
 from ..compiler.storage.recalled import recalled
+from .asking import choose, lookup
 from .extents import known_extents
 from .kernels import kept_kernel
-from .lookup import choose, lookup
 from .session import tune
 
 TUNE = "SPARSETUNE_TUNE"

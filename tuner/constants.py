@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from ..compiler.frozen import frozen
-from ..compiler.native.cache import cache_folder
+from ..compiler.native.folders import cache_folder
 from ..compiler.native.machine import this_machine
 from .written import write_json
 

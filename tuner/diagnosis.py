@@ -13,8 +13,8 @@ from pathlib import Path
 from ..compiler.errors import BuildError, SparsetuneError
 from ..compiler.frozen import frozen
 from ..compiler.native import team
-from ..compiler.native.cache import cache_folder
 from ..compiler.native.devices import find_nvcc
+from ..compiler.native.folders import cache_folder, user_folder
 from ..compiler.native.library import load_source
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import MISSING, available_compilers, find_compiler
@@ -174,9 +174,7 @@ def _kernel_cache() -> Path:
 def _data_folder() -> Path:
     if chosen := os.environ.get("SPARSETUNE_DATA"):
         return Path(chosen).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("sparsetune")) / "data"
+    return user_folder("data") / "data"
 
 
 def _database(url: str | None) -> Check:

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.native.cache import cache_folder
+from ..compiler.native.folders import cache_folder
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import available_compilers
 from ..compiler.native.trust import flaw
+from . import sources
 from .written import write_json
 
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = sources.ROOT
 
 
 def describe_environment(settings: dict[str, str]) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def code_version() -> str:
     Reading the sources takes ten milliseconds, which the first lookup of a process would wait for, so the digest is remembered beside
     the compiled kernels as long as no source has another size or time of change.
     """
-    stamp, place = _stamp(_ROOT), cache_folder().parent / "versions.json"
+    stamp, place = sources.stamp(_ROOT), cache_folder().parent / "versions.json"
     try:
         known = json.loads(place.read_text(encoding="utf-8")) if flaw(place.parent) is None else {}
         if isinstance(found := known.get(stamp), str):
@@ -68,18 +69,6 @@ def code_version() -> str:
     found = version_of(_ROOT)
     write_json(place, {stamp: found})
     return found
-
-
-def _stamp(root: Path) -> str:
-    """Return a digest of the names, sizes and times of change of the compiler's sources."""
-    found = hashlib.blake2b(str(root).encode(), digest_size=8)
-    for folder, wanted in ((root / "compiler", ".py"), (root / "csrc", (".c", ".h"))):
-        for place, names, files in os.walk(folder):
-            names.sort()
-            for name in sorted(name for name in files if name.endswith(wanted)):
-                status = os.stat(os.path.join(place, name))
-                found.update(f"{place}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return found.hexdigest()
 
 
 def version_of(root: Path) -> str:

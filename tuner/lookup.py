@@ -12,48 +12,41 @@ What is known is weighed by the gain over the default that is to be expected, do
    ``MODEL_ASKED_FROM`` away or more.
 4. *default*: unless something is expected to be ``LEAST_GAIN`` times as fast.
 
-This module and what it imports need the standard library, numpy and the compiler only. A warm lookup, the same operands again
-while the database has not changed, costs microseconds.
+This module and what it imports need the standard library, numpy and the compiler only.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import time
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import DTypeLike
 
 from ..compiler.concrete.affine import Boundary
 from ..compiler.deadline import Deadline
-from ..compiler.errors import ShapeError, SparsetuneError
-from ..compiler.format import Format
+from ..compiler.errors import SparsetuneError
+from ..compiler.format import Format, parse_format
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.native.toolchain import find_compiler, possible_flags
-from ..compiler.schedule.directives import Build
+from ..compiler.schedule.directives import Build, Convert
 from ..compiler.schedule.schedule import Schedule
-from ..compiler.storage.foreign import attribute
-from ..compiler.storage.tensor import Tensor
 from .costs import operations
-from .database import database_url, open_database, sqlite_path
-from .database.sqlite import file_stamp
+from .database import open_database, sqlite_path
 from .environment import code_version
 from .features import distance
 from .legality import applied, is_legal
 from .limits import make_limits
+from .match import Match
 from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
 from .records import Decision, Measurement, Status
 from .shares import static_excess
 from .shipped import shipped_decisions
-from .verbose import tell
 
 SIMILAR_BOUND = 2.0
 """Farthest that a known input may be away: all sizes differ by a factor of two and the lengths of fibres by about three."""
@@ -76,113 +69,40 @@ MODEL_TRUST, MODEL_DOUBT = 0.7, 0.3
 NEIGHBOURS = 5
 """Known inputs that are asked, the nearest ones."""
 
-MEANING = {
-    "exact": "tuned on this very input",
-    "similar": "tuned on a similar input",
-    "model": "nothing similar was tuned; chosen by the static model",
-    "default": "nothing similar was tuned, and the static model expects no gain",
-}
-"""What origins say."""
-
 _REMEMBERED = 1024
-_SERVER_SECONDS = 30.0  # for which what a server said is taken to hold
+_CUT_SHORT = "the static model stopped"
 
 
-@frozen
-class Match:
-    """What lookup found.
-
-    Attributes:
-        schedule: to be used.
-        origin: "exact", "similar", "model" or "default".
-        time: seconds that the schedule took on the known input; None where there is none.
-        distance: of the known input from this one; None where there is none.
-        note: what was left undone, such as candidates that there was no time for; empty where nothing was.
-    """
-
-    schedule: Schedule
-    origin: str
-    time: float | None = None
-    distance: float | None = None
-    note: str = ""
-
-    @property
-    def reason(self) -> str:
-        """The schedule and why it is used, in one line."""
-        away = f" at distance {self.distance:.2f}" if self.distance else ""
-        took = f", where it took {self.time:.3g} s" if self.time is not None else ""
-        why = f"{self.origin}: {MEANING[self.origin]}{away}{took}" + (f"; {self.note}" if self.note else "")
-        return f"{str(self.schedule) or 'the default schedule'} ({why})"
-
-
-def lookup(
+def look_up(
+    url: str,
     expression: str,
     operands: Mapping[str, Any],
-    output_format: Format | str | None = None,
-    target: str = "cpu",
-    threads: int | None = None,
-    database: str | os.PathLike[str] | None = None,
-    *,
-    arch: str | None = None,
-    memory_bound: float | None = None,
-    cache_share: float | None = None,
-    semiring: tuple[str, str] | None = None,
-    dtype: DTypeLike | None = None,
-    shape: Mapping[str, Any] | None = None,
-    boundary: Boundary = None,
-) -> Match:
-    """Return the schedule to use, and where it comes from: ``sparsetune.lookup``.
+    output_format: Format | str | None,
+    target: str,
+    threads: int | None,
+    arch: str | None,
+    memory_bound: float | None,
+    cache_share: float | None,
+    semiring: tuple[str, str] | None,
+    dtype: DTypeLike | None,
+    shape: Mapping[str, Any] | None,
+    boundary: Boundary,
+) -> tuple[Match, bool]:
+    """Return the schedule for operands from the database at a URL, and whether the same will be found for others that look like them.
 
     Raises:
-        TuningError: no schedule keeps the memory bound.
-        SparsetuneError: the expression, an operand or the database is not meaningful.
-        BuildError: the target is cuda, this machine has no GPU, and arch names none.
+        TuningError, SparsetuneError, BuildError: as ``asking.lookup``, whose arguments these are.
     """
-    url = database_url(database)
     limits = make_limits(memory_bound, cache_share)
-    edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
-    given = output_format, target, arch, threads, limits, semiring, dtype, None if shape is None else tuple(shape.items()), edges
-    key = _Key(expression, operands, (*given, url, os.environ.get("SPARSETUNE_THREADS"), _stamp(url)))
-    if (known := _remembered(key)) is not None:
-        return known
     problem = make_problem(expression, operands, output_format, target, threads, "", shape, arch, limits, semiring, dtype, boundary)
     match = lookup_in(url, problem)
-    tell(f"'{expression}': {match.reason}")
-    _remember(key, match)
-    return match
+    return match, _CUT_SHORT not in match.note and not _rests_on_values(problem, match.schedule)
 
 
-def evidence(database: str | os.PathLike[str] | None) -> tuple[str, object] | None:
-    """Return what is not equal once the database may hold other records; None where it cannot be told, as nothing of the kind exists."""
-    try:
-        url = database_url(database)
-        return url, _stamp(url)
-    except SparsetuneError:  # which the search for a schedule raises in its turn
-        return None
-
-
-def choose(
-    expression: str,
-    operands: Mapping[str, Any],
-    output_format: Format | str | None = None,
-    target: str = "cpu",
-    threads: int | None = None,
-    database: str | os.PathLike[str] | None = None,
-    memory_bound: float | None = None,
-    cache_share: float | None = None,
-    semiring: tuple[str, str] | None = None,
-    dtype: DTypeLike | None = None,
-    shape: Mapping[str, Any] | None = None,
-    boundary: Boundary = None,
-) -> Schedule:
-    """Return the schedule for ``evaluate``: as ``lookup``, but the default one where only the caller knows an extent."""
-    try:
-        return lookup(
-            expression, operands, output_format, target, threads, database, memory_bound=memory_bound, cache_share=cache_share,
-            semiring=semiring, dtype=dtype, shape=shape, boundary=boundary,
-        ).schedule  # fmt: skip
-    except ShapeError:
-        return Schedule()
+def _rests_on_values(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether a schedule is right for some values alone: it stores half of what is symmetric."""
+    conversions = (one for one in schedule.directives if isinstance(one, Convert))
+    return any(parse_format(one.format, len(problem.formats[one.access.tensor])).mirrors for one in conversions)
 
 
 def lookup_in(url: str, problem: Problem) -> Match:
@@ -422,7 +342,7 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
     if key not in _modelled:
         deadline = Deadline(CHOICE_SECONDS)
         schedule = model_choice(problem, deadline)
-        note = f"the static model stopped after {CHOICE_SECONDS:g} s, before it had seen all candidates" if deadline.cut else ""
+        note = f"{_CUT_SHORT} after {CHOICE_SECONDS:g} s, before it had seen all candidates" if deadline.cut else ""
         text = None if schedule is None else problem.to_canonical(schedule)
         _modelled[key] = text, note
         while len(_modelled) > _REMEMBERED:
@@ -432,58 +352,4 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
     return None if text is None else usable(problem, text), note
 
 
-class _Key:
-    """What a lookup depends on, cheap to compare: shapes of dense arrays; the index arrays of tensors, which never change, so that other
-    values on the same pattern are no other operand; identity, shape and nonzeros of everything else.
-
-    An array of another library whose pattern was changed in place keeps its schedule: it may no longer be the best, but it is right.
-    """
-
-    __slots__ = ("parts", "watched")
-
-    def __init__(self, expression: Any, operands: Any, rest: tuple[Any, ...]) -> None:
-        self.watched: list[Any] = []
-        parts: list[Any] = [expression, rest]
-        for name, operand in operands.items() if isinstance(operands, Mapping) else ():
-            if type(operand) is np.ndarray:
-                parts.append((name, operand.shape, operand.dtype.char))
-            elif isinstance(operand, (int, float, np.generic)):
-                parts.append((name, type(operand)))
-            elif isinstance(operand, Tensor):
-                parts.append((name, operand.shape, operand.format, operand.dtype.char, operand.fill_value, *map(id, operand.levels)))
-                self.watched += operand.levels if any(level.parts for level in operand.levels) else (operand,)
-            else:
-                parts.append((name, id(operand), attribute(operand, "shape"), attribute(operand, "nnz")))
-                self.watched.append(operand)
-        self.parts = tuple(parts)
-
-
 _modelled: OrderedDict[tuple[Any, ...], tuple[str | None, str]] = OrderedDict()
-_memory: OrderedDict[tuple[Any, ...], tuple[Match, list[weakref.ref[Any]]]] = OrderedDict()
-
-
-def _remembered(key: _Key) -> Match | None:
-    try:
-        found = _memory.get(key.parts)
-    except Exception:  # something among the arguments that cannot be hashed or compared, which the slow path refuses
-        return None
-    if found is None:
-        return None
-    match, watched = found
-    return match if all(reference() is operand for reference, operand in zip(watched, key.watched, strict=True)) else None
-
-
-def _remember(key: _Key, match: Match) -> None:
-    """Keep a match as long as its operands live."""
-    try:
-        _memory[key.parts] = (match, [weakref.ref(operand) for operand in key.watched])
-    except TypeError:  # an operand, such as a list, that cannot be watched
-        return
-    while len(_memory) > _REMEMBERED:
-        _memory.popitem(last=False)
-
-
-def _stamp(url: str) -> object:
-    """Return what changes when a file's records do; for a server, what changes now and then."""
-    path = sqlite_path(url)
-    return time.monotonic() // _SERVER_SECONDS if path is None else file_stamp(os.path.expanduser(path))

@@ -8,7 +8,6 @@ code stay of use, as what is worth trying. ``tune-kernel db export results/sched
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -17,11 +16,7 @@ from typing import IO
 
 from .database.interchange import read_json_lines
 from .records import Decision, Workload, to_json
-
-SHIPPED = "SPARSETUNE_SHIPPED"
-"""Environment variable: another file in place of the package's own, or nothing, and then nothing counts but what was tuned."""
-
-FILE = Path(__file__).resolve().parents[1] / "results" / "schedules.jsonl"
+from .urls import shipped_file
 
 MOST_BYTES = 1_000_000
 """Of the file."""
@@ -40,17 +35,16 @@ def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[De
     Raises:
         DatabaseError: the file is damaged.
     """
-    file = os.environ.get(SHIPPED, str(FILE))
-    asked = replace(workload, machine="", threads=0 if any_threads else workload.threads)
-    return _read(file, asked) if file and os.path.exists(file) else ()
+    file, asked = shipped_file(), replace(workload, machine="", threads=0 if any_threads else workload.threads)
+    return _read(file, asked) if file is not None and file.exists() else ()
 
 
 @cache
-def _read(file: str, workload: Workload) -> tuple[Decision, ...]:
+def _read(file: Path, workload: Workload) -> tuple[Decision, ...]:
     """Return the decisions in a file for a workload, its machine aside, and its threads where these are 0."""
     threads = {"threads": workload.threads} if workload.threads else {}
     like = {"expression": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target, **threads}
-    found = (record for record in read_json_lines(Path(file), like=like) if isinstance(record, Decision))
+    found = (record for record in read_json_lines(file, like=like) if isinstance(record, Decision))
     return tuple(record for record in found if record.workload.semiring == workload.semiring)
 
 

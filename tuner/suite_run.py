@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..compiler.frozen import frozen
-from ..compiler.native.cache import cache_folder
+from ..compiler.native.folders import cache_folder
 from .records import digest, now
 from .settings import Budget
 from .written import write_json

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,8 @@ from ..compiler.native.trust import make_private
 
 def write_json(place: Path, content: Mapping[str, object]) -> bool:
     """Write a file, and the folders that it lies in; return whether that was possible: else what was there before stays."""
+    import tempfile
+
     part = None
     try:
         make_private(place.parent)

@@ -22,6 +22,7 @@ from ..errors import BuildError
 from ..frozen import frozen
 from ..warn import warn
 from .compile import TookTooLong, compile_object, compile_program, compile_shared
+from .folders import cache_folder
 from .machine import this_machine
 from .scratch import Scratch, new_scratch, sweep
 from .toolchain import Compiler, default_flags
@@ -39,15 +40,6 @@ _TRIES = 3  # to put an entry into a place where others put theirs
 
 _GENERATOR = ("build", "codegen", "native", "targets")
 """The folders of the compiler whose sources say how an object is made, called and stored."""
-
-
-def cache_folder() -> Path:
-    """Return the folder of compiled objects: $SPARSETUNE_CACHE or the platform's user cache."""
-    if chosen := os.environ.get("SPARSETUNE_CACHE"):
-        return Path(chosen).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("sparsetune")) / "kernels"
 
 
 def cached_object(

@@ -164,18 +164,31 @@ def _vector_bytes(flags: frozenset[str]) -> int:
 
 def _caches() -> tuple[CacheLevel, ...]:
     found = []
-    for folder in sorted(_CPU_FOLDER.glob("cpu0/cache/index*")):
+    for folder in _folders(f"{_CPU_FOLDER}/cpu0/cache", "index"):
         try:
-            if (folder / "type").read_text().strip() == "Instruction":
+            if _text(f"{folder}/type") == "Instruction":
                 continue
-            size = (folder / "size").read_text().strip()
-            shared = _count_cores((folder / "shared_cpu_list").read_text().strip())
-            line = int((folder / "coherency_line_size").read_text())
-            level = int((folder / "level").read_text())
+            size = _text(f"{folder}/size")
+            shared = _count_cores(_text(f"{folder}/shared_cpu_list"))
+            line = int(_text(f"{folder}/coherency_line_size"))
+            level = int(_text(f"{folder}/level"))
         except (OSError, ValueError):  # virtual machines leave some of these files out
             continue
         found.append(CacheLevel(level, int(size.rstrip("KMG")) * _UNITS.get(size[-1], 1), line, shared))
     return tuple(sorted(found, key=lambda cache: cache.level))
+
+
+def _folders(place: str, prefix: str) -> list[str]:
+    try:
+        return [f"{place}/{name}" for name in sorted(os.listdir(place)) if name.startswith(prefix)]
+    except OSError:
+        return []
+
+
+def _text(path: str) -> str:
+    """Return a small file of the system; ``pathlib`` takes as long again, which every first lookup would wait for."""
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def _count_cores(cores: str) -> int:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import platform
 import re
-import shlex
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +24,7 @@ REQUIRED_FLAGS = ("-std=gnu11", "-fPIC", "-fopenmp-simd")
 WRAPPING_FLAG = "-fwrapv"
 """Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""
 
-_VECTOR_WIDTH = re.compile(r"-mprefer-vector-width=(128|256|512)")
+_VECTOR_WIDTH = r"-mprefer-vector-width=(128|256|512)"  # compiled when it is needed, which lookups seldom do
 _FAST_MATH = frozenset(("-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-fassociative-math", "-ffinite-math-only"))
 
 
@@ -122,12 +121,14 @@ def machine_flags() -> tuple[str, ...]:
 def vector_bytes(flags: tuple[str, ...]) -> int:
     """Return how wide vectors are to be with some flags: as the last of them prefers, or as wide as the machine's."""
     widest = this_machine().vector_bytes
-    asked = [int(found[1]) // 8 for flag in flags if (found := _VECTOR_WIDTH.fullmatch(flag))]
+    asked = [int(found[1]) // 8 for flag in flags if (found := re.fullmatch(_VECTOR_WIDTH, flag))]
     return min(asked[-1], widest) if asked else widest
 
 
 def _commanded(command: str) -> Compiler:
     """Return the compiler that $SPARSETUNE_CC names, with the arguments that it gives. Raises ``BuildError``."""
+    import shlex
+
     try:
         program, *arguments = shlex.split(command)
     except ValueError:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ScheduleError
-from ..notation.nodes import Access, Affine, Assignment, Expr, transform
-from .arguments import checked
-from .directives import Directive
-from .text import parse_directives, show_directives
+
+if TYPE_CHECKING:
+    from .directives import Directive
 
 
 class Schedule:
@@ -24,17 +23,38 @@ class Schedule:
         ScheduleError: the text is not a schedule, or an argument is not what its directive takes.
     """
 
-    __slots__ = ("directives",)
+    __slots__ = ("_text", "directives")
+    _text: str  # once it was asked for
     directives: tuple[Directive, ...]
 
     def __init__(self, directives: str | Sequence[Directive] | Schedule = ()) -> None:
         if isinstance(directives, str):
-            found = parse_directives(directives)
+            found = _parsed(directives)
         elif isinstance(directives, Schedule):
             found = directives.directives
         else:
             found = _directives(directives)
         object.__setattr__(self, "directives", found)
+
+    @classmethod
+    def shown_as(cls, text: str) -> Schedule:
+        """Return the schedule whose text ``str`` gave; it is read when its directives are asked for, as is what reads it."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_text", text)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Find what was not needed so far: Python asks for attributes that are not there yet."""
+        if name == "directives":
+            found: Any = _parsed(object.__getattribute__(self, "_text"))
+        elif name == "_text":
+            from .text import show_directives
+
+            found = show_directives(object.__getattribute__(self, "directives"))
+        else:
+            raise AttributeError(f"a schedule has no attribute {name!r}")
+        object.__setattr__(self, name, found)
+        return found
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a schedule does not change; make another one")
@@ -43,7 +63,7 @@ class Schedule:
         return Schedule, (str(self),)
 
     def __str__(self) -> str:
-        return show_directives(self.directives)
+        return self._text
 
     def __repr__(self) -> str:
         return f"Schedule({str(self)!r})"
@@ -66,7 +86,9 @@ class Schedule:
     @property
     def made_names(self) -> tuple[str, ...]:
         """The names that the directives introduce, each once."""
-        found = (name for directive in self.directives for name in _made(directive))
+        from .renaming import made_by
+
+        found = (name for directive in self.directives for name in made_by(directive))
         return tuple(dict.fromkeys(found))
 
     def rename(self, mapping: Mapping[str, str], avoid: Iterable[str] = ()) -> Schedule:
@@ -78,12 +100,14 @@ class Schedule:
             avoid: further names of that expression. Names that the schedule introduces itself give way to them and to the
                 new names.
         """
+        from .renaming import fresh_name, renamed_directive
+
         taken = {*mapping.values(), *avoid}
         whole = dict(mapping)
         for name in self.made_names:
             if name in taken and name not in mapping:
-                whole[name] = _fresh(name, {*taken, *self.made_names, *whole.values()})
-        return _of(tuple(_rename(directive, whole) for directive in self.directives))
+                whole[name] = fresh_name(name, {*taken, *self.made_names, *whole.values()})
+        return _of(tuple(renamed_directive(directive, whole) for directive in self.directives))
 
 
 def canonical_names(schedule: Schedule, avoid: Iterable[str] = ()) -> Schedule:
@@ -99,64 +123,20 @@ def canonical_names(schedule: Schedule, avoid: Iterable[str] = ()) -> Schedule:
 
 def _of(directives: tuple[Directive, ...]) -> Schedule:
     """Return a schedule of directives that come from schedules."""
-    made = Schedule()
+    made = Schedule.__new__(Schedule)
     object.__setattr__(made, "directives", directives)
     return made
+
+
+def _parsed(text: str) -> tuple[Directive, ...]:
+    from .text import parse_directives
+
+    return parse_directives(text)
 
 
 def _directives(given: Sequence[Directive]) -> tuple[Directive, ...]:
     if not isinstance(given, (tuple, list)):
         raise ScheduleError(f"a schedule is text such as 'split(i, i0, i1, 32)', or a list of directives, not {type(given).__name__}")
+    from .arguments import checked
+
     return tuple(checked(directive, number) for number, directive in enumerate(given, 1))
-
-
-def _made(directive: Directive) -> Iterator[str]:
-    for parameter in directive.parameters:
-        value = getattr(directive, parameter.field)
-        if parameter.kind == "new":
-            yield value
-        elif parameter.kind == "news":
-            kept = getattr(directive, "indices", ())
-            yield from (name for name in value if name not in kept)
-        elif parameter.kind == "addend":
-            yield from (part.target.tensor for part in value if isinstance(part, Assignment))
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    count = 1
-    while f"{name}_{count}" in taken:
-        count += 1
-    return f"{name}_{count}"
-
-
-def _rename(directive: Directive, names: Mapping[str, str]) -> Directive:
-    changes = {}
-    for parameter in directive.parameters:
-        if parameter.kind in ("index", "name", "new", "indices", "news", "expression", "addend", "access"):
-            changes[parameter.field] = _renamed(getattr(directive, parameter.field), names)
-    return replace(directive, **changes)
-
-
-def _renamed(value: object, names: Mapping[str, str]) -> object:
-    if isinstance(value, str):
-        return names.get(value, value)
-    if isinstance(value, tuple):
-        return tuple(_renamed(item, names) for item in value)
-    if isinstance(value, Assignment):
-        target = rename_expression(value.target, names)
-        assert isinstance(target, Access)
-        return Assignment(target, value.operator, rename_expression(value.value, names))
-    return rename_expression(value, names) if isinstance(value, Expr) else value
-
-
-def rename_expression(value: Expr, names: Mapping[str, str]) -> Expr:
-    """Return an expression with other names of tensors and indices; names that are not in the mapping stay."""
-    return transform(value, lambda node: _renamed_access(node, names) if isinstance(node, Access) else None)
-
-
-def _renamed_access(access: Access, names: Mapping[str, str]) -> Access:
-    subscripts = tuple(
-        Affine(tuple((names.get(name, name), coefficient) for name, coefficient in subscript.terms), subscript.constant)
-        for subscript in access.subscripts
-    )
-    return Access(names.get(access.tensor, access.tensor), subscripts, access.protocols, span=access.span)

@@ -15,7 +15,8 @@ from ..frozen import frozen
 from ..notation.nodes import Access, Assignment, accesses
 from ..notation.parser import parse
 from ..schedule.factors import canonical
-from ..schedule.schedule import Schedule, rename_expression
+from ..schedule.renaming import rename_expression
+from ..schedule.schedule import Schedule
 
 
 @frozen

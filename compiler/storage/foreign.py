@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, ResourceError, SparsetuneError
 from ..format import Format, parse_format
+from ..shown import attribute
 from .aligned import index_dtype
 from .dtypes import cast_values, checked_dtype, checked_fill
 from .entries import Entries
@@ -62,14 +63,6 @@ def path_of(data: Any) -> str | None:
     if type(data) is np.ndarray or type(data) is Tensor:
         return None
     return _asked(data, lambda: os.fsdecode(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else None)
-
-
-def attribute(data: Any, name: str) -> Any:
-    """Return an attribute, None where there is none or asking for it fails: reading the data says why."""
-    try:
-        return getattr(data, name, None)
-    except Exception:  # whatever a foreign object does
-        return None
 
 
 def _read(data: Any, format: Format | str | None, borrow: bool) -> Tensor | None:

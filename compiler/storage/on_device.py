@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from ..format import Format, dense_format, parse_format
 from ..frozen import frozen
-from .foreign import attribute
+from ..shown import attribute
 from .level_arrays import LevelArrays
 
 ON_DEVICE = frozenset(("cuda", "cuda-executor"))

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..shown import attribute
 from .construct import tensor
 from .dtypes import cast_values, checked_dtype, checked_fill
-from .foreign import attribute
 from .tensor import Tensor
 
 MOST = 16  # matrices whose patterns are kept

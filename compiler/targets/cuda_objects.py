@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BuildError
-from ..native.cache import cache_folder
+from ..native.folders import cache_folder
 from ..native.library import CSRC
 from ..native.nvrtc import compile_cubin
 from ..native.supervised import run_program

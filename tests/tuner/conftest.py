@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from sparsetune.tuner.cli import run
-from sparsetune.tuner.shipped import SHIPPED
+from sparsetune.tuner.urls import SHIPPED
 
 
 @pytest.fixture

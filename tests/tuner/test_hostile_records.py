@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import sparsetune
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.tuner.asking import lookup
 from sparsetune.tuner.database import open_database
-from sparsetune.tuner.lookup import lookup
 from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.records import Decision, Status, to_json
 from tuner_campaigns import campaign, spmv

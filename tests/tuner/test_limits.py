@@ -14,11 +14,11 @@ from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.errors import ScheduleError, TuningError
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.tuner.asking import lookup
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.kernels import compile_problem
 from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.limits import make_limits, workspace_elements
-from sparsetune.tuner.lookup import lookup
 from sparsetune.tuner.measure.finals import Burst, play
 from sparsetune.tuner.model import disagreements
 from sparsetune.tuner.problem import Problem, make_problem

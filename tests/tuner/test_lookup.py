@@ -16,11 +16,12 @@ from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner import environment, kernels
+from sparsetune.tuner import environment, kernels, urls
 from sparsetune.tuner import lookup as module
 from sparsetune.tuner import shipped as shipping
+from sparsetune.tuner.asking import choose, lookup
 from sparsetune.tuner.database import open_database
-from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, choose, lookup, lookup_problem
+from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, lookup_problem
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.records import Decision, Measurement, Status
 from tuner_samples import of_this_version
@@ -268,7 +269,7 @@ def test_what_ships_is_never_exact(database: Path, shipped: Path, code: str) -> 
 def test_nothing_ships_where_that_is_asked_for(database: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with shipped.open("w") as stream:
         shipping.write_shipped([decided(problem(), PARALLEL, environment=environment.describe_environment({}))], stream)
-    monkeypatch.setenv(shipping.SHIPPED, "")
+    monkeypatch.setenv(urls.SHIPPED, "")
     assert look(database).origin == "default"
 
 

@@ -42,10 +42,7 @@ def _compute_all() -> ModuleType:
 @cache
 def lookups() -> ModuleType:
     """Import what looks schedules up."""
-    from ...compiler.uncollected import uncollected
-
-    with uncollected():
-        from .. import lookup as module
+    from .. import asking as module
 
     return module
 

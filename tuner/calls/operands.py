@@ -49,8 +49,16 @@ def from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return operands with what files hold in place of their paths; what is no mapping is left for its reader to refuse."""
     if type(operands) is not dict and not isinstance(operands, Mapping):
         return operands
+    if all(map(_is_no_path, operands.values())):
+        return operands
     path_of = _path_of()
     return {name: tensor(data) if path_of(data) is not None else data for name, data in operands.items()}
+
+
+def _is_no_path(data: Any) -> bool:
+    """Return whether data are surely no path, as can be told without asking them, or importing what knows paths."""
+    kind = type(data)
+    return kind is float or kind is int or (kind.__module__.startswith(("numpy", "scipy.sparse")) and not issubclass(kind, str))
 
 
 @cache

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...compiler.format import Format
     from ...compiler.schedule.schedule import Schedule
     from ..automatic import AutoTuned
-    from ..lookup import Match
+    from ..match import Match
     from ..progress import Progress
     from ..tune_result import TuneResult
 

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from ..database import default_url
-from ..lookup import MEANING, Match, lookup_in
+from ..lookup import lookup_in
+from ..match import MEANING, Match
 from ..operands import problem_of
 from ..progress import show_seconds
 from . import options

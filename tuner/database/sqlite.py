@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...compiler.errors import DatabaseError
+from ..urls import file_stamp
 
 BUSY_SECONDS = 30.0
 """How long to wait for another process's write; one takes milliseconds."""
@@ -105,20 +106,6 @@ class SqliteConnection:
             raise DatabaseError(_explain(self._path, action, error)) from error
         except OSError as error:
             raise DatabaseError(f"cannot {action} the database {self._path}: {error.strerror or error}") from error
-
-
-def file_stamp(path: str) -> tuple[int, ...] | None:
-    """Return sizes and times of change of a database file and its log: they change whenever records are added."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None  # a log without its database holds nothing
-    stamp = status.st_size, status.st_mtime_ns
-    try:
-        status = os.stat(path + "-wal")
-    except OSError:
-        return stamp
-    return *stamp, status.st_size, status.st_mtime_ns
 
 
 def _text(stored: bytes) -> str:

@@ -20,7 +20,7 @@ from ...compiler.notation.printer import show
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.construct import from_entries
 from ...compiler.storage.tensor import Tensor
-from ..lookup import choose
+from ..asking import choose
 from .contraction import Contraction, as_tensor, contraction_of
 from .grid import checked_grid, coordinates_of
 from .layout import Layout

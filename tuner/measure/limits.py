@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.native.cache import cache_folder
+from ...compiler.native.folders import cache_folder
 from ...compiler.native.library import load_source
 from ...compiler.native.machine import this_machine
 from ..written import write_json

@@ -7,7 +7,8 @@ from pathlib import Path
 from types import TracebackType
 
 import filelock
-from platformdirs import user_cache_path
+
+from ...compiler.native.folders import user_folder
 
 WAIT_SECONDS = 60.0
 """A turn is a second or two; who holds it longer hangs, and is not waited for."""
@@ -23,7 +24,7 @@ class Turn:
     """
 
     def __init__(self, path: Path | None = None, wait: float = WAIT_SECONDS) -> None:
-        self._path = path or user_cache_path("sparsetune") / "measuring.lock"
+        self._path = path or user_folder("cache") / "measuring.lock"
         self.wait = wait
         self._lock = filelock.FileLock(self._path)
 

@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ...compiler.native.cache import cache_folder
+from ...compiler.native.folders import cache_folder
 from ...compiler.native.scratch import Scratch, sweep
 from ...compiler.native.trust import flaw, make_private
 from ..environment import code_version, version_of

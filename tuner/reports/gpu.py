@@ -19,7 +19,7 @@ import click
 
 from ...compiler.errors import SparsetuneError
 from ...compiler.evaluate import compile_kernel
-from ...compiler.native.cache import cache_folder
+from ...compiler.native.folders import cache_folder
 from ...compiler.pipeline import Signature
 from ...compiler.targets.cuda_objects import cubin_of, host_object
 from .gpu_bundle import begin, bundle

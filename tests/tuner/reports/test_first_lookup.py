@@ -1,0 +1,24 @@
+"""The page of first lookups: processes of their own, in which what is known takes a small part of what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparsetune.tuner.reports.first_lookup import First, measured, page
+
+MOST_CALLS = 7000
+"""Functions of Python that a first lookup calls where another process has looked the same up; some 4,500."""
+
+
+def test_what_is_known_takes_a_small_part_of_what_is_not(tmp_path: Path) -> None:
+    database = str(tmp_path / "none.sqlite")
+    known, new = (measured("SpMV", answers, database, 1) for answers in (str(tmp_path / "answers"), ""))
+    assert known.origin == new.origin
+    assert known.calls < min(MOST_CALLS, new.calls / 10)
+    assert known.modules < new.modules / 5
+    assert 0 < known.seconds < new.seconds
+
+
+def test_the_page_has_both() -> None:
+    shown = page({"SpMV": (First(0.008, 27, 2000, 1e-5, "model"), First(0.1, 240, 90000, 1e-5, "model"))}, 3)
+    assert "| SpMV | model | 8.0 | 27 | 2000 | 100.0 | 240 | 90000 | 10.0 |" in shown

@@ -1,0 +1,183 @@
+"""What lookup found in earlier processes, so that the first lookup of a process need not find it again.
+
+Choosing takes a tenth of a second, most of it for importing what chooses. So an answer is kept in a small file, under a digest of all that
+it depends on: the question, the operands' types, shapes and patterns (features of the same sample as ``features.Input.pattern``), the
+state of the database, of what ships, of this package's sources, of the machine, of its compilers and measured constants. Where one of
+them is another the answer is not found. Answers that rest on values are not kept: whether a matrix is symmetric (``is_lasting``).
+
+Little is imported here, since that is the point.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiler.errors import SparsetuneError
+from ..compiler.native.folders import cache_folder
+from ..compiler.native.machine import available_cores, this_machine
+from ..compiler.native.toolchain import available_compilers
+from ..compiler.native.trust import flaw
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.shown import attribute
+from .constants import constants_file
+from .match import MEANING, Match
+from .sources import ROOT, stamp
+from .urls import shipped_file
+
+ANSWERS = "SPARSETUNE_ANSWERS"
+"""Environment variable: another folder for answers, or nothing, and then none are kept."""
+
+MOST = 4096
+"""Answers that are kept; the oldest half makes room for more."""
+
+_SAMPLE = 4096  # numbers of an index array that are looked at
+_TENSORS = f"{__name__.rpartition('.tuner.')[0]}.compiler.storage.tensor"
+_DECIDING = {"tuner": (".py",), "configs": (".toml",)}
+_ENVIRONMENT = ("SPARSETUNE_CC", "SPARSETUNE_THREADS", "PATH")
+
+
+class _Unlike(Exception):
+    """Something among what is asked has no text that tells it from others."""
+
+
+def question(expression: Any, operands: Any, options: tuple[Any, ...], evidence: object) -> str | None:
+    """Return a digest of what is asked and of what the answer depends on; None where that cannot be told, or is not kept.
+
+    Args:
+        expression, operands: as for ``lookup``.
+        options: the other arguments, in order, the database aside.
+        evidence: changes with the records of the database; None: it has none.
+    """
+    folder = _folder()
+    if folder is None or type(expression) is not str or not isinstance(operands, Mapping):
+        return None
+    found = hashlib.blake2b(digest_size=16)
+    try:
+        for part in _parts(expression, operands, options, evidence):
+            found.update(part if isinstance(part, bytes) else f"{len(part)}:{part}".encode())
+    except (_Unlike, OSError, SparsetuneError):
+        return None
+    return found.hexdigest()
+
+
+def known_answer(asked: str) -> Match | None:
+    """Return what an earlier process found, None where nothing is known or the file is damaged."""
+    import json
+
+    folder = _folder()
+    try:
+        if folder is None or flaw(folder) is not None:
+            return None
+        told = json.loads((folder / f"{asked}.json").read_text(encoding="utf-8"))
+        schedule, origin, time, distance, note = (told[name] for name in ("schedule", "origin", "time", "distance", "note"))
+        numbers = all(number is None or isinstance(number, float) for number in (time, distance))
+        if numbers and isinstance(schedule, str) and isinstance(note, str) and origin in MEANING:
+            return Match(Schedule.shown_as(schedule), origin, time, distance, note)
+    except (OSError, ValueError, TypeError, KeyError):
+        pass
+    return None
+
+
+def keep_answer(asked: str, match: Match) -> None:
+    """Keep an answer for other processes, where that is possible."""
+    from .written import write_json
+
+    folder = _folder()
+    if folder is not None:
+        with suppress(OSError):
+            _make_room(folder)
+        told = {"schedule": str(match.schedule), "origin": match.origin, "time": match.time, "distance": match.distance, "note": match.note}
+        write_json(folder / f"{asked}.json", told)
+
+
+def _make_room(folder: Path) -> None:
+    """Remove the oldest half of the answers where there are too many. Raises ``OSError``: there is no folder yet."""
+    with os.scandir(folder) as entries:
+        kept = [entry for entry in entries if entry.name.endswith(".json")]
+    if len(kept) >= MOST:
+        for entry in sorted(kept, key=lambda entry: entry.stat().st_mtime_ns)[: len(kept) // 2]:
+            with suppress(FileNotFoundError):  # another process makes room as well
+                os.unlink(entry.path)
+
+
+def _folder() -> Path | None:
+    chosen = os.environ.get(ANSWERS)
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    return cache_folder().parent / "answers"
+
+
+def _parts(expression: str, operands: Mapping[Any, Any], options: tuple[Any, ...], evidence: object) -> Iterator[str | bytes]:
+    """Yield what tells a question from others. Raises ``_Unlike``, ``OSError``, ``SparsetuneError``."""
+    yield _surroundings(tuple(os.environ.get(name) for name in _ENVIRONMENT))
+    yield repr((evidence, available_cores(), [_state(file) for file in (constants_file(), shipped_file()) if file is not None]))
+    yield expression
+    yield _plain(options)
+    for name, operand in operands.items():
+        yield _plain(name)
+        yield from _operand(operand)
+
+
+@cache
+def _surroundings(environment: tuple[str | None, ...]) -> str:
+    """Return a text of what stays as it is in a process: sources, machine, compilers."""
+    compilers = [compiler.identity for compiler in available_compilers()]
+    return repr((stamp(ROOT), stamp(ROOT, _DECIDING, deep=False), np.__version__, this_machine().fingerprint, compilers, environment))
+
+
+def _state(file: Path) -> tuple[str, int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return str(file), status.st_size, status.st_mtime_ns
+
+
+def _plain(value: Any) -> str:
+    """Return the text of an option. Raises ``_Unlike`` for what is none of the usual kinds."""
+    if value is None or type(value) in (str, int, float, bool) or isinstance(value, np.dtype):
+        return repr(value)
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return repr(np.dtype(value))
+    if type(value).__name__ == "Format" and type(value).__module__.endswith(".compiler.format"):
+        return f"format {value}"
+    if isinstance(value, (tuple, list)):
+        parts: Sequence[Any] = value
+        return f"({', '.join(map(_plain, parts))})"
+    raise _Unlike
+
+
+def _operand(data: Any) -> Iterator[str | bytes]:
+    """Yield what tells an operand from others, values aside. Raises ``_Unlike`` for what is no array or number of a usual kind."""
+    kind = type(data)
+    if kind is np.ndarray:
+        yield f"array {data.shape} {data.dtype.str}"
+    elif kind in (int, float, bool, complex) or isinstance(data, np.generic):
+        yield f"number {kind.__module__}.{kind.__name__}"
+    elif kind.__name__ == "Tensor" and kind.__module__ == _TENSORS:
+        yield f"tensor {data.shape} {data.format} {data.dtype.str} {data.fill_value!r}"
+        yield from _sampled(array for level in data.levels for _, array in sorted(level.parts.items()))
+    elif kind.__module__.startswith("scipy.sparse") and attribute(data, "format") in ("csr", "csc"):
+        arrays = [attribute(data, name) for name in ("indptr", "indices", "data")]
+        if not all(type(array) is np.ndarray and array.ndim == 1 for array in arrays):
+            raise _Unlike
+        yield f"{kind.__name__} {data.shape} {arrays[2].dtype.str} {len(arrays[2])}"
+        yield from _sampled(arrays[:2])
+    else:
+        raise _Unlike
+
+
+def _sampled(arrays: Iterable[NDArray[Any]]) -> Iterator[str | bytes]:
+    """Yield the lengths of arrays and an even sample of each; of what is short, all."""
+    for array in arrays:
+        yield f"{array.dtype.str} {array.shape}"
+        yield np.ascontiguousarray(array[:: max(1, len(array) // _SAMPLE)]).tobytes()

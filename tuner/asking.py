@@ -1,0 +1,182 @@
+"""``lookup`` as calls ask for it: what was asked before in this process, or in another one, is not looked for again.
+
+A warm lookup, the same operands again while the database has not changed, costs microseconds; the first one in a process, where another
+process has asked the same, milliseconds (``answers``). Otherwise ``lookup_in`` is imported, which finds out. Little is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compiler.errors import ShapeError, SparsetuneError
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.shown import attribute
+from .answers import keep_answer, known_answer, question
+from .match import Match
+from .urls import database_url, file_stamp, sqlite_path
+from .verbose import tell
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from numpy.typing import DTypeLike
+
+    from ..compiler.concrete.affine import Boundary
+    from ..compiler.format import Format
+
+_REMEMBERED = 1024
+_SERVER_SECONDS = 30.0  # for which what a server said is taken to hold
+_TENSORS = f"{__name__.rpartition('.tuner.')[0]}.compiler.storage.tensor"
+
+
+def lookup(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    database: str | os.PathLike[str] | None = None,
+    *,
+    arch: str | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
+    semiring: tuple[str, str] | None = None,
+    dtype: DTypeLike | None = None,
+    shape: Mapping[str, Any] | None = None,
+    boundary: Boundary = None,
+) -> Match:
+    """Return the schedule to use, and where it comes from: ``sparsetune.lookup``.
+
+    Raises:
+        TuningError: no schedule keeps the memory bound.
+        SparsetuneError: the expression, an operand or the database is not meaningful.
+        BuildError: the target is cuda, this machine has no GPU, and arch names none.
+    """
+    url = database_url(database)
+    edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
+    extents = None if shape is None else tuple(shape.items())
+    given = output_format, target, arch, threads, memory_bound, cache_share, semiring, dtype, extents, edges
+    stamp = _stamp(url)
+    key = _Key(expression, operands, (*given, url, os.environ.get("SPARSETUNE_THREADS"), stamp))
+    if (known := _remembered(key)) is not None:
+        return known
+    asked = question(expression, operands, given, stamp) if target == "cpu" and sqlite_path(url) is not None else None
+    match = None if asked is None else known_answer(asked)
+    if match is None:
+        match, is_lasting = _finding().look_up(
+            url, expression, operands, output_format, target, threads, arch, memory_bound, cache_share, semiring, dtype, shape, boundary
+        )
+        if is_lasting and asked is not None:
+            keep_answer(asked, match)
+    tell(f"'{expression}': {match.reason}")
+    _remember(key, match)
+    return match
+
+
+@cache
+def _finding() -> ModuleType:
+    """Import what finds schedules."""
+    from ..compiler.uncollected import uncollected
+
+    with uncollected():
+        from . import lookup as module
+
+    return module
+
+
+def evidence(database: str | os.PathLike[str] | None) -> tuple[str, object] | None:
+    """Return what is not equal once the database may hold other records; None where it cannot be told, as nothing of the kind exists."""
+    try:
+        url = database_url(database)
+        return url, _stamp(url)
+    except SparsetuneError:  # which the search for a schedule raises in its turn
+        return None
+
+
+def choose(
+    expression: str,
+    operands: Mapping[str, Any],
+    output_format: Format | str | None = None,
+    target: str = "cpu",
+    threads: int | None = None,
+    database: str | os.PathLike[str] | None = None,
+    memory_bound: float | None = None,
+    cache_share: float | None = None,
+    semiring: tuple[str, str] | None = None,
+    dtype: DTypeLike | None = None,
+    shape: Mapping[str, Any] | None = None,
+    boundary: Boundary = None,
+) -> Schedule:
+    """Return the schedule for ``evaluate``: as ``lookup``, but the default one where only the caller knows an extent."""
+    try:
+        return lookup(
+            expression, operands, output_format, target, threads, database, memory_bound=memory_bound, cache_share=cache_share,
+            semiring=semiring, dtype=dtype, shape=shape, boundary=boundary,
+        ).schedule  # fmt: skip
+    except ShapeError:
+        return Schedule()
+
+
+class _Key:
+    """What a lookup depends on, cheap to compare: shapes of dense arrays; the index arrays of tensors, which never change, so that other
+    values on the same pattern are no other operand; identity, shape and nonzeros of everything else.
+
+    An array of another library whose pattern was changed in place keeps its schedule: it may no longer be the best, but it is right.
+    """
+
+    __slots__ = ("parts", "watched")
+
+    def __init__(self, expression: Any, operands: Any, rest: tuple[Any, ...]) -> None:
+        self.watched: list[Any] = []
+        parts: list[Any] = [expression, rest]
+        for name, operand in operands.items() if isinstance(operands, Mapping) else ():
+            kind = type(operand)
+            if kind is np.ndarray:
+                parts.append((name, operand.shape, operand.dtype.char))
+            elif isinstance(operand, (int, float, np.generic)):
+                parts.append((name, kind))
+            elif kind.__name__ == "Tensor" and kind.__module__ == _TENSORS:
+                parts.append((name, operand.shape, operand.format, operand.dtype.char, operand.fill_value, *map(id, operand.levels)))
+                self.watched += operand.levels if any(level.parts for level in operand.levels) else (operand,)
+            else:
+                parts.append((name, id(operand), attribute(operand, "shape"), attribute(operand, "nnz")))
+                self.watched.append(operand)
+        self.parts = tuple(parts)
+
+
+_memory: OrderedDict[tuple[Any, ...], tuple[Match, list[weakref.ref[Any]]]] = OrderedDict()
+
+
+def _remembered(key: _Key) -> Match | None:
+    try:
+        found = _memory.get(key.parts)
+    except Exception:  # something among the arguments that cannot be hashed or compared, which the slow path refuses
+        return None
+    if found is None:
+        return None
+    match, watched = found
+    return match if all(reference() is operand for reference, operand in zip(watched, key.watched, strict=True)) else None
+
+
+def _remember(key: _Key, match: Match) -> None:
+    """Keep a match as long as its operands live."""
+    try:
+        _memory[key.parts] = (match, [weakref.ref(operand) for operand in key.watched])
+    except TypeError:  # an operand, such as a list, that cannot be watched
+        return
+    while len(_memory) > _REMEMBERED:
+        _memory.popitem(last=False)
+
+
+def _stamp(url: str) -> object:
+    """Return what changes when a file's records do; for a server, what changes now and then."""
+    path = sqlite_path(url)
+    return time.monotonic() // _SERVER_SECONDS if path is None else file_stamp(os.path.expanduser(path))

@@ -1,0 +1,35 @@
+"""What tells one state of this package's files from another."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+GENERATING: Mapping[str, tuple[str, ...]] = {"compiler": (".py",), "csrc": (".c", ".h")}
+"""Folders with what decides which kernels are made, and the ends of their files' names."""
+
+
+def stamp(root: Path, folders: Mapping[str, tuple[str, ...]] = GENERATING, deep: bool = True) -> str:
+    """Return a digest of the names, sizes and times of change of sources.
+
+    Args:
+        root: the package's folder.
+        folders: in it, with the ends of the names that count.
+        deep: whether folders inside of these count too.
+    """
+    found: list[tuple[str, int, int]] = []
+    for folder, ends in folders.items():
+        left = [os.path.join(root, folder)]
+        while left:
+            with os.scandir(left.pop()) as entries:
+                for entry in entries:
+                    if entry.name.endswith(ends):
+                        status = entry.stat()
+                        found.append((entry.path, status.st_size, status.st_mtime_ns))
+                    elif deep and entry.name[0] not in "._" and entry.is_dir():
+                        left.append(entry.path)
+    return hashlib.blake2b(repr((str(root), sorted(found))).encode(), digest_size=8).hexdigest()
