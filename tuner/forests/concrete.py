@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from ...compiler.format import Format
@@ -12,15 +12,14 @@ BYTES = 8
 """Of an element of a buffer."""
 
 
-def fastest(forests: Iterable[Forest], formats: Mapping[str, Format], sizes: Mapping[str, float]) -> Forest:
+def fastest(forests: Mapping[Forest, Mapping[str, Format]], sizes: Mapping[str, float]) -> Forest:
     """Return, of forests that take the same time, the one whose leaves access memory best; then the first by agreement of orders.
 
     Args:
-        forests: at least one.
-        formats: of operands and result.
+        forests: at least one, each with the formats in which it reads operands and writes the result.
         sizes: extents, by index.
     """
-    return min(forests, key=lambda forest: (access_cost(forest, formats, sizes), disagreements(forest, formats)))
+    return min(forests, key=lambda one: (access_cost(one, forests[one], sizes), disagreements(one, forests[one])))
 
 
 def access_cost(forest: Forest, formats: Mapping[str, Format], sizes: Mapping[str, float]) -> float:

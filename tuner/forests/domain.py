@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import random
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ...compiler.errors import ExpressionError
 from ...compiler.frozen import frozen
 from ...compiler.shown import is_by_name
 from ...compiler.space.forests.contraction import Contraction
+from ...compiler.space.forests.costs import position_symbols
 
 Range = tuple[float, float]
 _USUAL = Path(__file__).resolve().parents[2] / "configs" / "ranges.toml"
@@ -32,10 +34,17 @@ def usual_ranges() -> dict[str, Range]:
 
 @frozen
 class Stored:
-    """A sparse operand: its name and the indices of its levels, outermost first."""
+    """A sparse operand in some order of its levels.
+
+    Attributes:
+        name: of the operand.
+        levels: their indices, outermost first.
+        symbols: of how many positions each has.
+    """
 
     name: str
     levels: tuple[str, ...]
+    symbols: tuple[str, ...]
 
 
 @frozen
@@ -43,16 +52,27 @@ class Domain:
     """All admitted sizes.
 
     Attributes:
+        contraction: what is computed, with operands as they are stored.
         extents: by index.
         shares: of what sparse operands store, by name.
         quotients: of two extents, by their indices.
-        stored: the sparse operands.
+        stored: the sparse operands, in every order that costs know.
     """
 
+    contraction: Contraction
     extents: Mapping[str, Range]
     shares: Mapping[str, Range]
     quotients: Mapping[tuple[str, str], Range]
     stored: tuple[Stored, ...]
+
+    def knowing(self, other: Contraction) -> Domain:
+        """Return the domain with symbols for operands in the orders of another contraction; those that are known as they are."""
+        given = dict(self.contraction.chains)
+        found = list[Stored]()
+        for operand, _ in other.chains:
+            name, levels = other.operands[operand].tensor, other.names_in_order(other.levels(operand))
+            found.append(Stored(name, levels, position_symbols(name, other.names_in_order(given[operand]), levels)))
+        return replace(self, stored=tuple(dict.fromkeys((*self.stored, *found))))
 
     @property
     def is_point(self) -> bool:
@@ -84,10 +104,10 @@ class Domain:
         found = {name: values[name] for name in self.extents}
         for operand in self.stored:
             share = values[operand.name]
-            for level in range(len(operand.levels)):
-                above = math.prod(values[name] for name in operand.levels[: level + 1])
-                below = math.prod(values[name] for name in operand.levels[level + 1 :])
-                found[f"nnz_{operand.name}_{level + 1}"] = above * _hit(share, below)
+            for level, symbol in enumerate(operand.symbols, 1):
+                above = math.prod(values[name] for name in operand.levels[:level])
+                below = math.prod(values[name] for name in operand.levels[level:])
+                found[symbol] = above * _hit(share, below)
         return found
 
 
@@ -104,14 +124,19 @@ def _drawn(low: float, high: float, source: random.Random, number: int) -> float
     return math.exp(source.uniform(math.log(low), math.log(high)))
 
 
-def domain_of(contraction: Contraction, ranges: Mapping[str, Range] | None) -> Domain:
+def domain_of(contraction: Contraction, ranges: Mapping[str, Range] | None, others: Iterable[Contraction] = ()) -> Domain:
     """Return the domain of ranges by index, by sparse operand (share), and by quotient such as "i/l"; the rest is usual.
+
+    Args:
+        contraction: what is computed.
+        ranges: as the user gave them.
+        others: the same with operands in other orders of their levels.
 
     Raises:
         ExpressionError: a key is none of these, or a range is not one of positive numbers, the least first.
     """
     usual = usual_ranges()
-    names = {contraction.operands[number].tensor: chain for number, chain in contraction.chains}
+    names = [contraction.operands[number].tensor for number, _ in contraction.chains]
     extents = dict.fromkeys(contraction.indices, usual["extent"])
     shares = dict.fromkeys(names, usual["share"])
     quotients: dict[tuple[str, str], Range] = {}
@@ -128,8 +153,10 @@ def domain_of(contraction: Contraction, ranges: Mapping[str, Range] | None) -> D
                 f"range of {key}, {low:g} to {high:g}: ranges are of extents ({', '.join(extents)}; 1 and more), of stored shares"
                 f" ({', '.join(shares) or 'no operand is sparse'}; up to 1), and of quotients of extents, 'i/l'"
             )
-    stored = tuple(Stored(name, tuple(contraction.indices[index] for index in chain)) for name, chain in names.items())
-    return Domain(extents, shares, quotients, stored)
+    found = Domain(contraction, extents, shares, quotients, ())
+    for one in (contraction, *others):
+        found = found.knowing(one)
+    return found
 
 
 def checked_ranges(ranges: Mapping[str, Range] | None) -> Iterator[tuple[str, Range]]:

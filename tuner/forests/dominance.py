@@ -110,7 +110,7 @@ class Dominance:
         """Yield bounds: by intervals as they are, and with stored positions in the denominator replaced by what bounds them."""
         yield self._interval(over, under)
         for operand in self.domain.stored:
-            symbols = [f"nnz_{operand.name}_{level + 1}" for level in range(len(operand.levels))]
+            symbols = operand.symbols
             for level, symbol in enumerate(symbols):
                 if not under[symbol]:
                     continue
@@ -163,7 +163,7 @@ class Dominance:
 
     @property
     def _shares(self) -> tuple[str, ...]:
-        return tuple(f"share_{operand.name}" for operand in self.domain.stored)
+        return tuple(f"share_{name}" for name in self.domain.shares)
 
     def _constraints(self, variables: Mapping[str, Any]) -> Iterable[Any]:
         for name, (low, high) in self.domain.extents.items():
@@ -178,9 +178,9 @@ class Dominance:
             yield share <= self.domain.shares[operand.name][1]
             everywhere: Any = 1
             above: Any = 1
-            for level, index in enumerate(operand.levels, 1):
-                positions = variables[f"nnz_{operand.name}_{level}"]
-                low, high = self._positions[f"nnz_{operand.name}_{level}"]
+            for level, (index, symbol) in enumerate(zip(operand.levels, operand.symbols, strict=True), 1):
+                positions = variables[symbol]
+                low, high = self._positions[symbol]
                 everywhere = everywhere * variables[index]
                 yield positions >= low
                 yield positions <= high

@@ -13,11 +13,13 @@ from ...compiler.errors import ExpressionError, TuningError
 from ...compiler.frozen import frozen
 from ...compiler.native.machine import this_machine
 from ...compiler.schedule.schedule import Schedule
-from ...compiler.space.forests.costs import Costs, costs_of
+from ...compiler.space.forests.costs import Costs
 from ...compiler.space.forests.forest import Forest
+from ...compiler.space.forests.orders import OrderedForests, forest_costs
 from ...compiler.space.forests.paths import PathRules
 from ...compiler.space.forests.peeling import ForestRules
 from ...compiler.space.forests.space import Forests
+from ...compiler.space.forests.transposed import MOST_LEVELS
 from .concrete import BYTES, fastest
 from .dominance import Dominance
 
@@ -50,7 +52,7 @@ class FrontierForest:
 
     task_set = None
 
-    def __init__(self, forest: Forest, costs: Costs, space: Forests) -> None:
+    def __init__(self, forest: Forest, costs: Costs, space: OrderedForests) -> None:
         self.forest, self.costs, self._space = forest, costs, space
 
     @cached_property
@@ -95,7 +97,7 @@ class FrontierForest:
 class FrontierForests(Sequence[FrontierForest]):
     """The forests that are left, those of equal cost together; listed no further than they are asked for."""
 
-    def __init__(self, classes: Sequence[ForestClass], space: Forests) -> None:
+    def __init__(self, classes: Sequence[ForestClass], space: OrderedForests) -> None:
         self._classes, self._space = classes, space
         self._listed: list[FrontierForest] = []
 
@@ -144,7 +146,7 @@ class ForestExploration:
     stages: list[dict[str, Any]]
     frontier: FrontierForests
     classes: tuple[ForestClass, ...]
-    space: Forests
+    space: OrderedForests
     dominance: Dominance
     cache_share: float = 0.5
 
@@ -177,17 +179,21 @@ class ForestExploration:
         least = min(found[0] for found in near)
         same = [(one, forest) for time, _, one in near if time == least for forest in one.listed()]
         costs = {forest: one.costs for one, forest in same}
-        forest = fastest(costs, self.space.default.formats, sizes)
+        forest = fastest({forest: self.space.of(forest).formats for forest in costs}, sizes)
         return FrontierForest(forest, costs[forest], self.space)
 
     def costs(self, schedule: Schedule | str) -> Costs:
-        """Return what a schedule costs. Raises ExpressionError: it makes no loop nest forest."""
-        whole = Forests(self.space.assignment, self.space.default.formats, ANY_FOREST)
-        found = (space.find(schedule) for space in (whole, *whole.over_fibres))
-        forest = next((one for one in found if one is not None), None)
-        if forest is None:
-            raise ExpressionError(f"{str(schedule)!r} makes no loop nest forest: loops around products, each intermediate read once")
-        return costs_of(forest, self.space.default.formats)
+        """Return what a schedule costs, with what converting operands takes. Raises ExpressionError: it makes no loop nest forest."""
+        return forest_costs(*self._found(schedule))
+
+    def _found(self, schedule: Schedule | str) -> tuple[Forests, Forest]:
+        given = Forests(self.space.assignment, self.space.default.formats, ANY_FOREST)
+        ordered = OrderedForests(given, MOST_LEVELS if self.space.program(schedule).conversions else 0)
+        for space in (*ordered.spaces, *given.over_fibres):
+            forest = space.find(schedule)
+            if forest is not None:
+                return space, forest
+        raise ExpressionError(f"{str(schedule)!r} makes no loop nest forest: loops around products, each intermediate read once")
 
     def annotated(self, schedule: Schedule | str) -> str:
         """Return a schedule's loop nest and its costs."""
@@ -196,13 +202,16 @@ class ForestExploration:
 
     def why(self, schedule: Schedule | str) -> str:
         """Say what of the frontier is never above a schedule, in time and in memory, for any admitted sizes; or that nothing is."""
-        own = self.costs(schedule)
-        better = [one for one in self.classes if self._is_less(one.costs, own)]
+        space, forest = self._found(schedule)
+        own, domain = forest_costs(space, forest), self.dominance.domain.knowing(space.contraction)
+        dominance = self.dominance if domain == self.dominance.domain else Dominance(domain)
+        better = [one for one in self.classes if _is_less(one.costs, own, dominance)]
         if not better:
             return "no schedule of the frontier is cheaper for all admitted sizes"
         shown = (f"time {one.costs.time}, memory {one.costs.memory} ({one.count} schedules)" for one in better)
         return "\n".join((f"it takes time {own.time}, memory {own.memory}; these never take more:", *shown))
 
-    def _is_less(self, one: Costs, own: Costs) -> bool:
-        same = (one.time, one.memory) == (own.time, own.memory)
-        return not same and all(self.dominance.never_above(*pair) for pair in ((one.time, own.time), (one.memory, own.memory)))
+
+def _is_less(one: Costs, own: Costs, dominance: Dominance) -> bool:
+    same = (one.time, one.memory) == (own.time, own.memory)
+    return not same and all(dominance.never_above(*pair) for pair in ((one.time, own.time), (one.memory, own.memory)))

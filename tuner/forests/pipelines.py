@@ -13,9 +13,9 @@ from ...compiler.notation.nodes import Assignment
 from ...compiler.space.forests.costs import Costs, costs_of
 from ...compiler.space.forests.forest import Forest
 from ...compiler.space.forests.optimum import Optimizer, Optimum
+from ...compiler.space.forests.orders import OrderedForests, PricedOrders
 from ...compiler.space.forests.paths import PathRules, path_count
 from ...compiler.space.forests.peeling import ForestRules, path_depth
-from ...compiler.space.forests.priced import PricedForests
 from ...compiler.space.forests.separable import cost_of
 from ...compiler.space.forests.space import Forests
 from .domain import Range, domain_of
@@ -72,7 +72,7 @@ def spttn(
     for forest in forests:
         classes.setdefault(costs_of(forest, formats), []).append(forest)
     kinds = [ForestClass(one, len(same), same.__iter__) for one, same in classes.items()]
-    return _exploration(assignment, "spttn", space, clock, Dominance(domain), kinds)
+    return _exploration(assignment, "spttn", OrderedForests(space, 0), clock, Dominance(domain), kinds)
 
 
 SPARSEAUTO = ForestRules(PathRules(pairwise=False, reducing=True), fused=False, derived=False)
@@ -90,15 +90,17 @@ def sparseauto(
 ) -> ForestExploration:
     """The compile-time stages of Dias et al., section 5.2: memory depth, depth poset, costs over all admitted sizes.
 
-    Where ranges are given, the depth poset drops only what costs drop too: depths say what is better where sizes grow without bounds.
+    Sparse operands may be put in other orders of their levels first, which takes time and memory for every entry (section 6.5); where a
+    copy has more modes than buffers may have it is not generated. Where ranges are given, the depth poset drops only what costs drop too:
+    depths say what is better where sizes grow without bounds.
     """
-    space = Forests(assignment, formats, SPARSEAUTO, watch=clock.watch)
-    _check_size(space)
-    domain = domain_of(space.contraction, ranges)
+    given = Forests(assignment, formats, SPARSEAUTO, watch=clock.watch)
+    _check_size(given)
+    space = OrderedForests(given, memory_depth)
+    domain = domain_of(space.contraction, ranges, [one.contraction for one in space.spaces])
     clock.note("generated", space.count())
-    rules = replace(SPARSEAUTO, memory_depth=memory_depth)
-    shallow = Forests(assignment, formats, rules, watch=clock.watch)
-    priced = PricedForests(shallow.peeling, formats)
+    shallow = space.under(replace(SPARSEAUTO, memory_depth=memory_depth))
+    priced = PricedOrders(shallow)
     every = priced.costs()
     clock.note("memory_depth", shallow.count(), buckets=len(every))
     if memory_bound is not None:
@@ -125,7 +127,7 @@ def _is_shallower(one: Costs, other: Costs) -> bool:
 
 
 def _exploration(
-    assignment: Assignment, preset: str, space: Forests, clock: Clock, dominance: Dominance, classes: list[ForestClass]
+    assignment: Assignment, preset: str, space: OrderedForests, clock: Clock, dominance: Dominance, classes: list[ForestClass]
 ) -> ForestExploration:
     frontier = FrontierForests(classes, space)
     return ForestExploration(assignment.text, preset, clock.stages, frontier, tuple(classes), space, dominance)

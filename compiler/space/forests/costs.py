@@ -8,7 +8,7 @@ extent. Symbols are extents, named as the indices, and ``nnz_B_k``: positions of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from ...format import Format
@@ -118,6 +118,19 @@ def positions(tensor: str, form: Format, names: tuple[str, ...], level: int) -> 
     above = positions(tensor, form, names, level - 1)
     extent, stored = (Posynomial.of([((symbol,), 1)]) for symbol in (names[level], f"nnz_{tensor}_{level + 1}"))
     return form.levels[level].size(above, extent, stored)
+
+
+def position_symbols(tensor: str, stored: Sequence[str], order: Sequence[str]) -> tuple[str, ...]:
+    """Return the symbols of positions of an operand's levels in some order: ``nnz_B_2`` where they hold the coordinates of its first two
+    levels as it is stored, else with the names of their indices, ``nnz_B_j``.
+
+    Args:
+        tensor: the operand.
+        stored, order: its indices, outermost level first.
+    """
+    prefixes = {frozenset(stored[:depth]): str(depth) for depth in range(1, len(stored) + 1)}
+    held = (frozenset(order[:depth]) for depth in range(1, len(order) + 1))
+    return tuple(f"nnz_{tensor}_{prefixes.get(one) or '_'.join(sorted(one, key=stored.index))}" for one in held)
 
 
 def elements(contraction: Contraction, mask: int) -> Posynomial:

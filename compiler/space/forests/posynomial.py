@@ -36,6 +36,10 @@ class Posynomial:
     def scaled(self, factor: int) -> Posynomial:
         return Posynomial.of((monomial, factor * coefficient) for monomial, coefficient in self.terms)
 
+    def renamed(self, names: Mapping[str, str]) -> Posynomial:
+        """Return it with other symbols."""
+        return Posynomial.of(((names.get(symbol, symbol) for symbol in monomial), count) for monomial, count in self.terms)
+
     @property
     def symbols(self) -> frozenset[str]:
         return frozenset(name for monomial, _ in self.terms for name in monomial)

@@ -10,10 +10,12 @@ from functools import cached_property
 from ...concrete.concretize import Concretized, concretize
 from ...concrete.nodes import Program
 from ...errors import ScheduleError
-from ...format import Format
-from ...notation.nodes import Assignment
+from ...format import Format, parse_format
+from ...notation.nodes import Access, Assignment
 from ...schedule.apply import apply_schedule
+from ...schedule.directives import Convert
 from ...schedule.schedule import Schedule
+from ..conversions import reordered
 from ..forms import unwatched
 from ..grammar import Grammar
 from .contraction import Contraction, contraction_of
@@ -37,6 +39,7 @@ class Forests:
         watch: called again and again while forests are counted and sought; it may raise to end that.
 
     Attributes:
+        conversions: of sparse operands to the orders in which the forests read them.
         over_fibres: the pairwise nests over the stored fibres of every stretch of outermost levels (``fibres``), each a space like this.
 
     Raises:
@@ -56,6 +59,7 @@ class Forests:
         self.contraction = contraction_of(assignment, formats)
         self.default: Concretized = concretize(replace(assignment, operator="="), formats, add, multiply)
         self.peeling = Peeling(self.contraction, rules or ForestRules(), watch)
+        self.conversions: tuple[Convert, ...] = ()
 
     @property
     def _grammar(self) -> Grammar[Symbol]:
@@ -66,9 +70,43 @@ class Forests:
         return tuple(self._through(merged) for merged in by_fibres(self.contraction, self.default.formats))
 
     def _through(self, contraction: Contraction) -> Forests:
-        other = copy(self)
+        other = self.under(self.peeling.rules)
         other.contraction, other.peeling = contraction, Peeling(contraction, self.peeling.rules, self.peeling.watch)
         return other
+
+    def under(self, rules: ForestRules) -> Forests:
+        """Return the space under other rules."""
+        other = copy(self)
+        for name in ("over_fibres", "formats", "stages", "_read"):
+            other.__dict__.pop(name, None)
+        other.peeling = Peeling(self.contraction, rules, self.peeling.watch)
+        return other
+
+    def turned(self, chains: tuple[tuple[int, tuple[int, ...]], ...]) -> Forests:
+        """Return the forests of sparse operands that are converted to other orders of their levels first.
+
+        Args:
+            chains: as ``Contraction.chains``, with indices in these orders.
+        """
+        other = self._through(replace(self.contraction, chains=chains))
+        changed = (pair for pair, given in zip(chains, self.contraction.chains, strict=True) if pair != given)
+        other.conversions = tuple(self._conversion(operand, order) for operand, order in changed)
+        return other
+
+    def _conversion(self, operand: int, order: tuple[int, ...]) -> Convert:
+        access = self.contraction.operands[operand]
+        modes = [access.indices.index(name) for name in self.contraction.names_in_order(order)]
+        return Convert(Access(access.tensor), str(reordered(self.default.formats[access.tensor], modes)))
+
+    @cached_property
+    def _read(self) -> Mapping[str, Format]:
+        orders = {one.access.tensor: len(self.default.formats[one.access.tensor]) for one in self.conversions}
+        return {one.access.tensor: parse_format(one.format, orders[one.access.tensor]) for one in self.conversions}
+
+    @cached_property
+    def formats(self) -> Mapping[str, Format]:
+        """How tensors are stored where forests read them."""
+        return {**self.default.formats, **self._read}
 
     def count(self) -> int:
         """Return how many forests there are; none is listed."""
@@ -112,12 +150,15 @@ class Forests:
             program = self.program(schedule)
         except ScheduleError:
             return None
+        said = {operand.tensor: form.order for operand, form in program.conversions}
+        if any(said.get(tensor) != form.order for tensor, form in self._read.items()):
+            return None
         forest = forest_of(program, self.contraction)
         return forest if forest is not None and self.peeling.admits(forest) else None
 
     def spelled(self, forest: Forest) -> Schedule:
         """Return the directives that make a forest from the default program."""
-        return spelled(forest, self.default)
+        return spelled(forest, self.default, self.conversions)
 
     def program(self, schedule: Schedule | str) -> Program:
         """Return what a schedule makes of the default program. Raises ScheduleError: it cannot be carried out."""

@@ -7,18 +7,15 @@ from contextlib import suppress
 
 from ...deadline import TimeOver
 from ...errors import ExpressionError, ScheduleError
-from ...notation.nodes import Access, Assignment
-from ...schedule import directives as d
+from ...notation.nodes import Assignment
 from ...schedule.directives import WorkspaceDirective
 from ...schedule.schedule import Schedule
-from ..conversions import reordered
 from ..situation import Situation, Structure, further
 from ..template import Template
 from .choice import promising, sizes_of
 from .forest import Forest
 from .optimum import evaluated
 from .space import Forests
-from .spelling import spelled
 from .transposed import transposed
 from .work import Sizes, work
 
@@ -54,15 +51,15 @@ def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[
         yield from _transposed(forests, sizes, situation, least, half.watch)
 
 
-def _structure(forest: Forest, forests: Forests, situation: Situation, *conversions: d.Convert) -> Iterator[Structure]:
+def _structure(forest: Forest, forests: Forests, situation: Situation) -> Iterator[Structure]:
     """Yield a forest as a structure, unless it cannot be carried out."""
     try:
-        schedule = _plain(spelled(forest, forests.default, conversions))
+        schedule = _plain(forests.spelled(forest))
     except ScheduleError:
         return
     program = further(situation.program, schedule, situation)
     if program is not None:
-        yield Structure(Template(schedule.directives), program, "conversion" if conversions else "forest")
+        yield Structure(Template(schedule.directives), program, "conversion" if forests.conversions else "forest")
 
 
 def _over_fibres(forests: Forests, situation: Situation, limit: float, watch: Callable[[], None]) -> Iterator[Forest]:
@@ -82,9 +79,7 @@ def _transposed(forests: Forests, sizes: Sizes, situation: Situation, limit: flo
         return
     with suppress(TimeOver):
         for one in transposed(contraction, sizes, situation.joins, limit, watch):
-            access = contraction.operands[contraction.chains[0][0]]
-            form = reordered(situation.formats[access.tensor], [access.indices.index(name) for name in one.modes])
-            yield from _structure(one.forest, forests, situation, d.Convert(Access(access.tensor), str(form)))
+            yield from _structure(one.forest, forests.turned(one.forest.contraction.chains), situation)
 
 
 def _plain(schedule: Schedule) -> Schedule:

@@ -1,8 +1,8 @@
 """What members of frontiers really do, counted as inputs grow.
 
 On every input some member stays within a constant of the best of a sample of the space, and no schedule of the sample grows slower than a
-member on every input. Costs need not be ordered: with ``D`` almost empty, inner products of ``B`` and ``C`` that skip its empty rows do less
-than sums of rows of ``C``, and far more where nothing is empty, so that both are members.
+member on every input. Costs need not be ordered: with ``D`` almost empty, inner products of ``B`` and ``C`` that skip its empty rows do
+less than sums of rows of ``C``, and far more where nothing is empty, so that both are members.
 """
 
 from __future__ import annotations

@@ -18,15 +18,23 @@ KERNELS = {
     "MTTKRP3": SPTTN["MTTKRP3"],
     "MTTKRP-GEMM": "A(i,m) = T(i,k,l) * C(l,j) * D(k,j) * E(j,m)",
 }
+OTHERS = {
+    "SpMMH-GEMM": "A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)",
+    "SpTTM-TTM": "A(i,l,m) = T(i,j,k) * C(j,l) * D(k,m)",
+    "SpTTM-SpTTM": "S(i,j,m) = T(i,j,k) * C(k,l) * D(l,m)",
+    "SpTTM-TTM-TTM": SPTTN["SpTTM-TTM-TTM"],
+    "SDDMM-SpMM-GEMM": "A(i,m) = T(i,j) * C(i,k) * D(j,k) * E(j,l) * F(l,m)",
+}
+"""The other kernels of SparseAuto's Table 2."""
 
 
 def priced(name: str) -> PricedForests:
-    space = forests(KERNELS[name], RULES)
+    space = forests((KERNELS | OTHERS)[name], RULES)
     return PricedForests(space.peeling, space.default.formats)
 
 
 def domain(name: str, **ranges: tuple[float, float]) -> Domain:
-    return domain_of(forests(KERNELS[name], RULES).contraction, ranges)
+    return domain_of(forests((KERNELS | OTHERS)[name], RULES).contraction, ranges)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -44,7 +52,9 @@ def test_costs_are_those_of_listing(name: str) -> None:
         assert {costs_of(forest, space.default.formats) for forest in listed} == {one}
 
 
-@pytest.mark.parametrize("name", [*list(KERNELS)[:3], pytest.param("MTTKRP-GEMM", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "name", [*KERNELS, *list(OTHERS)[:3], *(pytest.param(name, marks=pytest.mark.nightly) for name in list(OTHERS)[3:])]
+)
 def test_survivors_are_those_of_z3_alone(name: str) -> None:
     pytest.importorskip("z3")
     costs = priced(name).costs()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from pathlib import Path
 from time import process_time
 
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from forest_samples import SPTTN, operands, sparse_formats, wrong
 from sparsetune.compiler.errors import ExpressionError, TuningError
+from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.space.forests.priced import PricedForests
@@ -128,16 +130,55 @@ def test_narrower_ranges_leave_no_more(name: str) -> None:
 
 
 def test_a_point_leaves_the_pareto_set() -> None:
-    """Of the costs of everything within the memory-depth threshold."""
+    """Of the costs of everything within the memory-depth threshold, T stored by rows or converted to columns."""
     text = SPARSEAUTO["SDDMM-SpMM-GEMM"]
     found = explored(text, "sparseauto", ranges=RANGES["point"])
     sizes = {name: low for name, (low, _) in RANGES["point"].items() if name != "T"}
-    sizes |= {"nnz_T_1": sizes["i"] * (1 - (1 - 1e-3) ** sizes["j"]), "nnz_T_2": 1e-3 * sizes["i"] * sizes["j"]}
+    entries = 1e-3 * sizes["i"] * sizes["j"]
+    sizes |= {"nnz_T_1": sizes["i"] * (1 - (1 - 1e-3) ** sizes["j"]), "nnz_T_2": entries}
+    columns = {"nnz_T_1": sizes["j"] * (1 - (1 - 1e-3) ** sizes["i"])}
     rules = type(RULES)(RULES.paths, RULES.fused, RULES.derived, 2)
-    space = Forests(found.space.assignment, found.space.default.formats, rules)
-    every = {(one.time.at(sizes), one.memory.at(sizes)) for one in PricedForests(space.peeling, space.default.formats).costs()}
+    every = set()
+    for order, own, copied in (((0, 1), sizes, 0), ((1, 0), sizes | columns, entries)):
+        formats = {**found.space.default.formats, "T": Format("compressed, compressed", order)}
+        costs = PricedForests(Forests(found.space.assignment, formats, rules).peeling, formats).costs()
+        every |= {(one.time.at(own) + 30 * copied, one.memory.at(own) + copied) for one in costs}
     pareto = {one for one in every if not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in every)}
-    assert {(round(one.costs.time.at(sizes)), one.costs.memory.at(sizes)) for one in found.classes} == {(round(a), b) for a, b in pareto}
+    left = {(one.costs.time.at(sizes | {"nnz_T_j": columns["nnz_T_1"]}), one.costs.memory.at(sizes)) for one in found.classes}
+    assert {(round(time), round(memory)) for time, memory in left} == {(round(time), round(memory)) for time, memory in pareto}
+
+
+def test_transposition_is_a_choice_with_its_cost(tmp_path: Path) -> None:
+    """Sections 6.3 and 6.5. A copy of a matrix has two modes, no more than buffers may have; that of a larger tensor has more."""
+    text = SPARSEAUTO["SDDMM-SpMM"]
+    found = explored(text, "sparseauto")
+    turned = {**found.space.default.formats, "T": Format("compressed, compressed", (1, 0))}
+    both = [Forests(found.space.assignment, formats, RULES).count() for formats in (found.space.default.formats, turned)]
+    assert found.space.count() == sum(both) == found.stages[0]["kept"]
+    listed = list(found.space)
+    assert len({str(one) for one in listed}) == sum(both)
+    assert sum("convert(T" in str(one) for one in listed) == both[1]
+    drawn = [one for one in found.space.sample(16, seed=3) if "convert(T" in str(one)]
+    assert drawn
+    assert all(one in found.space for one in drawn)
+    assert not wrong(text, drawn, tmp_path, "turned")
+    assert not any("convert(T" in str(one.schedule) for one in found.frontier)
+    sized = explored(SPARSEAUTO["SDDMM-SpMM-GEMM"], "sparseauto", ranges=RANGES["point"])
+    left = [one for one in sized.frontier if "convert(T" in str(one.schedule)]
+    assert left
+    assert all("30 * nnz_T_2" in one.time and "nnz_T_2" in one.memory and one.memory_depth == 2 for one in left)
+    cubes = SPTTN["MTTKRP3"]
+    deeper = explored(cubes, "sparseauto", memory_depth=3).space
+    stored = [Format("compressed, compressed, compressed", order) for order in permutations(range(3))]
+    counts = [Forests(deeper.assignment, {**deeper.default.formats, "T": form}, RULES).count() for form in stored]
+    assert (deeper.count(), explored(cubes, "sparseauto").space.count()) == (sum(counts), counts[0])
+
+
+def test_costs_of_converted_operands() -> None:
+    found = explored(SPARSEAUTO["SDDMM-SpMM"], "sparseauto", memory_depth=1)
+    by_columns = 'convert(T, "csf; 1,0"); reorder(j, i, k, l)'
+    assert "time 4 * k * l * nnz_T_2 + 30 * nnz_T_2; memory nnz_T_2" in found.annotated(by_columns)
+    assert "these never take more:" in found.why(by_columns)
 
 
 def test_memory_bounds() -> None:
