@@ -20,8 +20,8 @@ from .errors import ExpressionError
 from .evaluate import checked_operands
 from .format import Format
 from .frozen import frozen
-from .lowering.context import loop_type
 from .lowering.semiring import identity
+from .lowering.tensors import loop_type
 from .notation.nodes import Assignment
 from .notation.parser import parse
 from .shown import shown

@@ -24,9 +24,9 @@ from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
 from .format import Format
 from .frozen import frozen
-from .lowering.context import TensorType
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
+from .lowering.tensors import TensorType
 from .native.devices import require_device, require_gpu
 from .notation.nodes import Access, Assignment
 from .notation.parser import parse

@@ -22,8 +22,8 @@ from .concrete.given import CONSTANT_BOUND, checked_semiring
 from .concrete.nodes import PLAIN, LoopTag
 from .concrete.one_pass import OnePass, Product
 from .format import Format, dense_format
-from .lowering.context import TensorType
 from .lowering.lower import lower
+from .lowering.tensors import TensorType
 from .native.machine import this_machine
 from .native.team import thread_count
 from .notation.nodes import Access, Affine, Assignment, Mul, accesses, index_subscript

@@ -38,4 +38,3 @@ def halves_hold(problem: Problem, program: Program) -> bool:
     copies = ((read.tensor, read.stored) for read in program.statement.reads if read.stored is not None)
     wanted = (*((read.tensor, form) for read, form in program.conversions), *copies)
     return all(name in problem.symmetric for name, form in wanted if form.mirrors and not problem.formats[name].mirrors)
-

@@ -399,4 +399,3 @@ class AffineLevel(OffsetLevel):
         if inner is not None:
             conditions.insert(0, inner)
         return every(conditions) if conditions else None
-

@@ -126,7 +126,7 @@ def _rows(context: Context, around: Around, chain: list[Forall], inner: Assign) 
 
 def _is_dense(context: Context, access: Access, index: str) -> bool:
     """Whether all components along an index are stored."""
-    form = context.format_of(access)
+    form = context.tensors.format_of(access)
     kinds = [form.levels[form.order.index(mode)] for mode, name in enumerate(access.indices) if name == index] if form is not None else []
     return all(kind.full for kind in kinds)
 
@@ -136,4 +136,4 @@ def _once(context: Context, around: Around, target: Access) -> bool:
     if len(context.writes(target.tensor)) != 1:
         return False
     loops = enumerate(around.loops)
-    return all(apart(target.indices, loop, around.loops[:place], context.graph, context.format_of) for place, loop in loops)
+    return all(apart(target.indices, loop, around.loops[:place], context.graph, context.tensors.format_of) for place, loop in loops)

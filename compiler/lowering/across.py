@@ -116,7 +116,11 @@ class Across:
 
 def across(context: Context, scope: Scope, access: Access, level: SubsectionLevel, steps: list[Step]) -> Across:
     """Return the parents of a subsection at some place of the nest; ``steps`` get what is read of them once."""
-    storage, form, place = context.storage(scope, access), context.types[context.key(context.operand(access))].format, scope.place(access)
+    storage, form, place = (
+        context.tensors.storage(scope, access),
+        context.tensors.types[context.tensors.key(context.tensors.operand(access))].format,
+        scope.place(access),
+    )
     own = form.stored_level(place.depth)
     resolving = {form.stored_level(number): number for number in range(len(storage.levels))}
     opened = [resolving[number] for number in range(own) if resolving[number] >= place.depth]
@@ -130,7 +134,7 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
         found = storage.levels[resolving[number]]
         if found.kind.full:
             return multiply(positions(number - 1), (found.inner if isinstance(found, AffineLevel) else found).extent)
-        return context.stored_length(storage.name, resolving[number])
+        return context.tensors.stored_length(storage.name, resolving[number])
 
     for number in opened:
         found = storage.levels[number]
@@ -142,7 +146,10 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
         if stored.kind.full:
             begin = add(multiply(lowest.parent, stored.extent), low)
         else:
-            room, size = minimum(room, context.stored_length(storage.name, number)), context.stored_length(storage.name, number)
+            room, size = (
+                minimum(room, context.tensors.stored_length(storage.name, number)),
+                context.tensors.stored_length(storage.name, number),
+            )
             begin = stored.below(lowest).bounds(lowest)[0]
             if not ancestors:
                 start = begin = _kept(context, f"start_{stored.index}", _start(stored, place, low, scope.doubtful.get(access)), steps)
@@ -152,7 +159,7 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
     offsets = multiply(context.size(level.index), positions(own - 1))
     narrow = compare("<", multiply(entries, room), offsets)
     buffer = context.names.permanent(f"first_{level.index}")
-    context.hoist(buffer, I64, Select(narrow, size, ZERO, I64), zero=False)
+    context.hoisting.allocate(buffer, I64, Select(narrow, size, ZERO, I64), zero=False)
     origin = _kept(context, f"origin_{level.index}", lowest.parent, steps)
     begins = Begins(buffer, origin, resolving[own], _kept(context, f"narrow_{level.index}", narrow, steps))
     return Across(context, tuple(ancestors), place, scope.doubtful.get(access), level, begins)

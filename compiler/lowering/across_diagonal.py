@@ -42,10 +42,10 @@ def _shared_by_rows(context: Context, scope: Scope, statement: Unless) -> Storag
     loop = scope.parallel[-1] if scope.parallel else None
     if loop is None or not loop.runs or loop.race not in PRIVATE:
         return None
-    half = next(access for access in statement.reads if (form := context.format_of(access)) is not None and form.mirrors)
+    half = next(access for access in statement.reads if (form := context.tensors.format_of(access)) is not None and form.mirrors)
     (assign,) = statement.assignments
-    row, column = context.storage(scope, half).levels
-    target = context.storage(scope, assign.target)
+    row, column = context.tensors.storage(scope, half).levels
+    target = context.tensors.storage(scope, assign.target)
     return target if loop.index == row.index and target.levels[0].index == column.index else None
 
 

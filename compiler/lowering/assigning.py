@@ -43,7 +43,7 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
     if scope.assembly is not None:
         return _if_nonempty(context, scope, kept, scope.assembly.store(dict(scope.coordinates), value, op))
     note(context, scope, target.tensor, op, scope.shared)
-    stored = context.storage(scope, target)
+    stored = context.tensors.storage(scope, target)
     if stored.type != context.value_type:
         value = Cast(value, stored.type)
     position = result_position(context, scope, target)
@@ -90,7 +90,7 @@ def note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> No
 
 
 def result_position(context: Context, scope: Scope, target: Access) -> Value:
-    stored = context.storage(scope, target)
+    stored = context.tensors.storage(scope, target)
     if context.shares is None:
         return stored.dense_position(scope.place(target), known(context, scope))
     place = scope.place(context.shares)
@@ -105,4 +105,4 @@ def race_at(context: Context, parallel: tuple[ParallelLoop, ...], target: Access
 
 def _meets(context: Context, loop: ParallelLoop, target: Access) -> bool:
     """Whether two iterations of a parallel loop may write one component of a target, other than of one share."""
-    return loop.part != "own" and not apart(target.indices, loop.index, loop.around, context.graph, context.format_of)
+    return loop.part != "own" and not apart(target.indices, loop.index, loop.around, context.graph, context.tensors.format_of)

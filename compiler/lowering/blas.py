@@ -111,7 +111,7 @@ class _Routine:
         return list(zip(self.accesses, SHAPES[self.routine][1], strict=True))
 
     def _read(self, access: Access, shape: str) -> list[Value]:
-        storage, place = self.context.storage(self.scope, access), self.inside.place(access)
+        storage, place = self.context.tensors.storage(self.scope, access), self.inside.place(access)
         self._check(access, storage, place)
         return self._array(storage.values, storage, storage.dense_position(place, known(self.context, self.inside)), shape)
 
@@ -126,7 +126,7 @@ class _Routine:
         if held is not None and self.scope.assembly is not None and self.scope.assembly.counting:
             return None
         note(context, self.scope, target.tensor, "+", self.scope.shared if held is None else held.depth)
-        storage = context.storage(self.scope, target) if held is None else held.stored
+        storage = context.tensors.storage(self.scope, target) if held is None else held.stored
         if held is not None:
             place, position = Place(), storage.dense_position(Place(), known(context, self.inside))
         else:

@@ -52,7 +52,7 @@ def _in_order(context: Context, scope: Scope, target: Access, stored: Storage, n
     around = [name for name in scope.loops if name in tiles]
     if around != tiles[: len(around)] or around[: len(names)] != list(names):
         return None
-    form = context.format_of(counted.access)
+    form = context.tensors.format_of(counted.access)
     if form is None:
         return None
     gone_through = _levels(counted.access, form)

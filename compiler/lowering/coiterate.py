@@ -56,6 +56,7 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
         )
     wrapping = next((access for access in operands if turns(context, scope, access, index)), None)
     if wrapping is not None:
+
         def within(scope: Scope, window: Window) -> list[Step]:
             return iterate(context, scope, index, window, statement, tag, body)
 
@@ -117,7 +118,7 @@ def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: S
 
 
 def _next_kind(context: Context, scope: Scope, access: Access) -> LevelKind:
-    return context.storage(scope, access).levels[scope.place(access).depth].kind
+    return context.tensors.storage(scope, access).levels[scope.place(access).depth].kind
 
 
 def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
@@ -157,7 +158,7 @@ def position_loop(
 ) -> list[Step]:  # fmt: skip
     """Return the loop over positions [low, high) of the next level of one operand, all of which are known to hold something if
     ``filled``."""
-    storage = context.storage(scope, access)
+    storage = context.tensors.storage(scope, access)
     above = scope.place(access)
     wish = f"p_{storage.name}{above.depth + 1}"
     with context.names.block():
@@ -192,11 +193,11 @@ def _prefetched_rows(
 ) -> list[Step]:
     """Prefetch by coordinates that stand further on in the level, also in the segments of later parents."""
     depth = scope.place(access).depth
-    key = context.key(access)
+    key = context.tensors.key(access)
 
     def ahead(distance: int) -> Value:
         held = access.tensor in context.workspaces
-        length = level.length if held else context.stored_length(key, depth)
+        length = level.length if held else context.tensors.stored_length(key, depth)
         return level.kind.within(level, level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE))))
 
     told = prefetches(context, scope, index, statement, tag, ahead, (access, position, 1))
@@ -215,7 +216,7 @@ def _accompanied(
             before: list[Step] = []
             present: dict[Access, Var] = {}
             for access, cursor in cursors.items():
-                here = Var(context.names.local(f"in_{context.key(access)}"), BOOL)
+                here = Var(context.names.local(f"in_{context.tensors.key(access)}"), BOOL)
                 hit = every([cursor.running, compare("==", cursor.level.coordinate(cursor.position), variable)])
                 before.append(Declare(here, hit))
                 present[access] = here

@@ -108,7 +108,7 @@ class AcrossCursor(OffsetCursor):
 
 def window_bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
     """Return the positions of a level inside a window, found by search where the window cuts it."""
-    name = f"{context.key(access)}{scope.place(access).depth + 1}"
+    name = f"{context.tensors.key(access)}{scope.place(access).depth + 1}"
     low, high = bounds(scope, access, level)
     last = None if window.high == context.size(level.index) else window.high
     return level.cut(low, high, window.low, last, lambda wish, value: named(context, f"{wish}_{name}", value, steps))
@@ -129,7 +129,7 @@ def cursors_of(
         level = stepping_level(context, scope, access, index)
         assert level is not None
         level = anchored(context, level, steps)
-        name = f"{context.key(access)}{scope.place(access).depth + 1}"
+        name = f"{context.tensors.key(access)}{scope.place(access).depth + 1}"
         if isinstance(level, SubsectionLevel):
             cursors[access] = offset_cursor(context, scope, index, window, access, level, f"offset_{name}", steps)
             continue
@@ -151,7 +151,7 @@ def offset_cursor(
     """
     if level.across:
         return _across_cursor(context, scope, window, access, level, wish, steps)
-    name = f"{context.key(access)}{scope.place(access).depth + 1}"
+    name = f"{context.tensors.key(access)}{scope.place(access).depth + 1}"
     low, high = bounds(scope, access, level)
     low, last = named(context, f"first_{name}", low, steps), named(context, f"last_{name}", high, steps)
     end = named(context, f"{index}_end", window.high, steps)
@@ -176,7 +176,7 @@ def with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Val
     """Declare where the positions with the present coordinate end, for levels that are not unique."""
     if cursor.level.unique:
         return cursor
-    name = f"q_{context.key(cursor.access)}{scope.place(cursor.access).depth + 1}"
+    name = f"q_{context.tensors.key(cursor.access)}{scope.place(cursor.access).depth + 1}"
     end = Var(context.names.local(name), I64)
     steps.append(Declare(end, cursor.position))
     steps.append(If(here, skip_equal(cursor.level, end, cursor.high, coordinate)))

@@ -118,9 +118,9 @@ def _is_dense(context: Context, scope: Scope, forall: Forall, nest: Nest) -> boo
     """Whether every level that a nest goes through has all its coordinates."""
     indices = set(context.graph.originals(nest.fused))
     own = {name for name in context.workspaces if scope.held(name) is None}
-    stored = [context.storage(scope, access) for access in reads(forall.body) if access.tensor not in own]
+    stored = [context.tensors.storage(scope, access) for access in reads(forall.body) if access.tensor not in own]
     is_dense = all(level.kind.full for storage in stored for level in storage.levels if level.index in indices)
-    return is_dense and context.types[context.result.tensor].format.is_dense
+    return is_dense and context.tensors.types[context.result.tensor].format.is_dense
 
 
 def _clipped(context: Context, scope: Scope, forall: Forall, clip: Clip) -> list[Step]:

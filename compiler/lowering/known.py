@@ -67,7 +67,7 @@ def _slots(context: Context, shape: Shape | None, scope: Scope) -> list[Value]:
     if not isinstance(shape, Entries):
         return []
     access, chain = position_chain(context, shape)
-    level = next(level for level in context.storage(scope, access).levels if level.index == chain[-1])
+    level = next(level for level in context.tensors.storage(scope, access).levels if level.index == chain[-1])
     position = scope.place(access).positions[-1]
     occupied = level.occupied(position, scope.coordinates[level.index])
     return [] if occupied is None else [occupied]
@@ -107,7 +107,7 @@ def _of_root(context: Context, scope: Scope, index: str, value: Callable[[Window
 def _at_position(context: Context, scope: Scope, entries: Entries, position: Value, steps: list[Step]) -> Scope:
     """Return the place of an operand at a position, and the coordinates that its levels store there."""
     access, chain = position_chain(context, entries)
-    storage = context.storage(scope, access)
+    storage = context.tensors.storage(scope, access)
     above = scope.place(access)
     levels = storage.levels[above.depth : above.depth + len(chain)]
     parent = above.positions[-1] if above.positions else ZERO
@@ -136,7 +136,7 @@ def parent_at(
     context: Context, scope: Scope, access: Access, depth: int, position: Value, within: tuple[Value, Value] | None = None
 ) -> Value:
     """Return the position of the level above that a position of a level belongs to; ``within``: the first and past the last it may be."""
-    level = context.storage(scope, access).levels[depth]
+    level = context.tensors.storage(scope, access).levels[depth]
     if within is not None and isinstance(level.kind, Segmented):
         return parent_among(level, position, *within)
-    return level.kind.parent(level, position, context.level_length(scope, access, depth) if level.kind.has_segments else ZERO)
+    return level.kind.parent(level, position, context.tensors.level_length(scope, access, depth) if level.kind.has_segments else ZERO)

@@ -57,7 +57,7 @@ def _point_loop(
     inside: list[Step] = []
     named_cursors = []
     for cursor in mine:
-        name = index if len(mine) == 1 else f"{index}_{context.key(cursor.access)}"
+        name = index if len(mine) == 1 else f"{index}_{context.tensors.key(cursor.access)}"
         coordinate = Var(context.names.local(name), I64)
         inside.append(Declare(coordinate, cursor.level.coordinate(cursor.position)))
         named_cursors.append(replace(cursor, coordinate=coordinate))
@@ -158,7 +158,7 @@ def _strides(context: Context, cursors: list[Cursor]) -> tuple[list[Step], list[
     shortest = named(context, "shortest", balanced(lengths, minimum), steps)
     strides = []
     for cursor, length in zip(cursors, lengths, strict=True):
-        stride = Var(context.names.local(f"stride_{context.key(cursor.access)}"), I64)
+        stride = Var(context.names.local(f"stride_{context.tensors.key(cursor.access)}"), I64)
         steps.append(Declare(stride, Call("gallop_stride", (length, shortest), I64)))
         strides.append(stride)
     return steps, strides

@@ -32,10 +32,10 @@ def parents_of(
     low, high, around = part.low, part.high, scope.parents.get(index)
     if around is not None and (around.low, around.high) == (low, high):
         return around
-    storage, found = context.storage(scope, access), list[tuple[Value, Value]]()
+    storage, found = context.tensors.storage(scope, access), list[tuple[Value, Value]]()
     for place in range(len(levels) - 1, 0, -1):
         depth, level = scope.place(access).depth + place, levels[place]
-        count = context.level_length(scope, access, depth)
+        count = context.tensors.level_length(scope, access, depth)
         if place == len(levels) - 1 and part.fibres is not None:
             first, past = part.fibres[0], minimum(add(part.fibres[1], ONE), count)
         elif around is not None and isinstance(level.kind, Segmented):
@@ -56,7 +56,7 @@ def with_parents(context: Context, scope: Scope, forall: Forall, index: str, par
         return scope
     access, chain = position_chain(context, shape)
     depth = scope.place(access).depth
-    levels = context.storage(scope, access).levels[depth : depth + len(chain)]
+    levels = context.tensors.storage(scope, access).levels[depth : depth + len(chain)]
     if len(levels) == 1 or not are_nested(levels):
         return scope
     return scope.lie_below(index, parents_of(context, scope, index, access, levels, part, steps))

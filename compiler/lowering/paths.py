@@ -51,4 +51,4 @@ def _fibre(level: Level, low: Value, high: Value, item: Value) -> Value:
 
 def _level(context: Context, scope: Scope, along: Along) -> Level:
     access, chain = position_chain(context, entries_of(context, along.positions))
-    return context.storage(scope, access).levels[scope.place(access).depth + len(chain) - 1]
+    return context.tensors.storage(scope, access).levels[scope.place(access).depth + len(chain) - 1]

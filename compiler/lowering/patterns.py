@@ -10,7 +10,7 @@ from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
 from ..format import Format
 from ..notation.nodes import Access, Assignment
-from .context import TensorType
+from .tensors import TensorType
 
 
 def shared_type_of(

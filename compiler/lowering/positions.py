@@ -30,7 +30,7 @@ from .windows import entries_of, opened, opening, position_chain, tile_of, windo
 def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Entries, aliases: list[str]) -> list[Step]:
     """A loop over stored positions of one operand, through all levels that were collapsed into it."""
     access, chain = position_chain(context, entries)
-    storage = context.storage(scope, access)
+    storage = context.tensors.storage(scope, access)
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
     root = entries.variable
@@ -82,7 +82,7 @@ def _has_slots(context: Context, forall: Forall) -> bool:
 
 def _each_row(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access) -> list[Step]:
     """The nest over the levels of an operand that drives it alone: what is computed has a slot for every position."""
-    level = context.storage(scope, access).levels[scope.place(access).depth]
+    level = context.tensors.storage(scope, access).levels[scope.place(access).depth]
     index, below = chain[0], chain[1:]
     if not below:
         return _driven(context, scope, index, forall.body, _inner_tag(forall.tag), access, None, aliases)
@@ -102,7 +102,7 @@ def _driven(
     aliases: list[str],
 ) -> list[Step]:  # fmt: skip
     """Iterate one level of the operand whose positions are counted; all others are located."""
-    storage = context.storage(scope, access)
+    storage = context.tensors.storage(scope, access)
     above = scope.place(access)
     level = storage.levels[above.depth]
 
@@ -194,7 +194,7 @@ def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list
         inner = lower_known(context, inside, ((aliases[-1], variable),), forall.body)
         access, chain = position_chain(context, entries_of(context, aliases[-1]))
         depth = scope.place(access).depth + len(chain) - 1
-        level = context.storage(scope, access).levels[depth]
+        level = context.tensors.storage(scope, access).levels[depth]
 
         def ahead(distance: int) -> Value:
             later = minimum(add(variable, integer(distance)), subtract(high, ONE))
@@ -213,7 +213,7 @@ def _row(
     context: Context, scope: Scope, index: str, statement: Stmt, access: Access, clip: tuple[Value, Value], body: Body,
     tag: LoopTag = PLAIN,
 ) -> list[Step]:  # fmt: skip
-    storage = context.storage(scope, access)
+    storage = context.tensors.storage(scope, access)
     level = storage.levels[scope.place(access).depth]
     if level.kind.full:
         above = scope.place(access)

@@ -63,7 +63,7 @@ def _entries(context: Context, scope: Scope, access: Access, here: Value, count:
 
     Processors prefetch what is read in order by themselves, but not across pages, and a short time ahead.
     """
-    storage, first = context.storage(scope, access), scope.place(access).depth
+    storage, first = context.tensors.storage(scope, access), scope.place(access).depth
     past, position, cache = first + count, add(here, integer(distance)), 2 if distance >= FAR_AHEAD else 1
     steps: list[Step] = []
     for level in reversed(storage.levels[first:past]):
@@ -79,7 +79,7 @@ def _entries(context: Context, scope: Scope, access: Access, here: Value, count:
 
 def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int) -> list[Step]:
     """Ask for where the segment below a dense level begins, and, once that is there, for its first coordinates and values."""
-    storage, place = context.storage(scope, access), scope.place(access)
+    storage, place = context.tensors.storage(scope, access), scope.place(access)
     levels = storage.levels[place.depth : place.depth + 2]
     if len(levels) < 2 or not levels[0].kind.full or not levels[1].kind.has_fibres or levels[0].index != index:
         return []
@@ -97,7 +97,7 @@ def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: 
 
 def _row(context: Context, scope: Scope, index: str, access: Access, coordinate: Value) -> list[Step]:
     """Ask for the components that the loops further in will read, where these lie side by side."""
-    storage = context.storage(scope, access)
+    storage = context.tensors.storage(scope, access)
     if any(not level.kind.full for level in storage.levels):
         return []
     place = Place()

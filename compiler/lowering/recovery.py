@@ -35,30 +35,30 @@ class LoopArithmetic(LoopOperations):
 
     def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], Value], /) -> tuple[Value, Value]:
         """Return all positions of a level: those of one segment have the same numbers."""
-        return ZERO, self.context.level_length(self.scope, self.context.operand(access), self._depth(access, indices[-1]))
+        return ZERO, self.context.tensors.level_length(self.scope, self.context.tensors.operand(access), self._depth(access, indices[-1]))
 
     def coordinate(self, access: Access, index: str, position: Value, last: str, /) -> Value:
         raise UnknownIndexError(index)  # what is read at a position is known as soon as the position is
 
     def search(self, access: Access, index: str, coordinate: Value, value: Callable[[str], Value], /) -> Value:
         """Return the position at which the operand stands: it was searched for when the coordinate became known."""
-        found = position_at(self.context, self.scope, self.context.operand(access), self._depth(access, index))
+        found = position_at(self.context, self.scope, self.context.tensors.operand(access), self._depth(access, index))
         if found is None:
             raise UnknownIndexError(index)
         return found
 
     def fibre(self, access: Access, index: str, position: Value, /) -> Value:
         """Return the fibre in which the operand stands."""
-        operand, depth = self.context.operand(access), self._depth(access, index) - 1
+        operand, depth = self.context.tensors.operand(access), self._depth(access, index) - 1
         found = position_at(self.context, self.scope, operand, depth)
-        level = self.context.storage(self.scope, operand).levels[depth]
-        return level.kind.parent(level, position, self.context.level_length(self.scope, operand, depth)) if found is None else found
+        level = self.context.tensors.storage(self.scope, operand).levels[depth]
+        return level.kind.parent(level, position, self.context.tensors.level_length(self.scope, operand, depth)) if found is None else found
 
     def on_path(self, access: Access, index: str, item: Value, /) -> Value:
         raise UnknownIndexError(index)  # items become known with the entries that they are, or are looked for where they are ends
 
     def _depth(self, access: Access, index: str) -> int:
-        levels = self.context.storage(self.scope, self.context.operand(access)).levels
+        levels = self.context.tensors.storage(self.scope, self.context.tensors.operand(access)).levels
         return next(depth for depth, level in enumerate(levels, 1) if level.index == index)
 
 
@@ -158,7 +158,7 @@ def position_at(context: Context, scope: Scope, access: Access, depth: int) -> V
     place = scope.place(access)
     if place.depth >= depth:
         return place.positions[depth - 1]
-    for level in context.storage(scope, access).levels[place.depth : depth]:
+    for level in context.tensors.storage(scope, access).levels[place.depth : depth]:
         if not level.kind.full or level.index not in scope.coordinates:
             return None
         place = level.descend(place, known(context, scope))

@@ -22,7 +22,7 @@ Body = Callable[[Scope], list[Step]]
 
 def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
     """Return the first level of an access that is not resolved yet; None where all are."""
-    levels, place = context.storage(scope, access).levels, scope.place(access)
+    levels, place = context.tensors.storage(scope, access).levels, scope.place(access)
     if place.depth == len(levels):
         return None
     return levels[place.depth].given(place, known(context, scope)).under(place.parent, scope.doubtful.get(access))
@@ -56,7 +56,7 @@ def _visible(context: Context, scope: Scope, access: Access) -> bool:
 
 def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domain:
     """Return the coordinates of ``index`` that a loop around a statement must visit."""
-    context.declare(statement)
+    context.tensors.declare(statement)
     return cover(patterns(context, scope, index).remaining(statement, scope.loops).domain)
 
 
@@ -95,7 +95,7 @@ def _is_stored(context: Context, scope: Scope, access: Access, here: Patterns) -
         return False
     if not _visible(context, scope, access):
         return True
-    return all(level.kind.full for level in context.storage(scope, access).levels[scope.place(access).depth :])
+    return all(level.kind.full for level in context.tensors.storage(scope, access).levels[scope.place(access).depth :])
 
 
 def _written(context: Context, workspace: str, here: Patterns) -> Domain:
@@ -124,7 +124,7 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: 
     for access in operands:
         if access in scope.absent or not _visible(context, scope, access) or access.tensor in context.results:
             continue
-        storage = context.storage(scope, access)
+        storage = context.tensors.storage(scope, access)
         if all(level.kind.full for level in storage.levels):
             continue
         level = next_level(context, scope, access)

@@ -28,11 +28,11 @@ def expected_entries(context: Context) -> Value:
 def _stored_entries(context: Context) -> Value:
     """Return how many entries the sparse operands store together: what a sum of them has at most."""
     count: Value = ZERO
-    for key in dict.fromkeys(context.keys.values()):
-        form = context.types[key].format
+    for key in dict.fromkeys(context.tensors.keys.values()):
+        form = context.tensors.types[key].format
         stored = [level for level, kind in enumerate(form.levels) if kind.stores_coordinates]
         if stored:
-            count = add(count, context.stored_length(key, stored[-1]))
+            count = add(count, context.tensors.stored_length(key, stored[-1]))
     return count
 
 

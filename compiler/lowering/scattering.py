@@ -60,7 +60,7 @@ class _Laid:
 
     def at(self, context: Context, coordinate: Value, steps: list[Step]) -> tuple[Cursor, Var]:
         """Return the operand at a coordinate, and whether it stands there."""
-        name = context.key(self.cursor.access)
+        name = context.tensors.key(self.cursor.access)
         slot = Var(context.names.local(f"slot_{name}"), I64)
         here = Var(context.names.local(f"in_{name}"), BOOL)
         position = Var(context.names.local(self.cursor.position.name), I64)
@@ -89,8 +89,8 @@ def scattered(context: Context, scope: Scope, index: str, window: Window, statem
 
 
 def _laid_out(context: Context, cursor: Cursor) -> _Laid:
-    array = context.names.permanent(f"at_{context.key(cursor.access)}")
-    context.hoist(array, I64, context.size(cursor.level.index), zero=True)
+    array = context.names.permanent(f"at_{context.tensors.key(cursor.access)}")
+    context.hoisting.allocate(array, I64, context.size(cursor.level.index), zero=True)
     return _Laid(cursor, array)
 
 
@@ -114,8 +114,8 @@ def _drained(
     """Go through the coordinates of all operands in order, as their bits have it."""
     size = context.size(index)
     bits, keys = (context.names.permanent(f"{part}_{index}") for part in ("bits", "keys"))
-    context.hoist(bits, U64, bit_words(size), zero=True)
-    context.hoist(keys, I64, size, zero=False)
+    context.hoisting.allocate(bits, U64, bit_words(size), zero=True)
+    context.hoisting.allocate(keys, I64, size, zero=False)
 
     def noted(coordinate: Value) -> list[Step]:
         new = Var(context.names.local("new"), BOOL)

@@ -26,7 +26,7 @@ def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list
         return threaded(context, scope, forall, loop_of)
     outer = scope.parallel[-1].unit if scope.parallel else None
     inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, unit))
-    with context.thread() as own:
+    with context.hoisting.thread() as own:
         steps = loop_of(context, inside, forall)
     if not steps:
         return []
@@ -47,7 +47,7 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
     runs = forall.tag.chunking in (None, "static") and forall.tag.chunk is None
     inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, runs=runs))
-    with context.thread() as own:
+    with context.hoisting.thread() as own:
         steps = loop_of(context, inside, forall)
     if not steps:
         return []

@@ -21,9 +21,7 @@ from .resolve import Body, settle
 from .scope import Scope, Window
 
 
-def united(
-    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body
-) -> list[Step]:
+def united(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body) -> list[Step]:
     """Return the loop over all coordinates of a domain, at each of which some point of its lattice is present."""
     steps: list[Step] = []
     with context.names.block():
@@ -35,7 +33,7 @@ def united(
             before.append(Declare(current, balanced([_coordinate(cursor) for cursor in named], minimum)))
             present: dict[Access, Var] = {}
             for cursor in named:
-                present[cursor.access] = Var(context.names.local(f"in_{context.key(cursor.access)}"), BOOL)
+                present[cursor.access] = Var(context.names.local(f"in_{context.tensors.key(cursor.access)}"), BOOL)
                 before.append(Declare(present[cursor.access], compare("==", _coordinate(cursor), current)))
             ready = [with_segment(context, scope, cursor, current, present[cursor.access], before) for cursor in named]
             inner = undecided(context, scope.guarded().inside(index).know(index, current), statement, ready, present, body)
@@ -54,7 +52,7 @@ def undecided(
 
 def _with_coordinate(context: Context, cursor: Cursor, index: str, steps: list[Step]) -> Cursor:
     """Declare the present coordinate of an operand; past its end it is the extent, which no coordinate is."""
-    coordinate = Var(context.names.local(f"{index}_{context.key(cursor.access)}"), I64)
+    coordinate = Var(context.names.local(f"{index}_{context.tensors.key(cursor.access)}"), I64)
     past = context.size(cursor.level.index)
     steps.append(Declare(coordinate, Select(cursor.running, cursor.level.coordinate(cursor.position), past, I64)))
     return replace(cursor, coordinate=coordinate)

@@ -77,7 +77,7 @@ def _component(context: Context, scope: Scope, access: Access) -> Value:
     held = scope.held(access.tensor)
     if isinstance(held, ScalarWorkspace):
         return held.value
-    storage = context.storage(scope, access)
+    storage = context.tensors.storage(scope, access)
     if held is not None:
         return Load(storage.values, _held_position(context, scope, access, storage, held), storage.type)
     position = storage.dense_position(scope.place(access), known(context, scope))

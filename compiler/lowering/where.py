@@ -78,7 +78,7 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     for extent in extents:
         length = multiply(length, extent)
     again = bool(scope.loops) and len(filled(statement.producer)) == 1
-    own = context.hoisted[-1]
+    own = context.hoisting.here
     made = Making(
         workspace.name, workspace.indices, extents, length, context.value_type, zero, _key_type(context, workspace), scope.guards, asked,
         is_looked_up(workspace, statement), again, context.names, own.before, own.after,

@@ -71,7 +71,7 @@ def _ranges(context: Context, scope: Scope, entries: Entries) -> list[Window]:
     """Return the positions of every collapsed level, outermost first."""
     access, chain = position_chain(context, entries)
     place = scope.place(access)
-    levels = context.storage(scope, access).levels[place.depth : place.depth + len(chain)]
+    levels = context.tensors.storage(scope, access).levels[place.depth : place.depth + len(chain)]
     tile = tile_of(context, scope, entries)
     if levels[0].steps:
         low, high = levels[0].bounds(place)
@@ -135,7 +135,7 @@ def coordinate_range(context: Context, scope: Scope, between: Between) -> Window
     access, chain = position_chain(context, source)
     whole = all_positions(context, scope, source)
     own = window(context, scope, root_of(context, scope, between.positions))
-    level = context.storage(scope, access).levels[scope.place(access).depth].below(scope.place(access))
+    level = context.tensors.storage(scope, access).levels[scope.place(access).depth].below(scope.place(access))
     tile = tile_of(context, scope, source) or Window(ZERO, context.size(chain[0]))
     if level.kind.full:
         first = multiply(scope.place(access).positions[-1], level.extent) if scope.place(access).positions else ZERO
@@ -169,7 +169,7 @@ def entries_of(context: Context, index: str) -> Entries:
 
 def position_chain(context: Context, entries: Entries) -> tuple[Access, tuple[str, ...]]:
     """Return the access whose positions are counted, and the indices of the levels that are collapsed."""
-    return context.operand(entries.access), context.graph.originals(entries.variable)
+    return context.tensors.operand(entries.access), context.graph.originals(entries.variable)
 
 
 def with_aliases(context: Context, scope: Scope, aliases: list[str], value: Value) -> Scope:

@@ -12,7 +12,7 @@ from typing import Any
 from ..concrete.nodes import Program
 from ..errors import ScheduleError
 from ..format import Format
-from . import addends, data_directives, fusion, loop_directives, statement_directives
+from . import addends, data_directives, fusion, loop_directives, position_directives, statement_directives
 from . import directives as d
 from .addresses import follow
 from .context import Context, context_of
@@ -26,10 +26,10 @@ _STEPS: dict[type[d.Directive], _Step] = {
     d.Reorder: loop_directives.reorder,
     d.Split: loop_directives.split,
     d.SplitUp: loop_directives.split,
-    d.Collapse: loop_directives.collapse,
-    d.Pos: loop_directives.pos,
-    d.Coord: loop_directives.coord,
-    d.MergePath: loop_directives.merge_path,
+    d.Collapse: position_directives.collapse,
+    d.Pos: position_directives.pos,
+    d.Coord: position_directives.coord,
+    d.MergePath: position_directives.merge_path,
     d.Bound: loop_directives.bound,
     d.Unroll: loop_directives.unroll,
     d.Prefetch: loop_directives.prefetch,

@@ -1,29 +1,26 @@
 """Directives that change statements: the order of factors, and workspaces between a producer and a consumer.
 
-``precompute`` and ``loopfuse`` differ in how the user says what is computed first; both end in ``_separate``, which takes the
-loops below a shared prefix apart into those that the producer needs and those that the consumer needs.
+``precompute`` and ``loopfuse`` differ in how the user says what is computed first; both end in ``separation.separate``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 
 from ..concrete.apart import covers
 from ..concrete.identities import is_unit, without_identities
-from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, assignments, targets
-from ..concrete.provenance import Provenance, Rename
-from ..frozen import frozen
-from ..notation.nodes import Access, Expr, Mul, index_subscript
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace
+from ..notation.nodes import Expr, Mul
 from ..notation.printer import show
 from . import directives as d
 from .addresses import Address, at, follow, frames, leaves, put, show_paths
 from .context import Context, check_new, names_of
-from .dependence import graph_of, needs_of_expression, partly_used, uses
-from .factors import Occurrence, around, distributes, flatten, joined, matches, occurrences, product_factors, replace_part
+from .dependence import uses
+from .factors import Occurrence, around, flatten, joined, matches, occurrences, product_factors
 from .ranges import unknown_in_range
 from .rules import Rule, refuse
+from .separation import Leaf, leaf_at, reads_from, separate
 
 
 def factors(program: Program, directive: d.Factors, context: Context) -> Program:
@@ -60,48 +57,6 @@ def _permuted(value: Expr, order: tuple[Expr, ...]) -> Expr | None:
     return joined(flat, arranged) if not pending else None
 
 
-@frozen
-class _Leaf:
-    """An assignment, a part of its value, and what stands around it.
-
-    Attributes:
-        address: of the assignment in the program.
-        top: length of the address of the outermost statement that may be taken apart: what stands above fills another
-            workspace or runs other statements too.
-        producers: the statements that fill the workspaces in scope, of wheres in whose consumer the assignment stands.
-    """
-
-    address: Address
-    assign: Assign
-    part: Occurrence
-    top: int
-    producers: Mapping[str, Stmt]
-    graph: Provenance
-
-    @cached_property
-    def part_needs(self) -> frozenset[str]:
-        return needs_of_expression(self.part.part, self.producers, self.graph)
-
-    @cached_property
-    def rest_needs(self) -> frozenset[str]:
-        rest = needs_of_expression(around(self.assign.value, self.part), self.producers, self.graph)
-        return rest | frozenset(self.assign.target.indices)
-
-
-def _leaf(program: Program, address: Address, part: Occurrence, lowest: int = 0) -> _Leaf:
-    graph = graph_of(program.relations)
-    assign = at(program.statement, address)
-    assert isinstance(assign, Assign)
-    assign = replace(assign, value=flatten(assign.value))
-    top, producers = lowest, dict[str, Stmt]()
-    for depth, frame in enumerate(frames(program.statement, address)):
-        if isinstance(frame, Where) and address[depth] == 0:
-            producers.update(dict.fromkeys(targets(frame.producer), frame.producer))
-        elif not isinstance(frame, Forall):
-            top = max(top, depth + 1)
-    return _Leaf(address, assign, part, top, producers, graph)
-
-
 def precompute(program: Program, directive: d.Precompute, context: Context) -> Program:
     """Compute a part of an expression into a workspace, in a producer placed inside the loops that both sides need."""
     check_new((directive.workspace,), program)
@@ -115,10 +70,10 @@ def precompute(program: Program, directive: d.Precompute, context: Context) -> P
     depth = _shared_depth(program, leaf, directive.indices)
     _check_listed(program, leaf, depth, directive.indices, renamed)
     _check_sizes(program, leaf, depth, directive.indices, context)
-    return _separate(program, leaf, depth, Workspace(directive.workspace, directive.indices), renamed)
+    return separate(program, leaf, depth, Workspace(directive.workspace, directive.indices), renamed)
 
 
-def _find_part(program: Program, directive: d.Precompute) -> _Leaf:
+def _find_part(program: Program, directive: d.Precompute) -> Leaf:
     start = follow(program.statement, directive.path or ())
     found: list[tuple[Address, Occurrence]] = []
     for wanted in (directive.expression, without_identities(directive.expression, program.add, program.multiply)):
@@ -135,10 +90,10 @@ def _find_part(program: Program, directive: d.Precompute) -> _Leaf:
         refuse(Rule.NAMES_UNIQUE, f"{show(directive.expression)} occurs in several assignments; say which by a path: {where}")
     if len(found) > 1:
         refuse(Rule.NAMES_UNIQUE, f"{show(directive.expression)} occurs {len(found)} times in one assignment")
-    return _leaf(program, *found[0])
+    return leaf_at(program, *found[0])
 
 
-def _shared_depth(program: Program, leaf: _Leaf, listed: tuple[str, ...]) -> int:
+def _shared_depth(program: Program, leaf: Leaf, listed: tuple[str, ...]) -> int:
     """Return the length of the address at which the where goes: inside the deepest loop or where that both sides need.
 
     A loop is needed by both if the part depends on it, it is not listed, and the rest or the target depends on it too; a
@@ -154,22 +109,12 @@ def _shared_depth(program: Program, leaf: _Leaf, listed: tuple[str, ...]) -> int
             both = uses(leaf.part_needs, index, leaf.graph) and uses(leaf.rest_needs, index, leaf.graph)
             if both and not covers(listed, index, leaf.graph):
                 depth = place + 1
-        elif isinstance(frame, Where) and _reads(leaf.part.part, frame) and _reads(rest, frame):
+        elif isinstance(frame, Where) and reads_from(leaf.part.part, frame) and reads_from(rest, frame):
             depth = place + 1
     return depth
 
 
-def _reads(expr: Expr, where: Where) -> bool:
-    """Return whether an expression reads a workspace that a where fills."""
-    made = targets(where.producer)
-    return any(isinstance(node, Access) and node.tensor in made for node in _nodes(expr))
-
-
-def _nodes(expr: Expr) -> list[Expr]:
-    return [expr, *(below for child in expr.children for below in _nodes(child))]
-
-
-def _check_listed(program: Program, leaf: _Leaf, depth: int, listed: tuple[str, ...], renamed: Mapping[str, str]) -> None:
+def _check_listed(program: Program, leaf: Leaf, depth: int, listed: tuple[str, ...], renamed: Mapping[str, str]) -> None:
     around_where = [frame.index for frame in frames(program.statement, leaf.address)[:depth] if isinstance(frame, Forall)]
     inside = [frame.index for frame in frames(program.statement, leaf.address)[depth:] if isinstance(frame, Forall)]
     for index in listed:
@@ -188,100 +133,12 @@ def _check_listed(program: Program, leaf: _Leaf, depth: int, listed: tuple[str, 
             refuse(Rule.PRECOMPUTE_INDICES, f"{index} was replaced by other loops and cannot be renamed; list it twice under its own name")
 
 
-def _check_sizes(program: Program, leaf: _Leaf, depth: int, listed: tuple[str, ...], context: Context) -> None:
+def _check_sizes(program: Program, leaf: Leaf, depth: int, listed: tuple[str, ...], context: Context) -> None:
     outside = [frame.index for frame in frames(program.statement, leaf.address)[:depth] if isinstance(frame, Forall)]
     for index in listed:
         missing = unknown_in_range(index, outside, leaf.graph, context)
         if missing:
             refuse(Rule.PRECOMPUTE_INDICES, f"the range of {index} depends on {missing}, which is known only inside the where")
-
-
-def _separate(program: Program, leaf: _Leaf, depth: int, workspace: Workspace, renamed: Mapping[str, str]) -> Program:
-    """Put a where at a depth of the leaf's address: the producer computes the part, the consumer the rest."""
-    graph, listed = leaf.graph, workspace.indices
-    base = leaf.address[:depth]
-    loops = [frame.index for frame in frames(program.statement, leaf.address)[depth:] if isinstance(frame, Forall)]
-    produced = [loop for loop in loops if uses(leaf.part_needs, loop, graph)]
-    consumed = [loop for loop in loops if loop not in produced or uses(leaf.rest_needs, loop, graph) or covers(listed, loop, graph)]
-    _check_whole(leaf, produced, consumed, loops)
-    _check_kept(program, leaf, depth, consumed, listed)
-    reduced = [loop for loop in produced if not covers(listed, loop, graph)]
-    if reduced and not distributes(leaf.assign.value, leaf.part):
-        refuse(
-            Rule.PRECOMPUTE_DISTRIBUTES,
-            f"the sum over {reduced[0]} cannot move into the workspace: what surrounds {show(leaf.part.part)} does not distribute over it",
-        )
-    below = at(program.statement, base)
-    inner = leaf.address[depth:]
-    written = Access(workspace.name, tuple(index_subscript(renamed.get(name, name)) for name in listed))
-    filling = Assign(written, "+=" if reduced else "=", leaf.part.part)
-    rest = replace_part(leaf.assign.value, leaf.part, Access(workspace.name, tuple(map(index_subscript, listed))))
-    reading = replace(leaf.assign, value=rest)
-    producer = _thinned(below, inner, filling, {loop: renamed.get(loop, loop) for loop in produced})
-    consumer = _thinned(below, inner, reading, {loop: loop for loop in consumed})
-    relations = (*program.relations, *(Rename(old, new) for old, new in renamed.items()))
-    statement = put(program.statement, base, Where(consumer, producer))
-    changed = replace(program, statement=statement, workspaces=(*program.workspaces, workspace), relations=relations)
-    return _settled(changed, leaf.assign.target.tensor, rest)
-
-
-def _check_whole(leaf: _Leaf, produced: list[str], consumed: list[str], loops: list[str]) -> None:
-    for loop in loops:
-        alone = loop not in produced or loop not in consumed
-        needs = leaf.part_needs if loop in produced else leaf.rest_needs
-        if (alone or loop in produced) and partly_used(needs, loop, leaf.graph):
-            originals = ", ".join(leaf.graph.originals(loop))
-            refuse(Rule.LOOPS_WHOLE, f"loop {loop} runs through {originals} together, and one side needs a part of them only")
-
-
-def _check_kept(program: Program, leaf: _Leaf, depth: int, consumed: list[str], listed: tuple[str, ...]) -> None:
-    """Refuse modes of which the consumer, whose loops must find them again, would have no loop or parts only."""
-    frames_around = frames(program.statement, leaf.address)
-    outside = [frame.index for frame in frames_around[:depth] if isinstance(frame, Forall)]
-    known = leaf.graph.known_after((*outside, *consumed))
-    for index in listed:
-        if index not in known:
-            lost = next(
-                frame.index
-                for frame in frames_around[depth:]
-                if isinstance(frame, Forall) and frame.index not in consumed and index in leaf.graph.ancestors(frame.index)
-            )
-            originals = ", ".join(leaf.graph.originals(lost))
-            refuse(Rule.LOOPS_WHOLE, f"loop {lost} runs through {originals} together, and the workspace keeps {index} only")
-
-
-def _thinned(statement: Stmt, address: Address, leaf: Assign, loops: Mapping[str, str]) -> Stmt:
-    """Return the statement around a new leaf, without the wheres that it does not read and with the given loops alone.
-
-    ``loops`` gives the name of every loop that stays.
-    """
-    if not address:
-        return leaf
-    inner = _thinned(statement.children[address[0]], address[1:], leaf, loops)
-    if isinstance(statement, Forall):
-        return Forall(loops[statement.index], inner, statement.tag) if statement.index in loops else inner
-    assert isinstance(statement, Where)
-    needed = any(_reads(assign.value, statement) for assign in assignments(inner))
-    return Where(inner, statement.producer) if needed else inner
-
-
-def _settled(program: Program, target: str, value: Expr) -> Program:
-    """Turn the consumer's ``+=`` into ``=`` where it now writes every component once."""
-    graph = graph_of(program.relations)
-    writes = [address for address, leaf in leaves(program.statement) if leaf.target.tensor == target]
-    ((address, leaf),) = [
-        (address, leaf) for address, leaf in leaves(program.statement) if leaf.target.tensor == target and leaf.value == value
-    ]
-    if leaf.operator == "=" or len(writes) > 1:
-        return program
-    scope = max(
-        (depth for depth, frame in enumerate(frames(program.statement, address)) if isinstance(frame, Where) and address[depth] == 1),
-        default=0,
-    )
-    around_leaf = [frame.index for frame in frames(program.statement, address)[scope:] if isinstance(frame, Forall)]
-    if all(covers(leaf.target.indices, loop, graph) for loop in around_leaf):
-        return replace(program, statement=put(program.statement, address, replace(leaf, operator="=")))
-    return program
 
 
 def loopfuse(program: Program, directive: d.Loopfuse, context: Context) -> Program:
@@ -300,15 +157,15 @@ def loopfuse(program: Program, directive: d.Loopfuse, context: Context) -> Progr
     left = tuple(range(directive.count))
     members = left if directive.producer_is_left else tuple(range(directive.count, count))
     part = Occurrence(joined(value, [value.operands[number] for number in members]), (), members)
-    leaf = _leaf(program, address, part, len(start))
+    leaf = leaf_at(program, address, part, len(start))
     depth = _common_depth(program, leaf)
     inside = [frame.index for frame in frames(program.statement, address)[depth:] if isinstance(frame, Forall)]
     both = [loop for loop in inside if uses(leaf.part_needs, loop, leaf.graph) and uses(leaf.rest_needs, loop, leaf.graph)]
     _check_sizes(program, leaf, depth, tuple(both), context)
-    return _separate(program, leaf, depth, Workspace(_fresh("t", program), tuple(both)), {})
+    return separate(program, leaf, depth, Workspace(_fresh("t", program), tuple(both)), {})
 
 
-def _common_depth(program: Program, leaf: _Leaf) -> int:
+def _common_depth(program: Program, leaf: Leaf) -> int:
     """Return the depth below the outermost loops that both sides use; the first that one side does not use ends them."""
     depth = leaf.top
     for frame in frames(program.statement, leaf.address)[leaf.top :]:

@@ -95,7 +95,7 @@ class FullSpace:
         yield {"stage": f"{ACCEPTED}, estimated", "kept": round(share * narrowed.count())}
 
     def filtered(self) -> FullSpace:
-        """Return what the filters leave, but for those that the language refuses."""
+        """Return what the filters leave; what the language refuses is still in it."""
         *_, (narrowed, _) = [(self, None), *self._narrowed()]
         return narrowed
 

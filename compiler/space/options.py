@@ -206,7 +206,7 @@ RUNS: dict[str, Callable[[Run], bool]] = {
     "collapsed_is_split": lambda run: len(run.indices) == 1 or len(run.loops) > 1,
     "positions_are_split": lambda run: not run.by_positions,
 }
-"""Rules of Senanayake et al. on what runs of indices become: what they drop iterates as something else does."""
+"""Rules of Senanayake et al. on what runs of indices become; they drop what iterates as something else does."""
 
 STAGES: dict[str, tuple[str, ...]] = {
     "loop transformations": ("divisions", "runs", "divided", "fitting", "in_order"),

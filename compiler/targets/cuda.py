@@ -43,6 +43,7 @@ DECLARATIONS = (
     "int64_t flushed, int64_t runs, double *seconds); int32_t st_copy_time(int64_t bytes, int64_t runs, double *seconds);"
 )
 
+
 @dataclass
 class CudaLaunch:
     """A loaded kernel and memory of the device for its arrays. ``transferred``: bytes that the last run moved either way."""
@@ -84,7 +85,7 @@ class CudaLaunch:
         return status
 
     def fill(self, array: DeviceArray, value: float) -> None:
-        """Set all elements of an array of the device, to which one is transferred at most."""
+        """Set all elements of an array on the device; at most one element is transferred."""
         memory = foreign_interface(DECLARATIONS).cast("void *", array.pointer)
         if value == 0:
             return self._moved(self.kernel.library.st_zero(memory, array.nbytes), 0)

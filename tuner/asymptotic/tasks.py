@@ -134,4 +134,3 @@ def members(tasks: int) -> Iterator[int]:
         lowest = tasks & -tasks
         yield lowest.bit_length() - 1
         tasks ^= lowest
-

@@ -133,7 +133,7 @@ class Peeling:
             term: the term.
             index: of the loop.
             waiting: the indices of the term that have no loop yet.
-            place: the how manieth it is in the loop.
+            place: its number among the terms in the loop.
         """
         return bool(waiting >> index & 1 and not self.before(term, index) & waiting and (place == 1 or self.shares(index)))
 
@@ -209,9 +209,7 @@ class Peeling:
     def _fits(self, rest: Rest, count: int) -> bool:
         """Return whether buffers between the first terms and the others have few enough modes."""
         most = self.rules.memory_depth
-        return most is None or all(
-            (self.contraction.open(part) & ~rest.removed).bit_count() <= most for part in passed(rest.terms, count)
-        )
+        return most is None or all((self.contraction.open(part) & ~rest.removed).bit_count() <= most for part in passed(rest.terms, count))
 
     def forest(self, derivation: Derivation) -> Forest:
         """Return the forest that a derivation of the whole stands for."""
@@ -277,4 +275,3 @@ def passed(terms: Path, count: int) -> Iterator[int]:
 def path_depth(contraction: Contraction, path: Path) -> int:
     """Return how many loops stand inside each other, at most, in the forests of a path."""
     return max(term_indices(contraction, term).bit_count() for term in path)
-

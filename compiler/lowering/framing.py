@@ -1,0 +1,85 @@
+"""What stands around the steps of a kernel: allocations, zeros, what finishes results; and the kernel as a function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.arithmetic import ONE, ZERO, multiply
+from ..ir.nodes import (
+    PAST_CACHES,
+    ArrayRef,
+    Fill,
+    For,
+    Free,
+    Function,
+    Load,
+    Parallel,
+    Prefetch,
+    Publish,
+    SizeParameter,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+)
+from ..ir.rewrite import nodes_of
+from ..notation.nodes import Access
+from .context import Context
+from .placing import placed
+from .rooms import expected_entries
+from .rows import added_in_rows, written_in_rows
+
+
+def framed(context: Context, results: tuple[Access, ...], steps: list[Step]) -> Steps:
+    """Put what was hoisted around the steps, and zeros into the results where they are needed."""
+    own = context.hoisting.kernel
+    before: list[Step] = list(own.before)
+    after: list[Step] = list(own.after)
+    if context.assembly is not None:
+        made = bool(steps)  # nothing to count appends nothing
+        assembly = replace(context.assembly, inserted=context.assembly.inserted and made, apart=context.assembly.apart and made)
+        begin = [] if assembly.inserted or assembly.apart else assembly.begin(expected_entries(context))
+        last = placed(assembly, context.names, in_threads=_in_threads(steps))
+        return Steps((*begin, *before, *steps, *assembly.end(), *last, *after))
+    for result in results:
+        facts = context.facts.get(result.tensor)
+        if facts is None or facts.needs_zero:
+            before += _zeros(context, result, steps)
+    return Steps((*before, *steps, *after))
+
+
+def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
+    stored = context.tensors.operand_storage(result)
+    zero = context.semiring.zero(stored.type)
+    length: Value = ONE
+    sizes = list(stored.levels)
+    if context.shares is not None:
+        depth = max(depth for depth, level in enumerate(stored.levels, 1) if not level.kind.full)
+        length = context.size_parameter(
+            (context.tensors.key(context.shares), "length", depth - 1), f"{context.tensors.key(context.shares)}{depth}_length"
+        )
+        sizes = sizes[depth:]
+    for level in sizes:
+        length = multiply(length, level.extent)
+    if not _in_threads(steps):
+        return [Fill(stored.values, ZERO, length, zero)]
+    place = Var(context.names.permanent("place"), ZERO.type)
+    return [For(place, ZERO, length, Steps((Store(stored.values, place, zero),)), Parallel("static"))]
+
+
+def _in_threads(steps: list[Step]) -> bool:
+    """Whether threads run any of the loops."""
+    return any(isinstance(node.tag, Parallel) for step in steps for node in nodes_of(step, For))
+
+
+def kernel_function(context: Context, body: Steps) -> Function:
+    """Return the kernel with the parameters that its body uses."""
+    used = {node.array for node in nodes_of(body, Load, Store, ArrayRef, Fill, Prefetch, Free)}
+    used |= {node.parameter for node in nodes_of(body, Publish)} | {node.name for node in nodes_of(body, Var)}
+    arrays = tuple(parameter for parameter in context.parameters.arrays.values() if parameter.name in used or parameter.assembled)
+    sizes = [parameter for parameter in context.parameters.sizes.values() if parameter.name in used]
+    results = [array for array in arrays if array.writable and not array.assembled]
+    rows = [array.source[0] for array in results if written_in_rows(body, array.name) or added_in_rows(body, array.name)]
+    sizes += [SizeParameter(context.names.permanent(f"{tensor}_{PAST_CACHES}"), (tensor, PAST_CACHES, 0)) for tensor in rows]
+    return Function("st_kernel", arrays, tuple(sizes), body)

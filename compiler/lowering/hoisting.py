@@ -1,0 +1,49 @@
+"""Arrays that are allocated once: at the start of the kernel, or of a thread in its parallel loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ..ir.nodes import Allocate, Free, Step, Type, Value
+
+
+@dataclass
+class Allocations:
+    """What is hoisted to one place, and what frees it at the end."""
+
+    before: list[Step] = field(default_factory=list)
+    after: list[Step] = field(default_factory=list)
+
+
+class Hoisting:
+    """Collects allocations while loops are lowered, those of the innermost parallel loop apart."""
+
+    def __init__(self) -> None:
+        self._open = [Allocations()]
+
+    @property
+    def kernel(self) -> Allocations:
+        """What is allocated at the start of the kernel."""
+        return self._open[0]
+
+    @property
+    def here(self) -> Allocations:
+        """What is allocated at the start of the thread whose loop is being lowered; of the kernel where there is none."""
+        return self._open[-1]
+
+    def allocate(self, array: str, kind: Type, length: Value, *, zero: bool) -> None:
+        """Allocate an array there."""
+        self.here.before.append(Allocate(array, kind, length, "heap", zero))
+        self.here.after.append(Free(array))
+
+    @contextmanager
+    def thread(self) -> Iterator[Allocations]:
+        """Collect what is hoisted inside a parallel loop: it is private to a thread."""
+        own = Allocations()
+        self._open.append(own)
+        try:
+            yield own
+        finally:
+            self._open.pop()

@@ -1,0 +1,41 @@
+"""The result of a kernel: how it is written, how it is put together, what the kernel says of it."""
+
+from __future__ import annotations
+
+from ..concrete.assembled import assembled_format, known_order, loops_to
+from ..concrete.nodes import Program, runs_on_gpu
+from ..concrete.provenance import Provenance
+from ..ir.nodes import Const, Type
+from ..notation.nodes import Access
+from .assembly import Assembly, assembly_of
+from .kernel_spec import ResultSpec
+from .parameters import Parameters
+from .tensors import TensorType
+
+
+def dense_spec(result: Access, kind: TensorType, first: ResultSpec) -> ResultSpec:
+    """Return a further result, which is dense."""
+    indices = tuple(subscript.index for subscript in result.subscripts)
+    return ResultSpec(result.tensor, kind.format, kind.format, indices, kind.dtype, first.fill_value, None, "any", kind.widths)
+
+
+def assembled_type(program: Program, requested: TensorType, result: Access) -> TensorType:
+    """Return the format in which a sparse result is written: levels in the order of the loops around its assignment."""
+    if requested.format.is_dense:
+        return requested
+    loops = known_order(Provenance(program.relations), loops_to(program.statement, result.tensor))  # type: ignore[arg-type]
+    form = assembled_format(result, requested.format, loops, on_gpu=runs_on_gpu(program.statement))
+    widest = max(requested.widths, default=32)
+    return TensorType(form, requested.dtype, tuple(widest for _ in form.levels))
+
+
+def result_assembly(parameters: Parameters, result: Access, kind: TensorType, value_type: Type, zero: Const) -> Assembly:
+    """Return how a sparse result is put together; its arrays are handed back."""
+    indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
+    extents = tuple(map(parameters.size, indices))
+    assembly = assembly_of(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, parameters.names)
+    for place, entry in enumerate(assembly.levels):
+        for array in entry.level.arrays:
+            parameters.assembled(result.tensor, array.part, place, array.type, array.name)
+    parameters.assembled(result.tensor, "values", None, value_type, assembly.given)
+    return assembly

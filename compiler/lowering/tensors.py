@@ -1,0 +1,141 @@
+"""The tensors of one kernel as they lie in memory: operands, results, and the workspaces at a place of the nest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ..concrete.nodes import Forall, Stmt, Where, Workspace
+from ..concrete.provenance import Provenance, Sum
+from ..format import Format
+from ..frozen import frozen
+from ..ir.arithmetic import integer, multiply
+from ..ir.nodes import I32, I64, Type, Value, Var
+from ..levels.level import Level, LevelArray, Subscript
+from ..notation.nodes import Access
+from ..notation.value_types import TYPES
+from ..workspaces.levels import Storage
+from .parameters import Parameters
+from .scope import Scope
+from .subscripts import SeenSubscript
+
+
+@frozen
+class TensorType:
+    """How a tensor of the statement is stored: format, numpy dtype name, bits of the index arrays of each level."""
+
+    format: Format
+    dtype: str
+    widths: tuple[int, ...]
+
+
+def loop_type(dtype: str) -> Type:
+    """Return the loop-IR type of a numpy dtype name."""
+    return Type(TYPES[dtype])
+
+
+class Tensors:
+    """Where accesses find their tensors.
+
+    Args:
+        types: of every stored operand, by key, and of the results as they are written.
+        keys: the key of every operand access.
+        results: the names of the results.
+        workspaces: by name.
+        graph: the provenance of the program's indices.
+        parameters: what the kernel takes; arrays and lengths are declared at first use.
+    """
+
+    def __init__(
+        self, types: Mapping[str, TensorType], keys: Mapping[Access, str], results: Collection[str], workspaces: Mapping[str, Workspace],
+        graph: Provenance, parameters: Parameters,
+    ) -> None:  # fmt: skip
+        self.types, self.keys = types, keys
+        self._results, self._workspaces, self._graph, self._parameters = results, workspaces, graph, parameters
+        self._storages: dict[Access, Storage] = {}
+        self._declared_last: tuple[Access, ...] = ()
+
+    def operand(self, access: Access) -> Access:
+        """Return the access of the program that is meant, protocols included."""
+        if not access.protocols and access in self.keys:
+            return access
+        written = (access.tensor, access.subscripts, access.stored)
+        return next((own for own in self.keys if (own.tensor, own.subscripts, own.stored) == written), access)
+
+    def key(self, access: Access) -> str:
+        """Return the name under which the stored copy of an operand is kept."""
+        return self.keys.get(access, access.tensor)
+
+    def format_of(self, access: Access) -> Format | None:
+        """Return the format in which an access is stored, None for workspaces."""
+        kind = self.types.get(self.key(self.operand(access)))
+        return kind.format if kind is not None else None
+
+    # Levels and values
+
+    def storage(self, scope: Scope, access: Access) -> Storage:
+        """Return the levels and values of an operand, the dense result, or a workspace, as an access indexes it."""
+        if access.tensor in self._workspaces:
+            return scope.workspaces[access.tensor].held.stored
+        return self.operand_storage(access)
+
+    def operand_storage(self, access: Access) -> Storage:
+        """Return the levels and values of an operand or the dense result, as an access indexes it."""
+        known = self._storages.get(access)
+        if known is None:
+            known = self._storages[access] = self._declared(access)
+        return known
+
+    def declare(self, statement: Stmt) -> None:
+        """Declare what the operands of a statement consist of, in the order in which they are read: so parameters stand."""
+        if statement.operands is not self._declared_last:  # loops have those of the loops in them
+            self._declared_last = statement.operands
+            for access in _in_order(statement):
+                if access.tensor not in self._workspaces and access.tensor not in self._results:
+                    self.operand_storage(access)
+
+    def _declared(self, access: Access) -> Storage:
+        key = self.key(access)
+        kind = self.types[key]
+        levels = tuple(self._level(key, kind, access, level) for level in range(len(kind.format)))
+        values = self._parameters.array(key, "values", None, loop_type(kind.dtype), writable=access.tensor in self._results)
+        return Storage(key, levels, values, loop_type(kind.dtype))
+
+    def _level(self, key: str, kind: TensorType, access: Access, level: int) -> Level:
+        form, size = kind.format, self._parameters.size
+        what = form.levels[level]
+        index = access.subscripts[form.order[level]].index
+        place = form.stored_level(level)
+        width = I32 if kind.widths[place] == 32 else I64
+        arrays = tuple(LevelArray(part, self._parameters.array(key, part, place, own), own) for part, own in what.types(width).items())
+
+        def subscript() -> Subscript:
+            mode, names = form.in_memory.order[place], [part.index for part in access.subscripts]
+            relation = self._graph.made_by(Sum(form.compound_subscripts(names)[mode]).coordinate)
+            assert isinstance(relation, Sum)
+            stored = self._parameters.size_parameter((key, "extent", mode), f"{key}{mode + 1}_extent")
+            return SeenSubscript(relation, index, frozenset(names[own] for own in form.order[:level]), stored, size)
+
+        return what.seen(Level(what, index, size(index), form.unique(level), arrays), subscript)
+
+    # How many positions there are
+
+    def level_length(self, scope: Scope, access: Access, depth: int) -> Value:
+        """Return how many positions the first ``depth`` levels of an operand have."""
+        key, length = self.key(access), integer(1)
+        for place, level in enumerate(self.storage(scope, access).levels[:depth]):
+            length = self.stored_length(key, place) if not level.kind.full else multiply(length, level.extent)
+        return length
+
+    def stored_length(self, key: str, level: int) -> Var:
+        """Return how many positions a level of a stored operand has that keeps coordinates."""
+        own = self.types[key].format.stored_level(level)
+        return self._parameters.size_parameter((key, "length", own), f"{key}{own + 1}_length")
+
+
+def _in_order(statement: Stmt) -> tuple[Access, ...]:
+    """Return the accesses that a statement reads, producers before consumers."""
+    while isinstance(statement, Forall):
+        statement = statement.body
+    if isinstance(statement, Where):
+        return (*_in_order(statement.producer), *_in_order(statement.consumer))
+    return tuple(access for child in statement.children for access in _in_order(child)) if statement.children else statement.operands
