@@ -8,7 +8,6 @@ import math
 import random
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -27,10 +26,8 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.conversions import reordered
 from ..compiler.space.decorations import build_choices
 from ..compiler.space.full import Filter, FullSpace
-from ..compiler.space.instances import Instances
 from ..compiler.space.moves import Moves
 from ..compiler.space.options import RUNS, Options, everything
-from ..compiler.space.template import Template
 from ..compiler.space.whole import WholeSpace
 from .costs import operations
 from .halves import half_formats
@@ -157,6 +154,10 @@ class Renewed(Deadline):
         """Give the next question its time."""
         self._end, self._found_over = time.thread_time() + self._seconds, False
 
+    def forever(self) -> None:
+        """Let the next question take as long as it takes."""
+        self._end, self._found_over = math.inf, False
+
 
 class Beyond:
     """Draws schedules that no rule lists: neighbours of those that were fast, and some from anywhere.
@@ -243,29 +244,40 @@ class Searched:
     Args:
         problem: what was tuned.
         also: as of ``filters``.
-        templates: that rules listed; searched alone where the whole space is not known.
         tried: schedules that ran.
         stages: how many each stage has.
+        seconds: processor time that counting may take; a space that is not counted by then is drawn from stage by stage.
     """
 
     def __init__(
         self,
         problem: Problem,
         also: Collection[str],
-        templates: Sequence[Template],
         tried: Sequence[Schedule],
         stages: list[dict[str, Any]],
+        seconds: float = WATCHED_SECONDS,
     ) -> None:
         self._stages = stages
-        self._watch = Renewed(WATCHED_SECONDS)
-        self._full = None
-        listed, outside = templates, [one for one in tried if all(template.values(one) is None for template in templates)]
-        with suppress(TimeOver):
-            narrowed = whole_space(problem, self._watch, also).filtered()
-            narrowed.count()
-            listed, outside = (), [one for one in tried if one not in narrowed]
-            self._full = narrowed
-        self._others = Instances((*listed, *(Template(one.directives) for one in outside)))
+        self._watch = Renewed(seconds)
+        self._watch.forever()
+        self._space = whole_space(problem, self._watch, also).filtered()
+        self._tried = tuple(dict.fromkeys(tried))
+
+    @cached_property
+    def _besides(self) -> tuple[Schedule, ...]:
+        """What was tried and is not in the space: what the user gave, and what rules list that the filters drop."""
+        self._watch.forever()
+        return tuple(one for one in self._tried if one not in self._space)
+
+    @cached_property
+    def _counted(self) -> tuple[int, bool]:
+        self._watch.begin()
+        return self._space.whole.counted()
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether ``count`` is how many there are; else there are more."""
+        return self._counted[1]
 
     @cached_property
     def stages(self) -> list[dict[str, Any]]:
@@ -274,23 +286,27 @@ class Searched:
         return [*self._stages, {"stage": "parameters", "kept": self.count(), "seconds": time.perf_counter() - start}]
 
     def count(self) -> int:
-        """Return how many schedules there are, of those of the whole space those that the language refuses included; none is listed."""
-        self._watch.begin()
-        return self._others.count() + (self._full.count() if self._full is not None else 0)
+        """Return how many schedules there are, those included that the language refuses; none is listed.
+
+        Of a space that takes longer to count, how many are counted in that time.
+        """
+        return len(self._besides) + self._counted[0]
 
     def __iter__(self) -> Iterator[Schedule]:
         """Yield what was tried besides, then every schedule of the whole space that the language takes."""
-        yield from self._others
-        if self._full is not None:
-            for schedule in self._full:
-                self._watch.begin()
-                yield schedule
+        yield from self._besides
+        self._watch.forever()
+        yield from self._space
 
     def sample(self, count: int, seed: int = 0) -> list[Schedule]:
-        """Return schedules drawn uniformly from those that the language takes, with replacement; fewer where nearly all are refused."""
-        self._watch.begin()
-        return self._others.sample(count, seed) if self._full is None else self._full.sample(count, seed)
+        """Return schedules that the language takes, with replacement; fewer where nearly all are refused.
+
+        They are drawn uniformly, or stage by stage where the space takes too long to count (``moves``).
+        """
+        draw = self._space.sample if self.is_counted else self._space.drawn
+        self._watch.forever()
+        return draw(count, seed)
 
     def __contains__(self, schedule: object) -> bool:
-        self._watch.begin()
-        return schedule in self._others or (self._full is not None and schedule in self._full)
+        self._watch.forever()
+        return schedule in self._space or schedule in self._besides

@@ -64,7 +64,7 @@ class TuneResult:
     def space(self) -> Searched:
         """What was searched: ``count()``, ``iter``, ``sample(n, seed)``, ``in``; whatever was tried besides is in it too."""
         tried = [Schedule(trial.schedule) for trial in self.measured]
-        return Searched(self.problem, self.also, self.templates, tried, self.stages)
+        return Searched(self.problem, self.also, tried, self.stages)
 
     @cached_property
     def trials(self) -> pandas.DataFrame:

@@ -79,6 +79,8 @@ class _Reader:
             return None
         number, derivation, reader = read
         flipped = self._flipped(reader, plain[2])
+        if flipped is None:
+            return None
         assembly = dict(program.assembly).get(self.target.tensor)
         kinds = {
             reader.numbers[id(assign)]: next((one.kind for one in program.workspaces if one.name == assign.target.tensor), None)
@@ -231,15 +233,14 @@ class _Reader:
                 return number, found, reader
         return None
 
-    def _flipped(self, said: Recognizer, usual: Recognizer) -> frozenset[tuple[int, int, int]]:
-        """Return the modes of stored operands that are traversed otherwise than their levels are made for."""
+    def _flipped(self, said: Recognizer, usual: Recognizer) -> frozenset[tuple[int, int, int]] | None:
+        """Return the modes of stored operands that are traversed otherwise than their levels are made for; None where a workspace is."""
         found = set()
         for (number, place), access in said.order.items():
-            if place < len(self.space.nestings.stored(number)):
-                other = usual.order[number, place]
-                modes = zip(access.protocols, other.protocols, strict=True)
-                found |= {(number, place, mode) for mode, (ours, theirs) in enumerate(modes) if ours != theirs}
-        return frozenset(found)
+            modes = zip(access.protocols, usual.order[number, place].protocols, strict=True)
+            found |= {(number, place, mode) for mode, (ours, theirs) in enumerate(modes) if ours != theirs}
+        stored = self.space.nestings.stored
+        return frozenset(found) if all(place < len(stored(number)) for number, place, _ in found) else None
 
     def _told(self, statement: Stmt, reader: Recognizer) -> dict[LoopOf, Told]:
         """Return what loops are told, as ``Options.told`` has it."""

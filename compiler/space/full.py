@@ -25,6 +25,7 @@ ACCEPTED = "accepted"
 
 _TRIES = 64  # draws from which the share of legal schedules is estimated
 _MOST_TRIES = 512  # for each schedule that is wanted
+_STEPS = 4  # draws that follow one another, each a step from the one before
 
 
 @frozen
@@ -66,6 +67,20 @@ class FullSpace:
         """Return schedules drawn uniformly from those that the language takes, with replacement; fewer where nearly all are refused."""
         legal = (schedule for schedule in self._texts(_MOST_TRIES * count, seed) if schedule is not None)
         return [schedule for schedule, _ in zip(legal, range(count), strict=False)]
+
+    def drawn(self, count: int, seed: int = 0) -> list[Schedule]:
+        """Return schedules that the language takes, drawn stage by stage (``moves``); fewer where nearly all are refused.
+
+        Nothing is counted.
+        """
+        moves, found = Moves(self.whole, seed), list[Schedule]()
+        for _ in range(_MOST_TRIES * count):
+            near = self.near(found[-1], moves) if len(found) % _STEPS else None
+            schedule = self.anywhere(moves) if near is None else near
+            found += [] if schedule is None else [schedule]
+            if len(found) == count:
+                break
+        return found
 
     def __iter__(self) -> Iterator[Schedule]:
         """Yield every schedule that the language takes, in canonical order; there may be more than anyone could wait for."""

@@ -233,6 +233,11 @@ class _Placed:
     summed: frozenset[str]
     children: tuple[int, ...]
 
+    @cached_property
+    def indices(self) -> frozenset[str]:
+        """The indices of what is read, workspaces aside."""
+        return frozenset(name for access in accesses(self.value) for name in access.indices)
+
 
 def _numbered(values: tuple[Expr, ...], table: Statements) -> Grouping:
     """Compute which loops each statement needs and enter the statements in the table, producers first."""
@@ -243,12 +248,11 @@ def _numbered(values: tuple[Expr, ...], table: Statements) -> Grouping:
     left = frozenset(table.target.indices)
     numbers: list[int] = []
     for place, statement in enumerate(placed):
-        own = frozenset(name for access in accesses(statement.value) for name in access.indices)
         root = place not in parents
-        needs = own.union(*(table[numbers[child]].carries for child in statement.children), left if root else ())
+        needs = statement.indices.union(*(table[numbers[child]].carries for child in statement.children), left if root else ())
         carries = left if root else needs - statement.summed
         if not root and statement.operator == "+=":
-            carries = frozenset(name for name in carries if _used_outside(name, place, placed, parents, left))
+            carries = _used_outside(carries, place, placed, parents, left)
         value = transform(statement.value, lambda part: _renumbered(part, numbers))
         numbers.append(table.add(Statement(value, statement.operator, root, statement.summed, needs, carries), numbers))
     roots = (number for place, number in enumerate(numbers) if place not in parents)
@@ -274,19 +278,22 @@ def _place(value: Expr, operator: str, summed: tuple[str, ...], placed: list[_Pl
     return len(placed) - 1
 
 
-def _used_outside(name: str, number: int, placed: list[_Placed], parents: dict[int, int], left: frozenset[str]) -> bool:
-    """Whether an index occurs beside a statement: in what is computed from it, within the sum that binds the index."""
-    inside = _subtree(number, placed)
-    top = number
-    while top in parents:
+def _used_outside(
+    names: frozenset[str], place: int, placed: list[_Placed], parents: dict[int, int], left: frozenset[str]
+) -> frozenset[str]:
+    """Return the indices that occur beside a statement: in what is computed from it, within the sum that binds the index."""
+    found, inside, top = frozenset[str](), _subtree(place, placed), place
+    while top in parents and names:
         top = parents[top]
-        if name in placed[top].summed:
-            break
-    else:
-        if name in left:
-            return True
-    beside = _subtree(top, placed) - inside
-    return any(name in access.indices for other in beside for access in accesses(placed[other].value))
+        last = top not in parents
+        here = names if last else names & placed[top].summed
+        if here:
+            beside = (placed[other].indices for other in _subtree(top, placed) - inside)
+            bound = here & placed[top].summed
+            found |= here.intersection(frozenset().union(*beside))
+            found |= (here - bound) & left if last else frozenset()
+        names -= here
+    return found
 
 
 def _subtree(number: int, placed: list[_Placed]) -> frozenset[int]:

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from ..concrete.applied import acting
 from ..concrete.concretize import Concretized, concretize, started
+from ..deadline import TimeOver
 from ..format import Format
 from ..levels import level_kinds
 from ..notation.inner_sums import with_sums
@@ -155,6 +156,16 @@ class WholeSpace:
     def count(self) -> int:
         """Return how many schedules there are; none is listed."""
         return self._ends[-1] if self._ends else 0
+
+    def counted(self) -> tuple[int, bool]:
+        """Return how many schedules are counted before the watch ends it, one at least, and whether these are all."""
+        found = 0
+        try:
+            for start in self.starts:
+                found += self._count(start)
+        except TimeOver:
+            return max(1, found), False
+        return found, True
 
     @property
     def stages(self) -> tuple[tuple[str, Callable[[], int]], ...]:

@@ -94,8 +94,7 @@ def wrong(name: str, form: str, found: list[Schedule], folder: Path) -> list[str
 
 @cache
 def searched(name: str, form: str, also: tuple[str, ...]) -> Searched:
-    space, stages = surviving_space(problem_of(name, form), also=also, seed=1)
-    return Searched(problem_of(name, form), also, space.templates, (), stages)
+    return Searched(problem_of(name, form), also, (), surviving_space(problem_of(name, form), also=also, seed=1)[1])
 
 
 def check(name: str, form: str, also: tuple[str, ...], samples: int, folder: Path) -> None:
@@ -139,16 +138,42 @@ def test_forty_schedules_of_what_is_drawn_beyond_are_right(name: str, form: str,
     check_space(searched(name, form, ()), name, form, 40, tmp_path)
 
 
-OUTSIDE = ("ignore_races", "call(", "protocol(")
-"""Words of what is not drawn: races that are said to do no harm, calls of BLAS, which rules list, and how workspaces are traversed."""
+def listed_by_rules(name: str, form: str) -> list[Schedule]:
+    return [template.fill() for template in surviving_space(problem_of(name, form), seed=1)[0].templates]
 
 
 @pytest.mark.parametrize("name", ["SpMV", "SpMM", "SpGEMM", "sum"])
-def test_what_rules_list_is_in_the_space_that_is_drawn_from(name: str) -> None:
-    space = searched(name, "csr", ())
-    usual = [template.fill() for template in surviving_space(problem_of(name, "csr"), ["tiles"], seed=1)[0].templates]
+def test_what_rules_list_is_in_the_whole_space(name: str) -> None:
+    """All of it: rules rank. What the filters of a search leave out of it they name."""
+    space, narrowed = whole_space(problem_of(name, "csr")), searched(name, "csr", ())
+    usual = listed_by_rules(name, "csr")
     assert len(usual) > 4
-    assert [str(one) for one in usual if one not in space and not any(word in str(one) for word in OUTSIDE)] == []
+    assert [str(one) for one in usual if one not in space] == []
+    assert all((one in narrowed) != bool(space.dropped_by(one)) for one in usual)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_all_that_rules_list_is_in_the_whole_space(name: str, form: str) -> None:
+    space = whole_space(problem_of(name, form))
+    assert [str(one) for one in listed_by_rules(name, form) if one not in space] == []
+
+
+@pytest.mark.cc
+def test_a_space_that_takes_too_long_to_count_is_drawn_from_stage_by_stage(tmp_path: Path) -> None:
+    """Draws, members and a number that is too small are there at once."""
+    problem = problem_of("SDDMM", "csr")
+    tried = Schedule("parallelize(i, cpu_vector, no_races)"), Schedule("")
+    space, every = Searched(problem, (), tried, [], seconds=0.0), searched("SDDMM", "csr", ())
+    assert not space.is_counted
+    assert 0 < space.count() < every.count()
+    assert every.is_counted
+    drawn = space.sample(6, seed=1)
+    assert drawn == space.sample(6, seed=1) != space.sample(6, seed=2)
+    assert len(drawn) == 6
+    assert all(one in space and one in every for one in drawn)
+    assert not wrong("SDDMM", "csr", list(dict.fromkeys(drawn)), tmp_path)
 
 
 @pytest.mark.nightly
