@@ -26,6 +26,7 @@ from ..compiler.storage.tensor import Tensor
 from .constants import Constants, machine_constants
 from .gathers import scattered_share
 from .problem import Problem
+from .row_ends import ends_are_foreseen
 from .shares import chunks, largest_chunk, static_excess
 
 CHUNKING = "chunking"
@@ -39,8 +40,6 @@ _AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for
 _CHUNKS = 2  # a thread: with fewer, who has one more works much longer
 _SECOND_LEVEL = 2**20  # bytes, where the system does not say
 _AFAR = 0.25  # of what is gathered, from which on it is waited for, and not what is gone through in order
-_FORESEEN = 2**13  # rows of which a processor remembers how long each is
-_FEW = 2**9  # rows, of which a call takes about as long as to look for a schedule
 _ONE_BY_ONE = 0.75  # times as long as batches of short rows take sums that are made one by one, where their ends are foreseen
 _CACHE_SHARE = 0.5  # of the last level of cache, that what is gone through in order has to itself
 
@@ -123,10 +122,10 @@ def _times(choice: Any, tensor: Tensor, threads: int, seconds: float) -> float |
 
 
 def _is_foreseen(problem: Problem, originals: tuple[str, ...]) -> bool:
-    """Return whether processors remember from call to call where the rows end that a loop goes through: then short ones are summed faster
-    one by one than in batches (``passes.batches``), which are the default. Of few rows little is to be gained."""
-    rows = [len(pos) - 1 for _, tensor, level in _stored_by(problem, originals) if (pos := tensor.levels[level].pos) is not None]
-    return len(rows) == 1 and _FEW <= rows[0] <= _FORESEEN
+    """Return whether processors foresee where the rows end that a loop goes through: then short ones are summed faster one by one than in
+    batches (``passes.batches``), which are the default."""
+    rows = [(tensor, level) for _, tensor, level in _stored_by(problem, originals) if tensor.levels[level].pos is not None]
+    return len(rows) == 1 and ends_are_foreseen(*rows[0], _CACHE_SHARE * this_machine().last_level_cache)
 
 
 def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: Constants) -> float:

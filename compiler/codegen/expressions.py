@@ -149,6 +149,8 @@ class ExpressionPrinter:
             counts = arguments[1].type
             some = "keep" if counts.lanes == 1 else f"keep_{self.type_name(counts)}"
             return self._lane_call(some, [self.text(argument) for argument in arguments], kind)
+        if function == "sums_of_lanes":
+            return self._lane_call(f"sums_{self.type_name(arguments[0].type)}", [self.text(argument) for argument in arguments], kind)
         if function in ("sum_lanes", "product_lanes", "min_lanes", "max_lanes"):
             return self._elementwise(function.removesuffix("_lanes"), arguments)
         if function == SHARE_NUMBER:

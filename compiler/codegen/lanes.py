@@ -39,6 +39,8 @@ def _half(kind: Type) -> Type:
 
 
 def _needs(function: str, kind: Type) -> list[tuple[str, Type]]:
+    if function.startswith("sums_"):
+        return [("lanes_sum", _summed(function))]
     if not function.startswith("lanes_"):
         return []
     halves = [(function, _half(kind))] if kind.lanes > 2 else []
@@ -69,6 +71,8 @@ def _definition(function: str, kind: Type) -> list[str]:
         return _stream_definition(kind)
     if function == "first":
         return first_definition(kind)
+    if function.startswith("sums_"):
+        return _sums_definition(function, kind)
     if function.startswith("keep"):
         return keep_definition(function, kind)
     if function in ("min", "max"):
@@ -92,6 +96,51 @@ def _definition(function: str, kind: Type) -> list[str]:
         f"  return {lane_function(function, half)}({combined});",
         "}",
     ]
+
+
+def _summed(function: str) -> Type:
+    """Return the type of the vectors whose lanes ``sums_VECTOR`` adds."""
+    return Type(function.removeprefix("sums_"))
+
+
+def _sums_definition(function: str, kind: Type) -> list[str]:
+    """Return the function that gives the sum of the lanes of each of some vectors: halves are added, then neighbours, each time those of
+    two vectors at once."""
+    given, count = _summed(function), kind.lanes
+    names, steps, group = [f"v{number}" for number in range(count)], list[str](), 1
+    if given.lanes > count:
+        parts = given.lanes // count
+        for each in names:
+            steps += [f"{kind.name} {each}_part[{parts}]", f"memcpy({each}_part, &{each}, sizeof {each})"]
+        steps += [f"{kind.name} {each}_sum = {_halves([f'{each}_part[{part}]' for part in range(parts)])}" for each in names]
+        names = [f"{each}_sum" for each in names]
+    while len(names) > 1:
+        blocks = range(0, count, 2 * group)
+        low = [first + lane for block in blocks for first in (block, count + block) for lane in range(group)]
+        made = [f"sums_{group}_{number}" for number in range(len(names) // 2)]
+        for pair, one, other in zip(made, names[::2], names[1::2], strict=True):
+            both = (f"__builtin_shufflevector({one}, {other}, {', '.join(str(lane + side) for lane in low)})" for side in (0, group))
+            steps.append(f"{kind.name} {pair} = {' + '.join(both)}")
+        names, group = made, 2 * group
+    vectors, alone = [f"v{number}" for number in range(count)], lane_function("lanes_sum", given)
+    return [
+        f"static inline {kind.name} {lane_function(function, kind)}({', '.join(f'{given.name} {each}' for each in vectors)}) {{",
+        "#if ST_BUILTIN(__builtin_shufflevector)",
+        *(f"  {step};" for step in steps),
+        f"  return {names[0]};",
+        "#else",
+        f"  return ({kind.name}){{{', '.join(f'{alone}({each})' for each in vectors)}}};",
+        "#endif",
+        "}",
+    ]
+
+
+def _halves(parts: list[str]) -> str:
+    """Return the sum of some parts, the first half of which is added to the second until one is left."""
+    while len(parts) > 1:
+        half = len(parts) // 2
+        parts = [f"({one} + {other})" if half > 1 else f"{one} + {other}" for one, other in zip(parts[:half], parts[half:], strict=True)]
+    return parts[0]
 
 
 def _stream_definition(kind: Type) -> list[str]:

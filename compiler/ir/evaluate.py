@@ -175,6 +175,8 @@ class Evaluator:
             return lambda _: self.share_begin
         if function == "keep_lanes":
             return self._keep(*(self.expression(argument, slots) for argument in arguments))
+        if function == "sums_of_lanes":
+            return self._sums([self.expression(argument, slots) for argument in arguments], arguments[0].type.lanes)
         if function in _LANES:
             inner = self.expression(arguments[0], slots)
             combine, counts, lanes = _LANES[function], self.counts, arguments[0].type.lanes
@@ -216,6 +218,22 @@ class Evaluator:
             return np.where(present, made, made.dtype.type(0))
 
         return keep
+
+    def _sums(self, values: list[Evaluate], lanes: int) -> Evaluate:
+        """Return a closure that adds the lanes of each of some vectors, halves and then neighbours, as generated code does."""
+        counts = self.counts
+
+        def summed(frame: Frame) -> Any:
+            made = np.stack([value(frame) for value in values])
+            counts.flops += len(values) * (lanes - 1)
+            while made.shape[1] > len(values):
+                half = made.shape[1] // 2
+                made = made[:, :half] + made[:, half:]
+            while made.shape[1] > 1:
+                made = made[:, ::2] + made[:, 1::2]
+            return made[:, 0]
+
+        return summed
 
     def _argument(self, argument: Value, slots: Slots) -> Evaluate:
         if not isinstance(argument, ArrayRef):

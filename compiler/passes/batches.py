@@ -4,11 +4,11 @@
 a processor had begun by then is lost: with ten elements a row that costs more than the additions. As rows follow one
 another, the terms of some rows are one loop over ``pos[first] .. pos[past]`` in full vectors, into an array that stays in the first
 cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are (``row_sums``). Where all rows
-are short, several of them are added side by side, a row in each lane.
+are short, several of them are added side by side.
 
 Which rows come in batches is decided as they come. Not those of blocks with long rows, for which whole vectors are cheaper. Nor those
 of blocks where most rows are as long as the one before: processors learn where such loops end. Long ones among them are added in vectors,
-short ones one element after the other.
+short ones one element after the other. Of blocks without elements nothing is read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import block, is_pure, mentions, nodes_of, substitute, transform, transform_steps, walk
 from .forms import gathered_bytes
 from .manager import Setting
-from .row_sums import Placed, lane_sums, row_length, row_sum
+from .row_sums import Placed, row_length, row_sum, summed_beside, sums_beside
 from .simplify import simplify_expression
 from .sums import asking_ahead, only_adds
 
@@ -63,17 +63,25 @@ SHORT = 24
 AT_ONCE = 16
 """Terms of a row that are added without asking how many there are; twice as many where rows are longer than that on average."""
 
-AVERAGE_IN_LANES = 8
+AVERAGE_BESIDE = 12
 """Elements of a row, on average over a block, up to which it is asked whether all rows are short enough to be added side by side."""
 
-IN_LANES = 12
-"""Elements of the longest row of a block up to which rows are added side by side: all take as long as the longest."""
+BESIDE = (4, 8, 16)
+"""Elements of the longest row of a block up to which rows are added side by side, with as many places for each: the fewest that suffice."""
 
 FEWEST = 8
 """Rows below which a block is not worth it."""
 
-STEADY = 4
-"""Rows of a block of which one may be longer or shorter than the one before where they count as alike."""
+ROWS_BESIDE = 4
+"""Rows whose lanes are added to one another at once."""
+
+STEADY = 1 / 4
+"""Of the rows of a block, which may be longer or shorter than the one before where they count as alike."""
+
+STEADY_SHORT = 1 / 2
+"""The same of rows of ``AVERAGE_STEADY`` elements and fewer, on average, whose sums lose less time where they end."""
+
+AVERAGE_STEADY = 8
 
 MOST_SUMS = 8
 """Sums of a row beyond which they stay as they are: the terms of all would not stay in the first cache, and the code would double."""
@@ -202,7 +210,7 @@ class _Batches:
         self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums]
         self.at_once = [Var(fresh(f"{found.loop.variable.name}_at_once"), I64) for found in sums]
         self.room_length = (_rows_a_block(loop.tag) or ROWS) * SHORT + 2 * AT_ONCE  # behind it the sums of rows stand
-        self.alike = Var(fresh(f"{row}_alike"), BOOL)
+        self.alike, self.longest = Var(fresh(f"{row}_alike"), BOOL), Var(fresh(f"{row}_longest"), I64)
         self.firsts, self.pasts = ([Var(fresh(f"{found.loop.variable.name}_{part}"), I64) for found in sums] for part in ("first", "past"))
 
     def made(self) -> tuple[Step, list[Allocate]]:
@@ -212,14 +220,18 @@ class _Batches:
         assert size is not None
         steps, a_block, tag = self._dealt_out(rows, size)
         blocks = Binary("/", _plus(rows, _minus(a_block, Const(1, I64))), a_block, I64)
+        filled = Steps((
+            Declare(self.alike, self._are_alike()),
+            *self._longest(),
+            self._steadiness(),
+            If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._rows(self._in_order()), self._batch())),
+        ))  # fmt: skip
         body = Steps((
             Declare(self.first, _plus(loop.low, Binary("*", number, a_block, I64))),
             Declare(self.past, Binary("min", _plus(self.first, a_block), loop.high, I64)),
             Declare(self.rows, _minus(self.past, self.first)),
             *self._ends(),
-            Declare(self.alike, self._are_alike()),
-            self._steadiness(),
-            If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._rows(self._in_order()), self._batch())),
+            If(self._are_empty(), self._rows(self._changed(lambda _: Steps(()))), filled),
         ))  # fmt: skip
         length = Const(self.room_length + ROWS, I64)
         kinds = [found.step.variable.type for found in self.sums]
@@ -250,24 +262,44 @@ class _Batches:
         most = Binary("*", self.rows, Const(length, I64), I64)
         return Binary("<", most, _minus(self.pasts[number], self.firsts[number]), BOOL)
 
+    def _are_empty(self) -> Value:
+        """Return whether a block's rows have no elements at all, as most blocks of hypersparse matrices."""
+        empty: Value = Const(True, BOOL)
+        for first, past in zip(self.firsts, self.pasts, strict=True):
+            empty = Binary("and", empty, Binary("==", first, past, BOOL), BOOL)
+        return simplify_expression(empty)
+
     def _are_alike(self) -> Value:
         """Return whether a block's rows have as many elements as its first row, on average."""
         second = substitute(self.sums[0].begin, {self.loop.variable.name: _plus(self.first, Const(1, I64))})
         alike = Binary("*", self.rows, _minus(second, self.firsts[0]), I64)
         return Binary("==", _minus(self.pasts[0], self.firsts[0]), alike, BOOL)
 
+    def _longest(self) -> Iterator[Step]:
+        """Yield what finds how many elements the longest row has: more than are added side by side where rows are alike, or long on
+        average."""
+        long: Value = self.alike
+        for number in range(len(self.sums)):
+            long = Binary("or", long, self._are_longer(number, AVERAGE_BESIDE), BOOL)
+        yield Declare(self.longest, simplify_expression(Select(long, Const(BESIDE[-1] + 1, I64), Const(0, I64), I64)))
+        each = Steps(tuple(SetVar(self.longest, row_length(sums.begin, self.loop.variable), "max") for sums in self.sums))
+        yield If(Binary("==", self.longest, Const(0, I64), BOOL), self._rows(each))
+
     def _steadiness(self) -> Step:
         """Return what counts the rows that are not as long as the one before: where rows are longer than are added at once, and short
-        enough for batches. Below, that takes longer than what it may save."""
+        enough for batches, or so short that one after the other they are added as fast as side by side if their ends are foreseen."""
         row, changes = self.loop.variable, Var(self.fresh(f"{self.loop.variable.name}_changes"), I64)
         length = row_length(self.sums[0].begin, row)
         before = simplify_expression(substitute(length, {row.name: _minus(row, Const(1, I64))}))
         change = Select(Binary("!=", length, before, BOOL), Const(1, I64), Const(0, I64), I64)
-        unclear = Binary("and", Unary("not", self.alike, BOOL), self._are_longer(0, AT_ONCE), BOOL)
-        return If(Binary("and", unclear, Unary("not", self._are_longer(0, SHORT), BOOL), BOOL), Steps((
+        short, longer = Unary("not", self._are_longer(0, AVERAGE_STEADY), BOOL), self._are_longer(0, AT_ONCE)
+        between = Binary("and", longer, Unary("not", self._are_longer(0, SHORT), BOOL), BOOL)
+        uneven = Binary("and", Unary("not", self.alike, BOOL), Binary("<", Const(BESIDE[0], I64), self.longest, BOOL), BOOL)
+        most = Select(longer, Const(int(STEADY * ROWS), I64), Const(int(STEADY_SHORT * ROWS), I64), I64)
+        return If(Binary("and", uneven, Binary("or", short, between, BOOL), BOOL), Steps((
             Declare(changes, Const(0, I64)),
             replace(self._rows(SetVar(changes, change, "+")), low=_plus(self.first, Const(1, I64))),
-            SetVar(self.alike, Binary("<=", Binary("*", changes, Const(STEADY, I64), I64), self.rows, BOOL)),
+            SetVar(self.alike, Binary("<=", Binary("*", changes, Const(ROWS, I64), I64), Binary("*", self.rows, most, I64), BOOL)),
         )))  # fmt: skip
 
     def _one_by_one(self) -> Value:
@@ -308,23 +340,26 @@ class _Batches:
             for number, (found, room, first) in enumerate(zip(self.sums, self.rooms, self.firsts, strict=True))
         ]
         one_row = Steps((*at_once, self._rows(self._with_sums([row_sum(each, AT_ONCE, self.lanes, self.fresh) for each in placed]))))
-        longest = Var(self.fresh(f"{self.loop.variable.name}_longest"), I64)
-        beside = [lane_sums(each, self._rows, self.first, Const(self.room_length, I64), longest, self.lanes, self.fresh) for each in placed]
-        if any(made is None for made in beside):
-            return Steps((*terms, one_row))
-        in_lanes = [made for made in beside if made is not None]
-        longer = Binary("<", Const(IN_LANES, I64), longest, BOOL)
-        all_rows = Steps((*(loop for loop, _ in in_lanes), self._rows(self._with_sums([step for _, step in in_lanes]))))
-        return Steps((*terms, *self._longest(longest, placed), If(longer, one_row, all_rows)))
+        return Steps((*terms, If(Binary("<", Const(BESIDE[-1], I64), self.longest, BOOL), one_row, self._beside(placed))))
 
-    def _longest(self, longest: Var, placed: list[Placed]) -> Iterator[Step]:
-        """Yield what finds how many elements the longest row has, more than are added in lanes where rows are long on average."""
-        whole: Value = Const(False, BOOL)
-        for number in range(len(self.sums)):
-            whole = Binary("or", whole, self._are_longer(number, AVERAGE_IN_LANES), BOOL)
-        yield Declare(longest, simplify_expression(Select(whole, Const(IN_LANES + 1, I64), Const(0, I64), I64)))
-        each = Steps(tuple(SetVar(longest, row_length(sums.begin, self.loop.variable), "max") for sums in placed))
-        yield If(Binary("==", longest, Const(0, I64), BOOL), self._rows(each))
+    def _beside(self, placed: list[Placed]) -> Step:
+        """Return what sums rows none of which is long, some of them at once; as many as make a whole number of vectors, then the others."""
+        row, behind, rest = self.loop.variable, Const(self.room_length, I64), Var(self.fresh(f"{self.loop.variable.name}_rest"), I64)
+        groups, left = list[Step](), list[Step]()
+        for each in placed:
+            beside = min(ROWS_BESIDE, self.lanes)
+            rows = replace(self._rows(Steps(())), high=rest, step=beside)
+            *shorter, most = (sums_beside(each, rows, self.first, behind, together, self.lanes, self.fresh) for together in BESIDE)
+            chosen: Step = most
+            for together, made in zip(reversed(BESIDE[:-1]), reversed(shorter), strict=True):
+                chosen = If(Binary("<", Const(together, I64), self.longest, BOOL), chosen, made)
+            groups.append(chosen)
+            rows = replace(self._rows(Steps(())), low=rest)
+            left.append(sums_beside(each, rows, self.first, behind, BESIDE[-1], self.lanes, self.fresh))
+        several = Const(min(ROWS_BESIDE, self.lanes), I64)
+        whole = Binary("*", Binary("/", self.rows, several, I64), several, I64)
+        sums = self._with_sums([summed_beside(each, row, self.first, behind) for each in placed])
+        return Steps((Declare(rest, _plus(self.first, whole)), *groups, *left, self._rows(sums)))
 
     def _with_sums(self, made: list[Step]) -> Step:
         """Return a row's body with other statements in place of its sums."""

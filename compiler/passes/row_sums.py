@@ -1,8 +1,8 @@
 """The sums of a block's rows, whose terms stand in an array one row after the other (``batches``).
 
-A row by itself: as many terms as most rows have at most, without asking how many there are, then the others. Rows side by side: each in a
-lane of a vector, its first term, its second and so on, as many as the longest row has; lanes whose row has ended add nothing. No lanes are
-added to one another then, and a row's terms are added one after the other.
+A row by itself: as many terms as most rows have at most, without asking how many there are, then the others. Rows side by side: as many
+terms of each as the longest row of the block has at most, in vectors of which only the row's own lanes are kept; the lanes of the vectors
+of some rows are then added to one another together, which takes as many additions as a row alone.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.nodes import BOOL, I64, Binary, Call, Const, Declare, For, If, Load, Select, SetVar, Step, Steps, Store, Value, Var, Vector
+from ..ir.nodes import BOOL, I64, Binary, Call, Const, Declare, For, If, Load, SetVar, Step, Steps, Store, Type, Value, Var, Vector
 from ..ir.rewrite import pairwise, substitute
-from .forms import gathered_bytes
 from .simplify import simplify_expression
 
 
@@ -51,10 +50,7 @@ def row_sum(sums: Placed, together: int, lanes: int, fresh: Callable[[str], str]
     added, place = Var(fresh(f"{total.name}_lanes"), whole), Var(fresh(name), I64)
 
     def first_terms(begin: int) -> Value:
-        firsts = range(begin, begin + together, whole.lanes)
-        loads = [Load(room, _plus(at, Const(first, I64)), whole) for first in firsts]
-        kept = [Call("keep_lanes", (load, _minus(count, Const(first, I64))), whole) for load, first in zip(loads, firsts, strict=True)]
-        return pairwise(list[Value](kept), "+")
+        return _first_terms(room, at, count, range(begin, begin + together, whole.lanes), whole)
 
     others = For(place, _plus(at, at_once), _plus(at, count), SetVar(total, Load(room, place, total.type), "+"), Vector(vectors=1))
     return Steps((
@@ -67,34 +63,40 @@ def row_sum(sums: Placed, together: int, lanes: int, fresh: Callable[[str], str]
     ))  # fmt: skip
 
 
-def lane_sums(
-    sums: Placed, rows: Callable[[Step], For], first_row: Value, behind: Value, longest: Var, lanes: int, fresh: Callable[[str], str]
-) -> tuple[For, Step] | None:
-    """Return the loop that adds the terms of all rows side by side, and what a row does in place of its own sum; None: no such vectors.
+def _first_terms(room: str, at: Value, count: Value, firsts: range, whole: Type) -> Value:
+    """Return the sum of vectors of terms that begin at some numbers of a row's, where others stand behind as many as it has."""
+    loads = [Load(room, _plus(at, Const(first, I64)), whole) for first in firsts]
+    kept = [Call("keep_lanes", (load, _minus(count, Const(first, I64))), whole) for load, first in zip(loads, firsts, strict=True)]
+    return pairwise(list[Value](kept), "+")
+
+
+def sums_beside(sums: Placed, rows: For, first_row: Value, behind: Value, together: int, lanes: int, fresh: Callable[[str], str]) -> For:
+    """Return the loop that adds the terms of as many rows at once as it steps over, and puts the sums into the array of terms.
 
     Args:
-        rows: makes the loop over the rows of a block of its body.
-        first_row: the first of them.
+        rows: the loop over these rows, whose body does not count.
+        first_row: of the block.
         behind: where the sums go in the array of terms.
-        longest: how many elements the longest row has.
+        together: terms that the longest row has at most.
+        lanes: of the widest vectors.
     """
-    total, name = sums.total, sums.loop.variable.name
-    at, count, turn = (Var(fresh(f"{name}_{part}"), I64) for part in ("begin", "count", "turn"))
-    added, over = Var(fresh(f"{total.name}_lanes"), total.type), rows(Steps(()))
-    term = Load(sums.room, _plus(turn, at), total.type)
-    if_any = Select(Binary("<", turn, count, BOOL), term, Const(0.0, total.type), total.type)
-    place = _plus(behind, _minus(over.variable, first_row))
-    body = Steps((
-        Declare(at, _minus(sums.begin, sums.first)),
-        Declare(count, row_length(sums.begin, over.variable)),
-        Declare(added, Const(0.0, total.type)),
-        For(turn, Const(0, I64), longest, SetVar(added, if_any, "+")),
-        Store(sums.room, place, added),
-    ))  # fmt: skip
-    loop = replace(rows(body), tag=Vector(vectors=1))
-    if not gathered_bytes(loop, lanes):
-        return None
-    return loop, SetVar(total, Load(sums.room, place, total.type), "+")
+    kind, name, row = sums.total.type, sums.loop.variable.name, rows.variable
+    whole, steps, vectors = kind.vector(min(lanes, together)), list[Step](), list[Value]()
+    for further in range(rows.step):
+        here = {row.name: _plus(row, Const(further, I64))}
+        at, count = Var(fresh(f"{name}_at"), I64), Var(fresh(f"{name}_count"), I64)
+        added = Var(fresh(f"{sums.total.name}_lanes"), whole)
+        begin, length = (simplify_expression(substitute(value, here)) for value in (sums.begin, row_length(sums.begin, row)))
+        terms = _first_terms(sums.room, at, count, range(0, together, whole.lanes), whole)
+        steps += [Declare(at, _minus(begin, sums.first)), Declare(count, length), Declare(added, terms)]
+        vectors.append(added)
+    several = Call("sums_of_lanes", tuple(vectors), kind.vector(rows.step)) if rows.step > 1 else Call("sum_lanes", tuple(vectors), kind)
+    return replace(rows, body=Steps((*steps, Store(sums.room, _plus(behind, _minus(row, first_row)), several))))
+
+
+def summed_beside(sums: Placed, row: Var, first_row: Value, behind: Value) -> SetVar:
+    """Return what a row does in place of its own sum where that stands in the array of terms."""
+    return SetVar(sums.total, Load(sums.room, _plus(behind, _minus(row, first_row)), sums.total.type), "+")
 
 
 def _minus(left: Value, right: Value) -> Value:

@@ -115,6 +115,10 @@ def test_short_rows_are_summed_one_by_one_where_their_ends_are_foreseen(threads:
     assert "unroll" not in spmv(with_rows(lengths.tolist()), threads)
     assert "unroll" not in spmv(with_rows([5] * 100), threads)
     assert "unroll" not in spmv(generate("random:uniform:2000x2000:nnz=2e5", "csr"), threads)  # long ones are made in vectors
+    repeated = np.repeat(np.random.default_rng(1).integers(1, 9, 10_000), 4)
+    assert "unroll(j" in spmv(with_rows(repeated.tolist()), threads)
+    assert "unroll(j" in spmv(with_rows([2] * 20_000), threads)
+    assert "unroll" not in spmv(with_rows((repeated // 3).tolist()), threads)  # several rows are summed at once
 
 
 def test_shares_follow_the_rows() -> None:

@@ -40,7 +40,7 @@ from sparsetune.compiler.ir.nodes import (
     Var,
 )
 from sparsetune.compiler.ir.rewrite import mentions, walk
-from sparsetune.compiler.passes.batches import AT_ONCE, AVERAGE_IN_LANES, FEWEST, IN_LANES, ROWS, SHORT, batch_short_sums
+from sparsetune.compiler.passes.batches import AT_ONCE, AVERAGE_BESIDE, BESIDE, FEWEST, ROWS, ROWS_BESIDE, SHORT, batch_short_sums
 from sparsetune.compiler.passes.manager import Setting, VectorUnit
 
 ROW, P, J, N = Var("i", I64), Var("p", I64), Var("j", I64), Var("n", I64)
@@ -105,7 +105,9 @@ def matrix(lengths: list[int], value: Type = F64, seed: int = 3) -> tuple[list[N
 BLOCKS = st.one_of(
     st.lists(st.integers(0, 2 * SHORT), min_size=1, max_size=ROWS),
     st.lists(st.sampled_from((0, 1, AT_ONCE, AT_ONCE + 1, 5 * SHORT)), min_size=ROWS // 2, max_size=2 * ROWS),
-    st.lists(st.sampled_from((0, 1, 2, AVERAGE_IN_LANES - 1, IN_LANES, IN_LANES + 1)), min_size=1, max_size=2 * ROWS),
+    st.lists(st.sampled_from((0, 1, 2, *BESIDE)), min_size=1, max_size=2 * ROWS),
+    st.lists(st.sampled_from((AVERAGE_BESIDE - 1, BESIDE[-1], BESIDE[-1] + 1)), min_size=1, max_size=2 * ROWS),
+    st.lists(st.integers(0, BESIDE[0]), min_size=1, max_size=2 * ROWS),
     st.integers(0, 2 * AT_ONCE).map(lambda length: [length] * ROWS),
 )
 """Rows of some blocks: of any length, of lengths at the limits, and all as long."""
@@ -270,19 +272,52 @@ def test_rows_most_of_which_are_as_long_as_the_one_before_are_alike() -> None:
     np.testing.assert_array_equal(y, rows)  # one after the other: shorter than vectors are worth there
 
 
-@pytest.mark.parametrize(("value", "width"), [(F64, 64), (F64, 32), (F32, 64)], ids=["8 rows", "4 rows", "8 rows of float32"])
-@pytest.mark.parametrize("rows", [2 * ROWS, ROWS + FEWEST + 3], ids=["whole blocks", "a rest"])
-def test_uneven_short_rows_are_added_side_by_side(value: Type, width: int, rows: int) -> None:
+def added_beside(terms: NDArray[np.floating], places: int, lanes: int) -> np.floating:
+    """Return the sum of a row's terms in so many places, as rows side by side are added: whole vectors, halves, then neighbours."""
+    lanes = min(lanes, places)
+    filled = np.zeros(places, terms.dtype)
+    filled[: len(terms)] = terms
+    parts = filled.reshape(-1, lanes)
+    while len(parts) > 1:
+        parts = parts[::2] + parts[1::2]
+    made = parts[0]
+    while len(made) > min(ROWS_BESIDE, lanes):
+        made = made[: len(made) // 2] + made[len(made) // 2 :]
+    while len(made) > 1:
+        made = made[::2] + made[1::2]
+    return made[0]
+
+
+@pytest.mark.parametrize("longest", BESIDE)
+@pytest.mark.parametrize(("value", "width"), [(F64, 64), (F64, 32), (F32, 64), (F64, 16)], ids=str)
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_uneven_short_rows_are_added_side_by_side(compiler: str, value: Type, width: int, longest: int) -> None:
     rng = np.random.default_rng(7)
-    lengths = rng.integers(0, IN_LANES + 1, rows) // 2
-    lengths[[5, 70]] = 3, IN_LANES
+    rows, kind, lanes = 2 * ROWS, f"f{value.bytes}", width // value.bytes
+    lengths = rng.integers(0, longest + 1, rows)
+    lengths[[5, 70]] = 3, longest
     (pos, crd, _, _), _ = matrix(lengths.tolist(), value)
-    kind = f"f{value.bytes}"
     a, x, y = (rng.random(size).astype(kind) for size in (len(crd), COLUMNS, rows))
     a[pos[5]], a[pos[70]] = np.inf, np.nan
-    run_both(batched(spmv(value=value), width, width == 64), [pos, crd, a, x, y], [rows])
-    for row in range(rows):  # one term after the other, as of rows that are alike, and nothing of its neighbours
-        total = np.zeros((), kind)
-        for place in range(pos[row], pos[row + 1]):
-            total += a[place] * x[crd[place]]
-        np.testing.assert_array_equal(y[row], total)
+    run_both(batched(spmv(value=value), width, width == 64), [pos, crd, a, x, y], [rows], compiler=compiler)
+    terms = [(a * x[crd])[begin:end] for begin, end in pairwise(pos)]
+    np.testing.assert_array_equal(y, [added_beside(each, longest, lanes) for each in terms])
+
+
+@pytest.mark.parametrize("rows", [FEWEST + 3, ROWS + FEWEST + 3])
+def test_the_rows_that_make_no_whole_vector_are_added_too(rows: int) -> None:
+    (pos, crd, a, x), expected = matrix([place % 4 for place in range(rows)])
+    y = np.full(rows, np.nan)
+    run_both(batched(spmv(), 64, True), [pos, crd, a, x, y], [rows])
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_blocks_without_entries_read_nothing_but_where_they_end() -> None:
+    lengths = [0] * (4 * ROWS) + [1, 0] * ROWS
+    (pos, crd, a, x), expected = matrix(lengths)
+    y = np.full(len(lengths), np.nan)
+    kernel = batched(spmv(), 64, True)
+    outcome = run_both(kernel, [pos, crd, a, x, y], [len(y)])
+    np.testing.assert_array_equal(y, expected)
+    filled = run_both(kernel, [pos[4 * ROWS :], crd, a, x, np.zeros(2 * ROWS)], [2 * ROWS])
+    assert outcome.counts.loads - filled.counts.loads == 2 * 4

@@ -1,0 +1,49 @@
+"""Whether a processor foresees where rows end, from the lengths of rows that follow one another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compiler.storage.tensor import Tensor
+from .features import remembered
+
+REMEMBERED = 2**13
+"""Rows of which a processor remembers from call to call how long each is."""
+
+FEW = 2**9
+"""Rows, of which a call takes about as long as to look for a schedule."""
+
+STEADY = ((0.1, 0.0, 12.0), (0.5, 3.0, 8.0))
+"""Up to which share of the rows is longer or shorter than the one before where ends are foreseen, and over how many up to how many entries
+a row has then, on average: of uneven rows of up to three several are summed at once (``passes.row_sums``), in long ones ends cost less."""
+
+_STRETCHES, _LENGTH = 8, 2**12
+
+
+def ends_are_foreseen(tensor: Tensor, level: int, cache_bytes: float) -> bool:
+    """Return whether a processor foresees where the rows of a level end, so that sums of short ones are faster made one by one than in
+    batches (``passes.batches``): there are few enough of them, or most are as long as the one before and lie in a cache."""
+    pos = tensor.levels[level].pos
+    if pos is None or len(pos) <= FEW:
+        return False
+    rows = len(pos) - 1
+    if rows <= REMEMBERED:
+        return True
+    average = (int(pos[-1]) - int(pos[0])) / rows
+    allowed = max((share for share, over, most in STEADY if over < average <= most), default=0.0)
+    return allowed > 0 and tensor.nbytes <= cache_bytes and changes(tensor, level) <= allowed
+
+
+def changes(tensor: Tensor, level: int) -> float:
+    """Return which share of the rows of a level is longer or shorter than the one before, from an even sample of stretches of rows."""
+    pos = tensor.levels[level].pos
+    assert pos is not None
+
+    def found() -> float:
+        last = max(0, len(pos) - 1 - _LENGTH)
+        begins = np.unique(np.linspace(0, last, _STRETCHES).astype(np.int64))
+        lengths = [np.diff(pos[begin : begin + _LENGTH + 1]) for begin in begins]
+        compared = [one[1:] != one[:-1] for one in lengths]
+        return float(np.concatenate(compared).mean()) if len(pos) > 2 else 0.0
+
+    return remembered(tensor, ("changes", level), found)
