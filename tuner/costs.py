@@ -29,6 +29,7 @@ from .iterations import Iterations
 from .problem import Problem
 
 _VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
+_TOGETHER = 0.75  # of a load along consecutive values in a loop whose other accesses are apart: it is still one of a vector
 _START = 4.0  # operations that starting an innermost loop costs
 _STEP = 2.0  # operations that going on to the next stored coordinate costs
 _STRAIGHT_VECTORS = 1  # of an innermost loop that is code without a branch
@@ -110,19 +111,28 @@ class _Costs(Iterations):
         loops = enclosing_loops(self._program.statement, address)
         iterations = self._points(self._covered(address), address, leaf)
         innermost = set(self._graph.originals(loops[-1])) if loops else set()
-        read = sum(_distance(self._array_elements(access)) for access in accesses(leaf.value) if self._moves(access, innermost))
+        contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
+        apart = not contiguous and not self._is_over_stored(leaf, innermost)
+        read = sum(self._read(access, innermost, apart) for access in accesses(leaf.value) if self._moves(access, innermost))
         written = 2.0 * _distance(self._elements.get(leaf.target.tensor, 0.0)) if self._moves(leaf.target, innermost) else 0.0
         held, kept = self._held(leaf.target, loops), 0.0
         if written and held is not None:
             times = self._points(self._originals(loops[:held]), address, leaf)
             written, kept = 0.0, written * times * self._held_elements(leaf.target, loops[held:])
-        contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         lanes = self._lanes(loops[-1]) if contiguous else 1.0
         started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = self._start(loops, leaf) if started else 0.0
         again = self._passed_again(address, leaf, loops, iterations)
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
+
+    def _read(self, access: Access, innermost: set[str], apart: bool) -> float:
+        """Return the operations of a load; ``apart``: other accesses of its loop are of values far from one another."""
+        return _distance(self._array_elements(access)) * (_TOGETHER if apart and self._is_contiguous([access], innermost) else 1.0)
+
+    def _is_over_stored(self, leaf: Assign, innermost: set[str]) -> bool:
+        """Whether an innermost loop goes through stored coordinates."""
+        return any(self._is_stored(access) and not innermost.isdisjoint(access.indices) for access in accesses(leaf.value))
 
     def _lanes(self, loop: str) -> float:
         """Return what vectors gain in a loop: no more than it has iterations."""

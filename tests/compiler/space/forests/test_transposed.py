@@ -118,6 +118,15 @@ def test_dense_factors_are_turned_where_vectors_need_it(text: str, shapes: dict[
     assert np.array_equal(compiled(**of.operands), right_result(of))
 
 
+def test_a_factor_is_turned_though_the_result_is_written_apart() -> None:
+    """What vectors can load at once is cheaper, whatever they do with it: 0.7 to 0.8 of the time."""
+    source, shape = np.random.default_rng(0), (200, 60, 60)
+    places = np.unique(np.stack([source.integers(0, extent, 40_000) for extent in shape]), axis=1)
+    stored = tensor((places, np.ones(places.shape[1])), "csf", shape)
+    of = problem("A(k,l,i) = T(k,j,i) * U(j,l) * V(l,i)", stored, U=(60, 16), V=(16, 60))
+    assert 'convert(V, "dense, dense; 1, 0")' in str(model_choice(of))
+
+
 def test_few_entries_are_no_reason_to_turn_a_factor() -> None:
     few = tensor((np.array([[1], [2], [3]]), np.ones(1)), "csf", (1000, 1500, 1500))
     of = problem("A(i,r) = T(k,j,i) * U(r,j) * V(r,k)", few, U=(16, 1500), V=(16, 1000))
