@@ -11,7 +11,7 @@ from ..compiler.errors import ScheduleError
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.directives import UNITS_OF
 from ..compiler.schedule.schedule import Schedule
-from .halves import halves_hold
+from .encodings import encodings_hold
 from .limits import workspace_elements
 from .problem import Problem
 
@@ -41,11 +41,11 @@ def is_legal(problem: Problem, schedule: Schedule) -> bool:
 
 
 def keeps_values(problem: Problem, program: Program) -> bool:
-    """Return whether a program of a problem gives what the default one gives whatever the values are, but that halves of matrices hold the
-    whole of these alone that are symmetric.
+    """Return whether a program of a problem gives what the default one gives whatever the values are, but that encodings of operands hold
+    some alone, such as halves those that are symmetric.
 
     Workspaces take factors out of sums, which is right in semirings whose products distribute over sums.
     """
-    if not halves_hold(problem, program):
+    if not encodings_hold(problem, program):
         return False
     return problem.distributes or len(program.workspaces) <= len(problem.concretized().program.workspaces)

@@ -100,9 +100,10 @@ def look_up(
 
 
 def _rests_on_values(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether a schedule is right for some values alone: it stores half of what is symmetric."""
+    """Return whether a schedule is right for some operands alone: it stores half of what is symmetric, or in two bytes what is narrow."""
     conversions = (one for one in schedule.directives if isinstance(one, Convert))
-    return any(parse_format(one.format, len(problem.formats[one.access.tensor])).mirrors for one in conversions)
+    wanted = [parse_format(one.format, len(problem.formats[one.access.tensor])) for one in conversions]
+    return any(one.plain is not one for one in wanted)
 
 
 def lookup_in(url: str, problem: Problem) -> Match:

@@ -26,13 +26,13 @@ from ..compiler.shown import is_word, shown
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.decorations import RACE
 from ..compiler.space.draws import drawn_nests
-from ..compiler.space.selection import CLOSED, DRAWN, HALVES, RULES, UNDOMINATED, Selection
+from ..compiler.space.selection import CLOSED, DRAWN, ENCODINGS, RULES, UNDOMINATED, Selection
 from ..compiler.space.situation import Situation
 from ..compiler.space.template import Open, Part, Template, Value
 from .asymptotic.screening import Screening, beaten
 from .asymptotic.undominated import undominated_schedules
 from .costs import converted_entries, operations
-from .halves import half_schedules
+from .encodings import encoded_schedules
 from .kernels import default_keeps_bound, lowers
 from .limits import workspace_elements
 from .model import Ranked, nothing_within, problem_candidates, rank
@@ -126,7 +126,7 @@ def surviving_space(
 
     def selected() -> Selection:
         compilers = other_compilers() if "compilers" in also else ()
-        nests = _nests(problem, [rule for rule in (UNDOMINATED, DRAWN, HALVES) if rule not in skip], generating, seed)
+        nests = _nests(problem, [rule for rule in (UNDOMINATED, DRAWN, ENCODINGS) if rule not in skip], generating, seed)
         return Selection(skip, also, nests, DRAWN_TILES, seed, compilers)
 
     bounded = [Stage("memory_bound", lambda items: list(filter(keeps_bound, items)))] if problem.limits.memory_bound is not None else []
@@ -190,8 +190,8 @@ def _nests(problem: Problem, rules: Collection[str], deadline: Deadline, seed: i
     found: dict[str, list[Schedule]] = {}
     if has_functions(problem.assignment.value):
         return found
-    if HALVES in rules:
-        found[HALVES] = half_schedules(problem)
+    if ENCODINGS in rules:
+        found[ENCODINGS] = encoded_schedules(problem)
     if UNDOMINATED in rules:
         limit = Deadline(min(FRONTIER_SECONDS, deadline.left / 2))
         found[UNDOMINATED] = undominated_schedules(problem.assignment, problem.formats, limit, problem.semiring)

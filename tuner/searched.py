@@ -30,7 +30,7 @@ from ..compiler.space.moves import Moves
 from ..compiler.space.options import RUNS, Options, everything
 from ..compiler.space.whole import WholeSpace
 from .costs import operations
-from .halves import half_formats
+from .encodings import encoded_formats
 from .kernels import legal_candidate
 from .limits import workspace_elements
 from .problem import Problem
@@ -115,10 +115,10 @@ def filters(problem: Problem, also: Collection[str] = ()) -> tuple[Filter, ...]:
 
 def _conversions(problem: Problem, options: Options) -> Options:
     """Let every stored operand be converted so that the indices of the result are outermost, so that its outermost mode is innermost,
-    to compressed levels alone, and to the half of what is symmetric."""
+    to compressed levels alone, and to encodings of fewer bytes."""
     target = problem.assignment.target
     found: dict[str, tuple[Format, ...]] = {}
-    halves = {operand.tensor: half for operand, half in half_formats(problem)}
+    encoded = list(encoded_formats(problem))
     for access in dict.fromkeys(accesses(problem.assignment.value)):
         held = problem.formats[access.tensor]
         form, modes = held.in_memory, held.modes_in_memory
@@ -127,7 +127,7 @@ def _conversions(problem: Problem, options: Options) -> Options:
         first = [mode for mode in form.order if any(access.subscripts[own].index in target.indices for own in modes[mode])]
         turned = reordered(form, first), reordered(form, form.order[1:])
         packed = (Format((COMPRESSED,) * len(form), order) for order in (form.order, *(one.order for one in turned)))
-        offered = (*turned, *packed, *(half for name, half in halves.items() if name == access.tensor))
+        offered = (*turned, *packed, *(one for operand, one in encoded if operand.tensor == access.tensor))
         found[access.tensor] = tuple(one for one in dict.fromkeys(offered) if one != form)
     return replace(options, formats=False, conversions=tuple(found.items()))
 

@@ -32,13 +32,13 @@ from .joins import Joins
 from .library import schedules_for
 from .memory import memory_of
 from .openings import opened_stages
-from .selection import DRAWN, HALVES, RULES_ALONE, TILES, UNDOMINATED, Selection
+from .selection import DRAWN, ENCODINGS, RULES_ALONE, TILES, UNDOMINATED, Selection
 from .situation import Situation, Structure, further
 from .structures import structures
 from .template import Hole, Template
 
 MAX_CANDIDATES = 400
-_ALSO_SERIAL = ("default", "chain", "blocks", "forest", GATHER, UNDOMINATED, HALVES)  # structures that are tried without threads too
+_ALSO_SERIAL = ("default", "chain", "blocks", "forest", GATHER, UNDOMINATED, ENCODINGS)  # structures that are tried without threads too
 
 
 @frozen
@@ -66,7 +66,7 @@ class Candidate:
     @property
     def is_by_rule(self) -> bool:
         """Whether a rule found it by the structure of the expression; of these ``MAX_CANDIDATES`` are listed at most."""
-        return not self.is_given and not self.is_drawn and not self.origin.startswith((UNDOMINATED, HALVES))
+        return not self.is_given and not self.is_drawn and not self.origin.startswith((UNDOMINATED, ENCODINGS))
 
     @property
     def is_drawn(self) -> bool:

@@ -1,7 +1,9 @@
-"""Halves of symmetric operands among what is searched: offered where they hold the whole, counted, refused elsewhere."""
+"""Operands in fewer bytes among what is searched, halves of symmetric ones and narrow coordinates: offered where they hold what is there,
+counted, refused elsewhere."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,11 @@ import sparsetune as st
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.tuner.costs import operations
-from sparsetune.tuner.halves import half_schedules
+from sparsetune.tuner.encodings import encoded_schedules
 from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.problem import Problem, make_problem
 
-HALF = 'convert(A, "dense, symmetric")'
+HALF, NARROW = 'convert(A, "dense, symmetric")', 'convert(A, "dense, narrow")'
 
 
 def drawn(extent: int = 40) -> scipy.sparse.csr_array:
@@ -26,11 +28,34 @@ def problem(matrix: Any, expression: str = "y(i) = A(i,j) * x(j)", **options: An
     return make_problem(expression, {name: data for name, data in operands.items() if f"{name}(" in expression}, threads=1, **options)
 
 
+def offered(found: Problem) -> list[str]:
+    return list(map(str, encoded_schedules(found)))
+
+
 def test_halves_are_offered_of_what_is_symmetric() -> None:
     matrix = drawn()
-    assert list(map(str, half_schedules(problem(matrix + matrix.T)))) == [HALF]
-    assert half_schedules(problem(matrix)) == []
-    assert half_schedules(problem(matrix + matrix.T, "C(i,j) = A(i,k) * A(k,j)", output_format="csr")) == []
+    assert HALF in offered(problem(matrix + matrix.T))
+    assert HALF not in offered(problem(matrix))
+    assert HALF not in offered(problem(matrix + matrix.T, "C(i,j) = A(i,k) * A(k,j)", output_format="csr"))
+
+
+def test_narrow_coordinates_are_offered_of_rows_that_reach_over_few_columns() -> None:
+    """And whose rows have enough entries: each has a base of its own."""
+    near, far = drawn(), scipy.sparse.csr_array(([1.0, 1, 1, 1], ([0, 0, 0, 0], [0, 1, 2, 2**17])), shape=(2, 2**17 + 1))
+    few = scipy.sparse.csr_array(np.eye(40))
+    assert offered(problem(near)) == [NARROW]
+    assert NARROW not in offered(problem(few))
+    wide = make_problem("y(i) = A(i,j) * x(j)", {"A": far, "x": np.ones(2**17 + 1)}, threads=1)
+    assert offered(wide) == []
+    assert is_legal(problem(near), st.Schedule(NARROW))
+    assert not is_legal(wide, st.Schedule(NARROW))
+
+
+def test_narrow_coordinates_of_tensors_are_offered_for_their_last_mode() -> None:
+    rng = np.random.default_rng(0)
+    cube = st.tensor(np.where(rng.random((20, 30, 40)) < 0.2, 1.0, 0.0), "csf")
+    found = make_problem("y(i,j) = T(i,j,k) * x(k)", {"T": cube, "x": np.ones(40)}, threads=1)
+    assert offered(found) == ['convert(T, "compressed, compressed, narrow")']
 
 
 def test_schedules_that_want_halves_of_other_matrices_are_not_used() -> None:
@@ -54,6 +79,14 @@ def test_what_is_no_product_is_tuned_on_the_whole_matrix() -> None:
     found = problem(st.tensor(matrix, "dense, symmetric"), "C(i,j) = A(i,k) * A(k,j)", output_format="csr")
     assert found.formats["A"] == Format("csr")
     assert np.array_equal(found.operands["A"].to_numpy(), matrix.toarray())
+
+
+def test_what_conversion_takes_is_told_of_what_is_tuned() -> None:
+    matrix = drawn(400)
+    found = st.tune("y(i) = A(i,j) * x(j)", {"A": matrix, "x": np.ones(400)}, trials=3, threads=1, schedules=[NARROW])
+    (row,) = found.trials[found.trials.schedule == NARROW].to_dict("records")
+    assert row["status"] == "ok"
+    assert replace(found, best=st.Schedule(NARROW)).conversion_time > 0
 
 
 def test_halves_are_tuned() -> None:

@@ -1,0 +1,76 @@
+"""Other encodings of a problem's operands, which take fewer bytes: half of a symmetric matrix, coordinates of two bytes (``narrow``).
+
+Whether an operand can be stored so is known of its data alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..compiler.concrete.mirrored import is_mirrored
+from ..compiler.concrete.nodes import Program, saying
+from ..compiler.errors import FormatError
+from ..compiler.format import Format
+from ..compiler.levels import COMPRESSED, DENSE, SYMMETRIC, level_kinds
+from ..compiler.notation.nodes import Access, accesses
+from ..compiler.schedule import directives as d
+from ..compiler.schedule.schedule import Schedule
+from ..compiler.storage.tensor import Tensor
+from .features import remembered
+from .problem import Problem
+
+
+def encoded_formats(problem: Problem) -> Iterator[tuple[Access, Format]]:
+    """Yield the operands that can be stored in fewer bytes than they are, each with the formats that do so."""
+    for access in dict.fromkeys(accesses(problem.assignment.value)) if problem.target == "cpu" else ():
+        form, operand, tensor = problem.formats[access.tensor], Access(access.tensor), problem.operand(access.tensor)
+        if tensor is None or form.in_memory is not form or form.is_dense:
+            continue
+        if form.levels == (DENSE, COMPRESSED) and _takes_half(problem, operand, half := Format((DENSE, SYMMETRIC), form.order)):
+            yield operand, half
+        *above, last = form.levels
+        kinds = (kind for kind in level_kinds() if kind.plain is last and kind is not last and not kind.mirrors)
+        encoded = (Format((*above, kind), form.order) for kind in kinds)
+        yield from ((operand, one) for one in encoded if _bytes_in(tensor, one) < _bytes_in(tensor, form))
+
+
+def encoded_schedules(problem: Problem) -> list[Schedule]:
+    """Return schedules that do nothing but to store an operand in fewer bytes."""
+    return [Schedule([d.Convert(operand, str(form))]) for operand, form in encoded_formats(problem)]
+
+
+def encodings_hold(problem: Problem, program: Program) -> bool:
+    """Whether the operands that a program wants in another encoding can be stored so."""
+    copies = ((read.tensor, read.stored) for read in program.statement.reads if read.stored is not None)
+    wanted = (*((read.tensor, form) for read, form in program.conversions), *copies)
+    return all(_holds(problem, name, form) for name, form in wanted)
+
+
+def _holds(problem: Problem, name: str, form: Format) -> bool:
+    held = problem.formats[name]
+    if form.plain is form or held.levels == form.levels:
+        return True
+    if form.mirrors:
+        return name in problem.symmetric or held.mirrors
+    tensor = problem.operand(name)
+    return tensor is not None and _bytes_in(tensor, form) < float("inf")
+
+
+def _takes_half(problem: Problem, operand: Access, half: Format) -> bool:
+    """Whether an operand is a symmetric matrix that a product reads which can add every entry of a half twice."""
+    default = problem.concretized()
+    converted = replace(default.program, conversions=saying(operand, half, default.program.conversions))
+    return is_mirrored(converted, default.formats) and operand.tensor in problem.symmetric
+
+
+def _bytes_in(tensor: Tensor, form: Format) -> float:
+    """Return the bytes of a tensor in a format; infinitely many where that cannot hold it."""
+
+    def found() -> float:
+        try:
+            return float(tensor.convert(form).nbytes)
+        except FormatError:
+            return float("inf")
+
+    return float(tensor.nbytes) if form == tensor.format else remembered(tensor, ("bytes", str(form)), found)
