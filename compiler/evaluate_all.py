@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
@@ -12,7 +13,8 @@ from typing import Any
 from .build.chain import Chain, chained
 from .build.repeat import MISS, Repeat, Repeats
 from .concrete.check import check_assignment, tensor_names
-from .errors import ExpressionError
+from .concrete.result_format import AUTO
+from .errors import ExpressionError, SparsetuneError
 from .evaluate import repeats_of
 from .frozen import frozen
 from .native.team import thread_count
@@ -20,6 +22,7 @@ from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .output_pattern import named_operand
 from .shared_products import computed_together, may_share
+from .shared_scores import Known, Shared, known_operands, may_have_scores, with_scores
 from .shown import is_word
 from .storage.recalled import recalled
 
@@ -118,11 +121,13 @@ class _Step:
         one: the expression.
         options: those of ``OF_EACH`` that are said for it.
         again: the calls kept of it, alone in a list; none where the sequence is not kept.
+        together: the calls kept of it with later ones that share partial products with it.
     """
 
     one: Sequential
     options: Mapping[str, Any]
     again: list[Repeats[Repeat] | None]
+    together: Repeats[Chain]
 
 
 @frozen(eq=False)
@@ -131,11 +136,15 @@ class _Plan:
 
     Attributes:
         free: the results that may be made together with others.
+        untold: those that may read what is shared with others; none where nothing could be.
+        scores: the expressions that compute what is shared, by operands.
         chains: the calls kept of all steps together, alone in a list; none where there is one step, or they do not fit together.
     """
 
     steps: tuple[_Step, ...]
     free: frozenset[str]
+    untold: frozenset[str]
+    scores: dict[tuple[Known, ...], Shared | None]
     chains: list[Repeats[Chain] | None]
 
 
@@ -159,38 +168,37 @@ def evaluate_all(
         plan = _plan(expressions, operands, options)
     alone = len(plan.steps) == 1
     available = dict(operands) if alone else {name: recalled(data) for name, data in operands.items()}
+    if plan.untold and (shared := _with_scores(plan, available)) is not None:
+        with suppress(SparsetuneError):  # which is said better of the expressions as they were written
+            return _all_but_shared(plan, shared, available, compute, options, evidence)
     threads = options.get("threads")
     count: int | None = None
     if (chains := plan.chains[0]) is not None:
         count = thread_count(threads)
         made = chains.with_threads(available, count)
         if made is not MISS:
-            return made
-    comes_again = chains is not None
-    results, shared = list[Any](), dict[str, Any]()
+            return [made[step.one.result] for step in plan.steps]
+    results, made, calls = list[Any](), dict[str, Any](), _Calls(chains is not None)
     for place, step in enumerate(plan.steps):
-        one = step.one
-        if one.result in plan.free and one.result not in shared:
-            rest = [other.one.assignment for other in plan.steps[place:]]
-            shared |= computed_together(rest, plan.free, available, options.get("semiring"), threads)
-        if one.result in shared:
-            result = shared[one.result]
-        else:
+        one, again = step.one, step.again[0]
+        if again is not None and count is None:
+            count = thread_count(threads)
+        if one.result in plan.free and one.result not in made:
+            made |= _together(plan, place, available, options, count, calls)
+        if one.result not in made:
             own = {name: available[name] for name in one.operands}
-            result, again = MISS, step.again[0]
-            if again is not None:
-                count = thread_count(threads) if count is None else count
-                result = again.with_threads(own, count)
+            result = again.with_threads(own, count) if again is not None and count is not None else MISS
+            calls.add((one.result,), again, result is not MISS)
             if result is MISS:
-                comes_again = False
                 alike = {name: value for name, value in options.items() if name not in OF_EACH}
                 result = compute(one.text, own, **alike, **step.options)
                 if again is not None:
                     step.again[0] = _again(one, step.options, options, known)
-        available[one.result] = result
-        results.append(result)
-    if chains is not None and comes_again:
-        chain = chained([(step.one.result, again) for step in plan.steps if (again := step.again[0]) is not None])
+            made[one.result] = result
+        available[one.result] = made[one.result]
+        results.append(made[one.result])
+    if chains is not None and calls.come_again:
+        chain = chained(calls.made)
         if chain is None:
             plan.chains[0] = None
         else:
@@ -198,14 +206,59 @@ def evaluate_all(
     return results
 
 
+def _all_but_shared(
+    plan: _Plan, shared: Shared, available: Mapping[str, Any], compute: Callable[..., Any], options: Mapping[str, Any],
+    evidence: Callable[[], Hashable] | None,
+) -> list[Any]:  # fmt: skip
+    """Return the results of expressions that read what is shared, which is computed, but not returned."""
+    formats = {step.one.result: form for step in plan.steps if (form := step.options.get("output_format")) is not None}
+    told = {**options, "output_format": {**formats, **dict(shared.formats)}}
+    made = evaluate_all(shared.texts, dict(available), compute, told, evidence)
+    new = {name for name, _ in shared.formats}
+    return [result for text, result in zip(shared.texts, made, strict=True) if _sequential(text).result not in new]
+
+
+class _Calls:
+    """The calls of a sequence, by the names of their results: whether all of them were like ones before, so that they make a chain."""
+
+    def __init__(self, come_again: bool) -> None:
+        self.come_again = come_again
+        self.made: list[tuple[tuple[str, ...], Repeats[Any]]] = []
+
+    def add(self, names: tuple[str, ...], known: Repeats[Any] | None, is_known: bool) -> None:
+        self.come_again = self.come_again and is_known
+        if known is not None:
+            self.made.append((names, known))
+
+
+def _together(
+    plan: _Plan, place: int, available: Mapping[str, Any], options: Mapping[str, Any], count: int | None, calls: _Calls
+) -> dict[str, Any]:
+    """Return the results of a step and of later ones that are computed in one pass with it; none where it is better computed alone."""
+    step = plan.steps[place]
+    found: Any = step.together.with_threads(available, count) if count is not None else MISS
+    is_known = found is not MISS
+    if not is_known:
+        rest = [other.one.assignment for other in plan.steps[place:]]
+        found, call = computed_together(rest, plan.free, available, options.get("semiring"), options.get("threads"))
+        if call is not None:
+            step.together.keep(call)
+    if found:
+        calls.add(tuple(found), step.together, is_known)
+    return found
+
+
 def _plan(expressions: Sequence[str], operands: Mapping[str, Any], options: Mapping[str, Any]) -> _Plan:
     """Check a call. Raises ``ExpressionError`` for what does not fit."""
     ordered = in_order(expressions, operands, options.get("output_pattern"))
     _check_options(ordered, options)
-    free = _free(ordered, options)
+    untold = _untold(ordered, options)
+    free = _dense(untold, options)
     if not may_share([one.assignment for one in ordered if one.result in free]):
         free = frozenset()
-    return _Plan(tuple(_Step(one, _own(one, options), [None]) for one in ordered), free, [None])
+    if options.get("semiring") is not None or not may_have_scores([one.assignment for one in ordered], untold):
+        untold = frozenset()
+    return _Plan(tuple(_Step(one, _own(one, options), [None], Repeats()) for one in ordered), free, untold, {}, [None])
 
 
 def _own(one: Sequential, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +282,7 @@ def _kept_plan(expressions: Sequence[str], operands: Any, options: Mapping[str, 
         plan = _plan(expressions, operands, options)
         for step in plan.steps:
             step.again[0] = _again(step.one, step.options, options, known)
-        if len(plan.steps) > 1 and not plan.free and all(step.again[0] is not None for step in plan.steps):
+        if len(plan.steps) > 1 and all(step.again[0] is not None for step in plan.steps):
             plan.chains[0] = Repeats()
         with _planning:
             while len(_plans) >= KEPT:
@@ -250,20 +303,41 @@ def _key(option: Any) -> Any:
     return (dict, *option.items()) if type(option) is dict else option
 
 
-def _free(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozenset[str]:
-    """Return the results that may be made together with others: nothing is said of how they are to be made."""
+def _untold(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozenset[str]:
+    """Return the results that may be made otherwise than as they are written: nothing is said of how they are to be made."""
     if any(options.get(name) is not None for name in LIMITING) or options.get("target") != "cpu":
         return frozenset()
     shape: Mapping[str, int] = options.get("shape") or {}
     return frozenset(
         one.result
         for one in ordered
-        if ((form := _of(options["output_format"], one.result)) is None or is_word(form, "dense"))
+        if not is_word(_of(options["output_format"], one.result), AUTO)
         and _of(options.get("output_pattern"), one.result) is None
         and is_word(_of(options["schedule"], one.result), "auto")
         and not one.indices.intersection(shape)
         and one.result not in shape
     )
+
+
+def _dense(untold: frozenset[str], options: Mapping[str, Any]) -> frozenset[str]:
+    """Return the results that are dense."""
+    forms = {result: _of(options["output_format"], result) for result in untold}
+    return frozenset(result for result, form in forms.items() if form is None or is_word(form, "dense"))
+
+
+def _with_scores(plan: _Plan, available: Mapping[str, Any]) -> Shared | None:
+    """Return expressions that compute once what stands several times in those of a plan; None where that does not pay."""
+    operands = known_operands(available)
+    if operands is None:
+        return None
+    if operands not in plan.scores:
+        formats = {step.one.result: step.options.get("output_format") for step in plan.steps}
+        found = with_scores(tuple(step.one.assignment for step in plan.steps), plan.untold, formats, operands)
+        if len(plan.scores) >= KEPT:
+            plan.scores.clear()
+        plan.scores[operands] = found
+        return found
+    return plan.scores[operands]
 
 
 def _of(option: Any, result: str) -> Any:

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from .build.chain import Chain, alone
 from .build.kernel import TypedKernel
+from .build.repeat import repeated
 from .concrete.affine import Viewed
 from .concrete.check import tensor_names
 from .concrete.given import CONSTANT_BOUND, checked_semiring
@@ -38,8 +40,8 @@ LEAST_MODES = 3
 PAYS = 0.9
 """Share of its own time that an expression adds to a pass at most, so that it takes part."""
 
-LEAST_SAVED = 1_000_000
-"""Products that must be saved, by all threads together: as long as it takes to call a kernel whose arguments are not kept at hand."""
+LEAST_SAVED = 2_000
+"""Products that must be saved, by all threads together: what it takes to judge operands that are not like ones before."""
 
 COPYING = 3
 """What an element of a thread's own copy of a result costs, in products: it is set to zero, read and added."""
@@ -77,7 +79,7 @@ class _Pass:
 
 def computed_together(
     ordered: Sequence[Assignment], free: frozenset[str], available: Mapping[str, Any], semiring: tuple[str, str] | None, threads: int | None
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Chain | None]:
     """Compute an expression together with later ones that share partial products with it.
 
     Args:
@@ -86,13 +88,14 @@ def computed_together(
         available: operands and the results of earlier expressions, by name.
 
     Returns:
-        Results by name: none where it would not pay, or operands do not fit one another, which is better said of one expression.
+        Results by name: none where it would not pay, or operands do not fit one another, which is better said of one expression. And
+        the call, where it can be made again.
     """
     arrays = frozenset(name for name, data in available.items() if type(data) is np.ndarray)
     for operand in tensor_names(ordered[0]):
         if _is_sparse(data := available[operand]) and (members := _members(tuple(ordered), operand, free, arrays)):
             return _results(members, operand, borrowed(data), available, checked_semiring(semiring), threads)
-    return {}
+    return {}, None
 
 
 def may_share(assignments: Sequence[Assignment]) -> bool:
@@ -124,18 +127,20 @@ def _members(ordered: tuple[Assignment, ...], operand: str, free: frozenset[str]
 def _results(
     members: tuple[Assignment, ...], operand: str, tensor: Tensor, available: Mapping[str, Any],
     semiring: tuple[str, str], threads: int | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> tuple[dict[str, Any], Chain | None]:  # fmt: skip
     """Return the results of expressions, made in one pass; none where that does not pay or is not possible."""
     read = {name: available[name] for one in members for name in tensor_names(one) if name != operand}
     extents = _extents(members, read, operand, tensor) if _is_tree(tensor) else None
     if extents is None:
-        return {}
+        return {}, None
     tree = _Tree(tensor.format, tuple(_width(tensor, level) for level in range(tensor.order)), tensor.dtype.name, tuple(_nodes(tensor)))
     wish = _wish(members, operand, tree, tuple(extents.items()), semiring, thread_count(threads))
     if wish is None:
-        return {}
-    made = _kernel(wish).bind_operands({**read, operand: tensor}, threads, once=True).once()
-    return dict(zip((one.target.tensor for one in wish.assignments), made, strict=True))
+        return {}, None
+    given = {name: available[name] for name in dict.fromkeys(name for one in wish.assignments for name in tensor_names(one))}
+    bound = _kernel(wish).bind_operands({**given, operand: tensor}, threads, once=True)
+    names, made, again = tuple(one.target.tensor for one in wish.assignments), bound.once(), repeated(bound, given)
+    return dict(zip(names, made, strict=True)), alone(names, again) if again is not None else None
 
 
 @lru_cache(_KEPT)

@@ -2,7 +2,7 @@
 
 Every call of a sequence that came again was one that can be made again (``build.repeat``). Of what they read, the operands that come
 from outside are looked at as ever; results of calls before have the shapes, types and patterns that they had, since these hang on
-nothing else. So only their addresses are handed on.
+nothing else. So only their addresses are handed on. Which expressions one kernel computes together hangs on nothing else either.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..frozen import frozen
 from .inputs import DenseInput, Input, StoredInput
-from .repeat import MISS, Repeat, Repeats
+from .repeat import MISS, Repeat, Repeats, Result
 
 
 @frozen(eq=False)
@@ -21,7 +21,7 @@ class _Link:
 
     Attributes:
         given: the operands that come from outside.
-        made: which calls before made the others, and the kernel's slots for their values.
+        made: which results of calls before are the others, and the kernel's slots for their values.
     """
 
     repeat: Repeat
@@ -31,40 +31,50 @@ class _Link:
 
 @frozen(eq=False)
 class Chain:
-    """Calls that can be made again one after another, by one thread at a time."""
+    """Calls that can be made again one after another, by one thread at a time.
+
+    Attributes:
+        names: of the results, in the order in which they are made.
+    """
 
     links: tuple[_Link, ...]
+    names: tuple[str, ...]
     threads: int
 
     def __call__(self, operands: Mapping[str, Any], threads: int) -> Any:
-        """Make the calls again. Returns their results, or ``MISS``, before any is made, where an operand is not as it was."""
+        """Make the calls again. Returns their results by name, or ``MISS``, before any is made, where an operand is not as it was."""
         if threads != self.threads:
             return MISS
         kept: list[Any] = []
         for link in self.links:
             if not link.repeat.takes(link.given, operands, kept):
                 return MISS
-        results, addresses = list[Any](), list[Any]()
+        made: list[tuple[Any, Any]] = []
         for link in self.links:
             repeat = link.repeat
             for source, slots in link.made:
+                memory = made[source][1]
                 for slot in slots:
-                    repeat.pointers[slot] = addresses[source]
-            result, address = repeat.carried_out()
-            results.append(result)
-            addresses.append(address)
-        return results
+                    repeat.pointers[slot] = memory
+            made += repeat.carried_out()
+        return {name: result for name, (result, _) in zip(self.names, made, strict=True)}
 
 
-def chained(calls: Sequence[tuple[str, Repeats[Repeat]]]) -> Chain | None:
+def alone(names: tuple[str, ...], repeat: Repeat) -> Chain:
+    """Return one call, whose results have names, as a chain."""
+    return Chain((_Link(repeat, repeat.inputs, ()),), names, repeat.threads)
+
+
+def chained(calls: Sequence[tuple[tuple[str, ...], Repeats[Repeat] | Repeats[Chain]]]) -> Chain | None:
     """Return the latest calls of requests as a chain, which takes them; None where they do not fit together.
 
     Args:
         calls: by the names of their results, in order.
     """
-    links, makers, repeats = list[_Link](), dict[str, int](), list[Repeat]()
-    for number, (name, known) in enumerate(calls):
-        repeat = known.take()
+    links, makers, results, repeats = list[_Link](), dict[str, int](), list[Result](), list[Repeat]()
+    for names, known in calls:
+        latest = known.take()
+        repeat = latest.links[0].repeat if isinstance(latest, Chain) else latest
         if repeat is None or repeat.threads != (repeats or [repeat])[0].threads:
             return None
         sources = {operand: makers[operand] for operand, _ in repeat.inputs if operand in makers}
@@ -73,19 +83,20 @@ def chained(calls: Sequence[tuple[str, Repeats[Repeat]]]) -> Chain | None:
         made = []
         for operand, found in repeat.inputs:
             if operand in sources:
-                slots = _slots(found, repeats[sources[operand]])
+                slots = _slots(found, results[sources[operand]])
                 if slots is None:
                     return None
                 made.append((sources[operand], slots))
         links.append(_Link(repeat, tuple(pair for pair in repeat.inputs if pair[0] not in sources), tuple(made)))
         repeats.append(repeat)
-        makers[name] = number
-    return Chain(tuple(links), repeats[0].threads)
+        makers |= {name: len(results) + place for place, name in enumerate(names)}
+        results += repeat.results
+    return Chain(tuple(links), tuple(makers), repeats[0].threads)
 
 
-def _slots(found: Input, maker: Repeat) -> tuple[int, ...] | None:
+def _slots(found: Input, result: Result) -> tuple[int, ...] | None:
     """Return where a kernel wants the values that a call before makes; None where it was called with something else."""
-    result, pattern = maker.result, maker.result.pattern
+    pattern = result.pattern
     if isinstance(found, DenseInput):
         fits = pattern is None and not result.is_scalar and (result.shape, result.dtype) == (found.shape, found.dtype)
     elif isinstance(found, StoredInput) and pattern is not None:

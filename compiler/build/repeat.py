@@ -16,6 +16,7 @@ import numpy as np
 
 from ..format import Format
 from ..frozen import frozen
+from ..lowering.kernel_spec import ResultSpec
 from ..native.machine import this_machine
 from ..native.memory import FLOOR
 from ..native.team import thread_count
@@ -65,7 +66,7 @@ class _Pattern:
 
 
 @frozen(eq=False)
-class _Result:
+class Result:
     """A result, or its values, that every call makes anew; aligned, as all are, unless it is too small for that to matter."""
 
     shape: tuple[int, ...]
@@ -95,6 +96,12 @@ class _Result:
             made.fill(self.initial)
         return made, memory
 
+    def handed_over(self, made: np.ndarray[Any, Any]) -> Any:
+        """Return what the caller gets, once the kernel has written the memory."""
+        if self.pattern is not None:
+            return self.pattern.around(made)
+        return made[0] if self.is_scalar else made
+
 
 @frozen(eq=False)
 class Repeat:
@@ -103,7 +110,7 @@ class Repeat:
     expression: str
     inputs: tuple[tuple[str, Input], ...]
     decided_for: tuple[tuple[str, weakref.ref[Any]], ...]
-    result: _Result
+    results: tuple[Result, ...]
     threads: int
     pointers: Any
     run: Callable[[], int]
@@ -114,7 +121,7 @@ class Repeat:
         kept: list[Any] = []
         if len(operands) != len(self.inputs) or threads != self.threads or not self.takes(self.inputs, operands, kept):
             return MISS
-        return self.carried_out()[0]
+        return self.carried_out()[0][0]
 
     def takes(self, inputs: tuple[tuple[str, Input], ...], operands: Mapping[str, Any], kept: list[Any]) -> bool:
         """Put the addresses of operands among the arguments; what holds their memory goes into ``kept``.
@@ -131,14 +138,13 @@ class Repeat:
                 return False
         return True
 
-    def carried_out(self) -> tuple[Any, Any]:
-        """Run on the operands taken. Returns the result and the address of its values."""
-        made, memory = self.result.make(self.pointers, self.address, self.cast)
+    def carried_out(self) -> list[tuple[Any, Any]]:
+        """Run on the operands taken. Returns every result and the address of its values."""
+        pointers, address, cast = self.pointers, self.address, self.cast
+        made = [(result, *result.make(pointers, address, cast)) for result in self.results]
         if self.run():
             raise no_memory(self.expression)
-        if self.result.pattern is not None:
-            return self.result.pattern.around(made), memory
-        return made[0] if self.result.is_scalar else made, memory
+        return [(result.handed_over(array), memory) for result, array, memory in made]
 
 
 class Again(Protocol):
@@ -194,16 +200,44 @@ class Repeats(Generic[A]):
             operands: as the caller gave them.
             is_chosen: whether its schedule was chosen for these very operands, sparse ones being told apart by identity.
         """
-        repeat = _repeat(bound, operands, is_chosen)
+        repeat = repeated(bound, operands, is_chosen)
         if repeat is not None:
             self.keep(repeat)
 
 
-def _repeat(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool) -> Repeat | None:
-    spec, launch, function = bound.kernel.spec.result, bound.launch, bound.kernel.spec.function
+def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = False) -> Repeat | None:
+    """Return a call that has just been made as one that can be made again; None where it cannot. ``Repeats.learn`` says what is given."""
+    launch, function = bound.launch, bound.kernel.spec.function
     if any(operand.spec.point for operand in bound.operands.values()):
         return None  # their memory is the bound kernel's own
-    if not isinstance(launch, NativeLaunch) or spec.format != spec.requested or bound.claimed > FLOOR:
+    if not isinstance(launch, NativeLaunch) or bound.claimed > FLOOR:
+        return None
+    made = {spec.name: _result(bound, spec, operands) for spec in bound.kernel.spec.results}
+    if None in made.values():
+        return None
+    slots: dict[str, Slots] = {}
+    for slot, parameter in enumerate(function.arrays):
+        key, part = parameter.source[:2]
+        level = parameter.source[2] if len(parameter.source) == 3 else None
+        if key not in made:  # else the result's own, or an index array of the tensor whose pattern it has
+            slots.setdefault(bound.operands[key].spec.tensor, {}).setdefault((part, level), []).append(slot)
+    inputs = []
+    for name, data in operands.items():
+        read = [operand for operand in bound.operands.values() if operand.spec.tensor == name]
+        found = make_input(data, read, slots.get(name, {}))
+        if found is None:
+            return None
+        inputs.append((name, found))
+    others = [(name, data) for name, data in operands.items() if is_chosen and not isinstance(data, (np.ndarray, float, Tensor))]
+    results = tuple(result for result in made.values() if result is not None)
+    watched = tuple((name, weakref.ref(data)) for name, data in others)
+    ffi, text = interface(), bound.kernel.spec.expression
+    return Repeat(text, tuple(inputs), watched, results, bound.threads, launch.arrays, launch.run, ffi.from_buffer, ffi.cast)
+
+
+def _result(bound: BoundKernel, spec: ResultSpec, operands: Mapping[str, Any]) -> Result | None:
+    """Return how a result is made in every call; None where it is no memory that is known before the kernel runs."""
+    if spec.format != spec.requested:
         return None
     shape = tuple(bound.extents[index] for index in spec.indices)
     kind, count, pattern = np.dtype(spec.dtype), math.prod(shape), None
@@ -215,26 +249,9 @@ def _repeat(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool) ->
         return None
     if count * kind.itemsize > this_machine().last_level_cache // 2:
         return None  # large results are written past the caches, which is decided by where they lie
-    slots: dict[str, Slots] = {}
-    results = []
-    for slot, parameter in enumerate(function.arrays):
-        key, part = parameter.source[:2]
-        level = parameter.source[2] if len(parameter.source) == 3 else None
-        if key == spec.name and part == "values":
-            results.append(slot)
-        elif key != spec.name:  # else an index array of the tensor whose pattern the result has
-            slots.setdefault(bound.operands[key].spec.tensor, {}).setdefault((part, level), []).append(slot)
-    inputs = []
-    for name, data in operands.items():
-        read = [operand for operand in bound.operands.values() if operand.spec.tensor == name]
-        found = make_input(data, read, slots.get(name, {}))
-        if found is None:
-            return None
-        inputs.append((name, found))
-    others = [(name, data) for name, data in operands.items() if is_chosen and not isinstance(data, (np.ndarray, float, Tensor))]
+    places = tuple(
+        slot for slot, parameter in enumerate(bound.kernel.spec.function.arrays) if parameter.source[:2] == (spec.name, "values")
+    )
     initial = bound.kernel.fill if spec.initial == "zero" else None
     array = (shape or (1,)) if pattern is None else (count,)
-    result = _Result(array, kind, count * kind.itemsize, initial, tuple(results), not shape, pattern)
-    watched = tuple((name, weakref.ref(data)) for name, data in others)
-    ffi, text = interface(), bound.kernel.spec.expression
-    return Repeat(text, tuple(inputs), watched, result, bound.threads, launch.arrays, launch.run, ffi.from_buffer, ffi.cast)
+    return Result(array, kind, count * kind.itemsize, initial, places, not shape, pattern)

@@ -52,7 +52,7 @@ def is_vectorizable(loop: For, lanes: int) -> bool:
     """Return whether a loop is to be cut into vectors."""
     if isinstance(loop.tag, Parallel | Unroll) or loop.step != 1:
         return False
-    if loop.tag is None and not _iterations_are_apart(loop):
+    if loop.tag is None and not are_apart(loop):
         return False
     return vector_form(loop, lanes) is not None
 
@@ -62,7 +62,7 @@ def is_short(extent: int, most: int, lanes: int) -> bool:
     return extent <= most * lanes and len(chunks_of(extent, lanes)) <= most
 
 
-def _iterations_are_apart(loop: For) -> bool:
+def are_apart(loop: For) -> bool:
     """Return whether an untagged loop may run its iterations at once: no reductions, and no element meets two of them.
 
     Every array that is written must be used at one place only, which no loop inside moves; that this place follows the

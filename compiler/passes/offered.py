@@ -1,27 +1,96 @@
-"""Loops tagged ``Vector`` that have no vector form: the C compiler is told of those that it may take, the others lose the tag.
+"""Loops that have no vector form: the C compiler is told of those that it may take, others that are tagged ``Vector`` lose the tag.
 
-It takes loops that only read, store, and reduce scalars by operators that OpenMP knows, and that ask for no memory.
+It takes loops that only read, store, and reduce scalars by operators that OpenMP knows, and that ask for no memory. Of untagged ones it
+is told where they compute functions and have enough iterations: it would not gather arguments by itself, and vectors of functions take
+a fraction of the time.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.nodes import Declare, For, Function, SetVar, Simd, Step, Vector
-from ..ir.rewrite import as_steps, may_fail, nodes_of, transform_steps
+from ..ir.nodes import (
+    BOOL,
+    I64,
+    Binary,
+    Call,
+    Const,
+    Declare,
+    For,
+    Function,
+    If,
+    Load,
+    Prefetch,
+    SetVar,
+    Simd,
+    Step,
+    Store,
+    Value,
+    Var,
+    Vector,
+    While,
+)
+from ..ir.rewrite import as_steps, may_fail, mentions, nodes_of, transform_steps
+from .forms import are_apart
 from .manager import Setting
+from .simplify import simplify_expression
+from .sums import only_adds
+
+OF_VECTORS = frozenset(("exp", "log", "tanh", "pow"))
+"""Functions of which libraries have versions for vectors."""
+
+OF_SUMS = 2
+"""Vectors from which on a loop that adds is run in lanes, which have to be added to one another behind it."""
 
 
-def offer_vectors(function: Function, _: Setting) -> Function:
+def offer_vectors(function: Function, setting: Setting) -> Function:
     """Return a kernel in which no loop is tagged ``Vector``: what is left of them is tagged ``Simd``, or not at all."""
 
     def change(node: Step) -> Step:
+        if isinstance(node, For) and node.tag is None and computes_functions(node):
+            return _offered_if_long(node, setting.lanes(function))
         if not isinstance(node, For) or not isinstance(node.tag, Vector):
             return node
         reductions = None if may_fail(node.body) else scalar_reductions(node)
         return replace(node, tag=None if reductions is None else Simd(reductions))
 
     return replace(function, body=as_steps(transform_steps(function.body, change)))
+
+
+def computes_functions(loop: For) -> bool:
+    """Return whether a loop has none inside and computes functions that have vectors of their own (``csrc/st_math.h``)."""
+    plain = loop.body.kinds.isdisjoint({For, While, If, Prefetch})
+    return plain and any(call.function in OF_VECTORS for call in nodes_of(loop.body, Call))
+
+
+def _offered_if_long(loop: For, lanes: int) -> Step:
+    """Return a loop that is run in lanes from a few full vectors on, if it may be: it stores at places of its own, or adds."""
+    sums = only_adds(loop)
+    reductions = scalar_reductions(loop) if sums else () if _stores_apart(loop) else None
+    if lanes == 1 or loop.step != 1 or reductions is None:
+        return loop
+    enough = Binary("<=", Const(lanes * (OF_SUMS if sums else 1), I64), Binary("-", loop.high, loop.low, I64), BOOL)
+    enough = simplify_expression(enough)
+    if isinstance(enough, Const):
+        return replace(loop, tag=Simd(reductions)) if enough.value else loop
+    return If(enough, replace(loop, tag=Simd(reductions)), loop)
+
+
+def _stores_apart(loop: For) -> bool:
+    """Whether iterations store at places of their own, and read at others: the compiler finds loops by itself that do not gather."""
+    inside = {*loop.body.declared, loop.variable.name}
+    stored = all(_follows(store.index, loop.variable, inside) for store in nodes_of(loop.body, Store))
+    gathers = any(mentions(load.index, inside) and not _follows(load.index, loop.variable, inside) for load in nodes_of(loop.body, Load))
+    return stored and gathers and are_apart(loop)
+
+
+def _follows(index: Value, variable: Var, inside: set[str]) -> bool:
+    """Return whether a place moves with a loop's variable, one element an iteration."""
+    match index:
+        case Binary("+", left, right):
+            return (left == variable and not mentions(right, inside)) or (right == variable and not mentions(left, inside))
+        case _:
+            return index == variable
 
 
 def undecided(function: Function) -> str | None:

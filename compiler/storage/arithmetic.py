@@ -17,7 +17,7 @@ from .construct import from_entries, tensor
 from .dtypes import checked_dtype
 from .entries import Entries, sort_entries
 from .foreign import dense_array, read
-from .interchange import to_scipy
+from .interchange import read_by_scipy
 from .pack import pack
 from .tensor import Tensor
 from .unpack import unpack
@@ -37,7 +37,7 @@ def matmul(left: Tensor, right: Any) -> Any:
         DataError: the fill value is not 0.
         ResourceError: there is no memory for as many rows or columns.
     """
-    sparse = right if isinstance(right, Tensor) else read(right)
+    sparse = right if isinstance(right, Tensor) else None if type(right) is np.ndarray else read(right)
     dense = _numbers(right) if sparse is None else sparse.to_numpy() if sparse.order == 1 else None
     shape: tuple[int, ...] = dense.shape if dense is not None else sparse.shape if sparse is not None else ()
     if left.order == 0 or len(shape) not in (1, 2) or left.shape[-1:] != shape[:1]:
@@ -94,7 +94,7 @@ def _as_matrix(tensor: Tensor) -> Any:
     import scipy.sparse
 
     if tensor.order == 2:
-        return to_scipy(tensor, to_read=True)
+        return read_by_scipy(tensor)
     if tensor.fill_value != 0:
         raise DataError(f"matmul needs a fill value of 0, this tensor's is {tensor.fill_value}; use sparsetune.evaluate with a semiring")
     entries = unpack(tensor, drop_padding=True)

@@ -229,7 +229,8 @@ def _from_compressed(
     if state == 2:
         raise DataError(f"the sparse array is broken: its indices go from {crd.min()} to {crd.max()}, but the extent is {columns}")
     stored = int(pos[-1])
-    crd, values = crd[:stored], cast_values(values[:stored], checked_dtype(values.dtype))
+    crd, values = (part if len(part) == stored else part[:stored] for part in (crd, values))
+    values = cast_values(values, checked_dtype(values.dtype))
     if state == 1:
         outer = active().expand(pos, None, index_dtype(rows))
         by_mode = (outer, crd) if format.order == (0, 1) else (crd, outer)

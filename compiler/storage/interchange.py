@@ -17,34 +17,62 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 
-def to_scipy(tensor: Tensor, to_read: bool = False) -> scipy.sparse.sparray:
+def to_scipy(tensor: Tensor) -> scipy.sparse.sparray:
     """Return a csr_array or csc_array that shares the tensor's values where it has that format, else a coo_array.
 
-    Index arrays are copied, as SciPy's arrays are changed in place; those of one that is only to be read are shared.
-    Explicit zeros stay; the padding of dense levels is left out.
+    Index arrays are copied, as SciPy's arrays are changed in place. Explicit zeros stay; the padding of dense levels is
+    left out.
 
     Raises:
         DataError: SciPy knows neither scalars nor fill values other than 0.
     """
     import scipy.sparse
 
+    _check_for_scipy(tensor)
+    tensor = decoded(tensor.intact)
+    make: Any = _compressed(tensor)
+    if make is not None:
+        level = tensor.levels[1]
+        return _canonical(make((tensor.values, np.array(level.crd), np.array(level.pos)), shape=tensor.shape, copy=False))
+    found = sort_entries(unpack(tensor, drop_padding=True), tuple(range(tensor.order)))
+    shared = np.may_share_memory(found.values, tensor.values)
+    columns = tuple(map(np.array, found.columns))
+    make = scipy.sparse.coo_array
+    return _canonical(make((found.values.copy() if shared else found.values, columns), shape=tensor.shape))
+
+
+def read_by_scipy(tensor: Tensor) -> scipy.sparse.sparray:
+    """Return what ``to_scipy`` does, only to be read: of csr and csc all arrays are shared, and one array of SciPy serves all calls."""
+    made: Any = tensor.intact.__dict__.get("_read_by_scipy")
+    if made is not None and made.data.dtype == tensor.values.dtype:
+        return made
+    make = _compressed(tensor)
+    if make is None:
+        return to_scipy(tensor)
+    _check_for_scipy(tensor)
+    level = tensor.levels[1]
+    made = _canonical(make((tensor.values, level.crd, level.pos), shape=tensor.shape, copy=False))
+    tensor.__dict__["_read_by_scipy"] = made
+    return made
+
+
+def _check_for_scipy(tensor: Tensor) -> None:
     if tensor.fill_value != 0:
         raise DataError(
             f"SciPy's arrays have no fill value, and this tensor's is {tensor.fill_value}; use .to_coordinates() or .to_numpy()"
         )
     if tensor.order == 0:
         raise DataError("SciPy's arrays have at least one dimension; the scalar is .values[0]")
-    tensor = decoded(tensor.intact)
-    constructors: dict[str, Any] = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array, "coo": scipy.sparse.coo_array}
-    for name in ("csr", "csc"):
-        if tensor.order == 2 and tensor.format == parse_format(name, 2):
-            pos, crd = tensor.levels[1].pos, tensor.levels[1].crd
-            parts = (tensor.values, crd, pos) if to_read else (tensor.values, np.array(crd), np.array(pos))
-            return _canonical(constructors[name](parts, shape=tensor.shape, copy=False))
-    found = sort_entries(unpack(tensor, drop_padding=True), tuple(range(tensor.order)))
-    shared = np.may_share_memory(found.values, tensor.values)
-    columns = tuple(map(np.array, found.columns))
-    return _canonical(constructors["coo"]((found.values.copy() if shared else found.values, columns), shape=tensor.shape))
+
+
+def _compressed(tensor: Tensor) -> Any:
+    """Return SciPy's class of matrices that are stored as a tensor is; None for other formats."""
+    import scipy.sparse
+
+    if tensor.order != 2:
+        return None
+    made = {parse_format("csr", 2): scipy.sparse.csr_array, parse_format("csc", 2): scipy.sparse.csc_array}
+    return made.get(tensor.format)
 
 
 def to_torch(tensor: Tensor) -> Any:

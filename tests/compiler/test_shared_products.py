@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sparsetune as st
 from sparsetune.compiler import evaluate_all as module
+from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.concrete.nodes import loops
 from sparsetune.compiler.concrete.one_pass import OnePass, Product
 from sparsetune.compiler.notation.nodes import accesses
@@ -140,9 +141,39 @@ def test_what_goes_together_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -
         assert np.array_equal(result, alone(text, others))
 
 
+def test_a_pass_that_comes_again_is_made_at_once_and_reads_what_is_there_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    operands = problem((60, 40, 50), 20_000, 16)
+    expressions = [*mttkrp(3), "s(r) = Yi(i,r) * Yj(j,r)"]
+    for _ in range(2):
+        st.evaluate_all(expressions, operands)
+
+    def bound_again(*_: object, **__: object) -> object:
+        raise AssertionError("operands were looked at as if nothing were known")
+
+    monkeypatch.setattr(TypedKernel, "bind_operands", bound_again)
+    earlier: list[Any] = []
+    for scale in (1.0, 2.0, 3.0):
+        others = {**operands, "Fj": operands["Fj"] * scale, "B": operands["B"].with_values(operands["B"].values + scale)}
+        earlier.append((others, st.evaluate_all(expressions, others)))
+    for others, results in earlier:
+        for text, result in zip(mttkrp(3), results, strict=False):
+            assert np.array_equal(result, alone(text, others))
+        assert np.array_equal(results[3], np.einsum("ir,jr->r", results[0], results[1]))
+
+
+def test_what_would_not_gain_is_left_out_with_what_it_alone_reads() -> None:
+    operands = problem((60, 40, 50), 100_000, 16)
+    operands["G"] = np.arange(40.0 * 150).reshape(40, 150)
+    first, *others = mttkrp(3)
+    expressions = [first, "Z(i,k,s) = B(i,j,k) * G(j,s)", *others]
+    results = st.evaluate_all(expressions, operands)
+    for text, result in zip(expressions, results, strict=True):
+        assert np.array_equal(result, alone(text, operands))
+
+
 def test_nothing_goes_together_where_it_would_not_pay() -> None:
     computed = list[str]()
-    for entries, columns in ((50, 16), (20_000, 1)):  # too little to save
+    for entries, columns in ((4, 16), (10, 1)):  # too little to save
         operands = problem((60, 40, 50), entries, columns)
         module.evaluate_all(mttkrp(3), operands, lambda text, *_, **__: computed.append(text), ALONE)
     assert computed == [*mttkrp(3), *mttkrp(3)]

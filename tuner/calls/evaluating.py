@@ -222,7 +222,8 @@ def evaluate_all(
 
     ``+=`` starts from the operand given. Products of one sparse tensor of three modes or more with ndarrays, such as MTTKRP in all modes,
     are computed in one pass over it, which shares partial products between them, where the cost model says that it pays and no schedule,
-    format, dtype or limit is given for them.
+    format, dtype or limit is given for them. A product of a sparse operand with dense ones that stands several times, up to names of
+    indices, such as the scores of a graph attention layer, is computed once where that pays, under the same conditions but for formats.
 
     Args:
         expressions: index notation, a result each, of different names.

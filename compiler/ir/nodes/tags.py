@@ -46,7 +46,7 @@ class Vector:
 class Simd:
     """The C compiler is told that it may run iterations in lanes; ``reductions`` are the scalars updated in all of them, by operator.
 
-    Only the pass ``passes.offered`` makes it, of loops tagged ``Vector`` that have no vector form.
+    Only the pass ``passes.offered`` makes it, of loops that have no vector form.
     """
 
     reductions: tuple[tuple[str, tuple[str, ...]], ...] = ()
