@@ -92,7 +92,7 @@ class Racer:
         return {"package": str(Path(self._package.__file__).resolve().parent)}
 
     def burst(self, batch: int, samples: int) -> dict[str, Any]:
-        """Run the task once to warm up, then take samples of so many runs; the reply has the fastest, an undisturbed one if there is any."""
+        """Run the task once to warm up, then take samples of so many runs; the reply has the fastest, an undisturbed one if any."""
         return self._fastest(self._run, batch, samples)
 
     def reference(self, kind: str, threads: int, units: int, library: str) -> dict[str, Any]:
